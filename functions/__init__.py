@@ -1,0 +1,1 @@
+"""What the Lambda zips contain, and nothing else."""

@@ -1,0 +1,1 @@
+"""Entry points: read, call, return."""

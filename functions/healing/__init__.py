@@ -1,0 +1,1 @@
+"""Law: nothing here knows AWS, a clock, the environment or randomness."""

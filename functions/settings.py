@@ -1,0 +1,108 @@
+"""One frozen class per Lambda: infra builds it and asks for the variables, the Lambda reads it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Self, get_type_hints
+
+from functions.healing.limits import Limits, Timing
+from functions.healing.mode import Mode
+
+PREFIX = "MENDQ_"
+
+
+class SettingsUnreadable(Exception):
+    """The environment does not hold what the Lambda needs; names every variable and its fault."""
+
+
+@dataclass(frozen=True)
+class LambdaSettings:
+    """What every Lambda of Mendq knows about where it runs."""
+
+    account: str
+    ledger_table: str
+    case_bucket: str
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that `from_environment` reads back; text as it is, all else as JSON."""
+        return {
+            variable_of(each.name): _to_text(getattr(self, each.name)) for each in fields(self)
+        }
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Raise SettingsUnreadable with every missing or unreadable variable at once."""
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        types = get_type_hints(cls)
+        for each in fields(cls):
+            variable = variable_of(each.name)
+            text = environment.get(variable)
+            if text is None:
+                if each.default is MISSING and each.default_factory is MISSING:
+                    faults.append(f"{variable} is missing")
+                continue
+            try:
+                values[each.name] = _from_text(text, types[each.name])
+            except (ValueError, TypeError, KeyError) as error:
+                faults.append(f"{variable} is not readable: {error}")
+        if faults:
+            raise SettingsUnreadable("; ".join(faults) + ". Deploy the stack again to set them.")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class HealSettings(LambdaSettings):
+    """What the heal Lambda needs."""
+
+    own_roles: tuple[str, ...]
+    mode: Mode = Mode.OBSERVE
+    tag_may_raise_to: Mode = Mode.OBSERVE
+    queues: tuple[str, ...] = ()
+    autonomy: Mapping[str, Mode] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    timing: Timing = field(default_factory=Timing)
+    freeze_calendars: tuple[str, ...] = ()
+
+
+def variable_of(field_name: str) -> str:
+    """The environment variable that carries a field."""
+    return PREFIX + field_name.upper()
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(_plain(value), separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mode):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+def _from_text(text: str, kind: Any) -> Any:
+    if kind is str:
+        return text
+    value = json.loads(text)
+    if kind is Mode:
+        return _mode(value)
+    if is_dataclass(kind):
+        return kind(**value)
+    if kind == tuple[str, ...]:
+        return tuple(value)
+    return {name: _mode(each) for name, each in value.items()}
+
+
+def _mode(text: object) -> Mode:
+    mode = Mode.read(text) if isinstance(text, str) else None
+    if mode is None:
+        raise ValueError(f"{text!r} is none of observe, propose, heal")
+    return mode

@@ -1,0 +1,1 @@
+"""The stack: one construct per capability. No AWS call, no credentials."""
