@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Self, get_type_hints
@@ -32,7 +33,7 @@ class LambdaSettings:
         }
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Raise SettingsUnreadable with every missing or unreadable variable at once."""
         values: dict[str, Any] = {}
         faults: list[str] = []

@@ -1,0 +1,38 @@
+"""Calls and queues for the examples of the catalogue: made up, in the shapes of the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from functions.healing.error_codes import canonical
+from functions.healing.facts import Facts
+from functions.healing.failed_call import FailedCall
+
+QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
+AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+
+
+def failed_call(event_name: str, error_code: str, error_message: str) -> FailedCall:
+    """A failed call on the example queue."""
+    return FailedCall(
+        event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
+        event_time=AT,
+        event_name=event_name,
+        error_code=canonical(error_code),
+        raw_error_code=error_code,
+        error_message=error_message,
+        queue_arn=QUEUE_ARN,
+        account="123456789012",
+        region="us-east-1",
+        principal_arn="arn:aws:iam::123456789012:role/orders-worker",
+        session_created_at=None,
+        request_id="4b7c6f0e-0000-5000-8000-000000000001",
+        source_ip="10.0.0.7",
+    )
+
+
+def queue(tags: Mapping[str, str] | None = None, **attributes: str) -> Facts:
+    """The example queue with SQS's defaults; `attributes` over them."""
+    defaults = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
+    return Facts(QUEUE_ARN, {**defaults, **attributes}, dict(tags or {}))

@@ -1,0 +1,192 @@
+"""Every reason not to act, in the order they are asked; each answers with a refusal or None.
+
+They apply to every plan alike. What is asked of a call, of the queue, of the case and of the plan
+comes in four rows, because each row needs a further look at the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from functions.healing.evidence import Evidence, EvidenceNeeded
+from functions.healing.failed_call import FailedCall
+from functions.healing.ledger_view import LedgerView
+from functions.healing.limits import Limits, Timing
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
+from functions.healing.queue_names import parts_of
+from functions.healing.states import State
+from functions.healing.steps import AttributeStep
+
+STALE_AFTER = timedelta(minutes=60)
+FUTURE_AFTER = timedelta(minutes=5)
+A_DAY = timedelta(hours=24)
+# What a claim, two reads, a write and a record may take together.
+SECONDS_TO_WRITE = 15
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where this Mendq runs, and the role ARNs it runs under."""
+
+    account: str
+    region: str
+    own_roles: tuple[str, ...]
+
+
+def own_call(call: FailedCall, home: Home) -> Refusal | None:
+    if call.principal_arn in home.own_roles:
+        return Refusal("own_call", "the call was Mendq's own", becomes=None)
+    return None
+
+
+def elsewhere(call: FailedCall, home: Home) -> Refusal | None:
+    queue = parts_of(call.queue_arn) if call.queue_arn else None
+    if queue is None or (queue.account, queue.region) != (home.account, home.region):
+        return Refusal("elsewhere", "the queue is in another account or region", becomes=None)
+    return None
+
+
+def not_managed(mode: Mode | None) -> Refusal | None:
+    if mode is None:
+        return Refusal("not_managed", "the queue is not managed by Mendq", becomes=None)
+    return None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that is known before the queue itself is looked at."""
+
+    view: LedgerView
+    fresh_calls: int
+    evidence: Evidence
+    evidence_needed: EvidenceNeeded
+    owner: str
+    now: datetime
+    timing: Timing
+
+
+def frozen(situation: Situation) -> Refusal | None:
+    if situation.view.frozen is not None:
+        return Refusal("frozen", f"changes are frozen: {situation.view.frozen}")
+    return None
+
+
+def stale_or_future(situation: Situation) -> Refusal | None:
+    if not situation.fresh_calls:
+        reason = "every failed call is older than 60 minutes or ahead of the clock"
+        return Refusal("stale_or_future", reason, becomes=None)
+    return None
+
+
+def too_little_evidence(situation: Situation) -> Refusal | None:
+    if not situation.evidence.suffices(situation.evidence_needed):
+        needed = situation.evidence_needed
+        return Refusal(
+            "too_little_evidence",
+            f"fewer than {needed.distinct_events} distinct failed calls "
+            f"in {needed.within_seconds} s",
+            becomes=None,
+        )
+    return None
+
+
+def case_already_open(situation: Situation) -> Refusal | None:
+    case = situation.view.case
+    if case is not None and case.is_open(situation.now, situation.timing):
+        return Refusal("case_already_open", f"case {case.case_id} is {case.state}", becomes=None)
+    return None
+
+
+def claimed_by_another(situation: Situation) -> Refusal | None:
+    if situation.view.attribute.held_by_another(situation.owner, situation.now):
+        return Refusal("claimed", "another run is at work on it", becomes=None, again=True)
+    return None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A plan, beside all that may speak against it; `current` is the attribute as it stands."""
+
+    plan: Plan
+    view: LedgerView
+    limits: Limits
+    timing: Timing
+    now: datetime
+    remaining_seconds: float
+
+    @property
+    def step(self) -> AttributeStep:
+        return self.plan.steps[0]
+
+    def writes_since(self, age: timedelta) -> int:
+        return sum(self.now - write.at < age for write in self.view.attribute.writes)
+
+
+def contested(proposal: Proposal) -> Refusal | None:
+    """A person's value is never overwritten: ours was the last recorded and is gone."""
+    record, attribute = proposal.view.attribute, proposal.step.attribute
+    if record.contested_until is not None and proposal.now < record.contested_until:
+        reason = f"another principal keeps {attribute}; silent until {record.contested_until:%F}"
+        return Refusal("contested", reason, becomes=None)
+    if record.contested_until is None and record.last_written not in (None, proposal.step.before):
+        reason = (
+            f"another principal set {attribute} to {proposal.step.before} "
+            f"after Mendq had set it to {record.last_written}; Mendq stays away for 7 days"
+        )
+        return Refusal("contested", reason, becomes=State.CONTESTED)
+    return None
+
+
+def out_of_bounds(proposal: Proposal) -> Refusal | None:
+    for step in proposal.plan.steps:
+        fault = step.out_of_bounds()
+        if fault:
+            return Refusal("out_of_bounds", fault)
+    return None
+
+
+def too_soon(proposal: Proposal) -> Refusal | None:
+    minutes = proposal.timing.cooldown_minutes
+    if proposal.writes_since(timedelta(minutes=minutes)):
+        reason = f"{proposal.step.attribute} was written less than {minutes} minutes ago"
+        return Refusal("too_soon", reason)
+    return None
+
+
+def too_often(proposal: Proposal) -> Refusal | None:
+    most = proposal.limits.writes_per_attribute_per_day
+    if proposal.writes_since(A_DAY) >= most:
+        reason = f"{proposal.step.attribute} was written {most} times in 24 hours; a person decides"
+        return Refusal("too_often", reason, becomes=State.ESCALATED)
+    return None
+
+
+def too_little_time(proposal: Proposal) -> Refusal | None:
+    if proposal.remaining_seconds < SECONDS_TO_WRITE:
+        reason = "too little of the Lambda's time is left to write and record"
+        return Refusal("too_little_time", reason, becomes=None, again=True)
+    return None
+
+
+def is_fresh(call: FailedCall, now: datetime) -> bool:
+    """Whether a call says something about the queue as it is now."""
+    return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
+
+
+ON_CALL = (own_call, elsewhere)
+ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
+ON_PLAN = (contested, out_of_bounds, too_often, too_soon, too_little_time)
+
+
+Subject = TypeVar("Subject")
+
+
+def first_refusal(
+    guardrails: Iterable[Callable[[Subject], Refusal | None]], subject: Subject
+) -> Refusal | None:
+    """The answer of the first guardrail that has one."""
+    return next((refusal for each in guardrails if (refusal := each(subject))), None)

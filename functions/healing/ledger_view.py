@@ -1,0 +1,58 @@
+"""What the ledger says about one (queue, symptom), read in one consistent look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.healing.case import Case
+from functions.healing.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of ours."""
+
+    at: datetime
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class AttributeRecord:
+    """What we did to one attribute of one queue.
+
+    `person_value` is what stood there before the first of our `writes`; a person's later change
+    starts both anew. `intent` is the case that a claim was taken for and not yet recorded.
+    """
+
+    person_value: int | None = None
+    writes: tuple[Write, ...] = ()
+    contested_until: datetime | None = None
+    claim_owner: str | None = None
+    claim_until: datetime | None = None
+    intent: Case | None = None
+
+    @property
+    def last_written(self) -> int | None:
+        return self.writes[-1].after if self.writes else None
+
+    def person_value_behind(self, current: int) -> int:
+        """The value that a person chose last, when `current` stands there now."""
+        ours = self.person_value is not None and current == self.last_written
+        return self.person_value if ours and self.person_value is not None else current
+
+    def held_by_another(self, owner: str, now: datetime) -> bool:
+        """Whether somebody else's claim still runs."""
+        held = self.claim_owner is not None and self.claim_owner != owner
+        return held and self.claim_until is not None and now < self.claim_until
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """Absent things are None or empty: an empty ledger is a quiet account."""
+
+    frozen: str | None = None
+    case: Case | None = None
+    evidence: Evidence = Evidence()
+    attribute: AttributeRecord = AttributeRecord()

@@ -1,0 +1,44 @@
+"""Which queues Mendq looks after, and how far it may go on each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from functions.healing.mode import Mode
+
+MODE_TAG = "mendq"
+OFF = "off"
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the account's settings allow; empty `queues` manage nothing."""
+
+    mode: Mode
+    tag_may_raise_to: Mode
+    queues: tuple[str, ...] = ()
+
+    def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
+        """The queue's mode; None: not managed.
+
+        The tag lowers the account's mode freely and raises it only as far as the setting lets it.
+        A tag that cannot be read manages the queue in the lowest mode.
+        """
+        tag = tags.get(MODE_TAG)
+        if tag is None:
+            return self.mode if self._names(queue_name) else None
+        if tag == OFF:
+            return None
+        wanted = Mode.read(tag)
+        if wanted is None:
+            return Mode.OBSERVE
+        return min(wanted, max(self.mode, self.tag_may_raise_to))
+
+    def _names(self, queue_name: str) -> bool:
+        return any(_fits(queue_name, pattern) for pattern in self.queues)
+
+
+def _fits(queue_name: str, pattern: str) -> bool:
+    prefix = pattern.removesuffix("*")
+    return queue_name == pattern or (prefix != pattern and queue_name.startswith(prefix))

@@ -1,0 +1,34 @@
+"""What the catalogue answers: a plan, or a refusal. Both are values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from functions.healing.states import State
+from functions.healing.steps import AttributeStep
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The change to make; no steps: the queue is healthy.
+
+    `proposal` is what a person should do beyond it, printed and never written.
+    """
+
+    steps: tuple[AttributeStep, ...]
+    reason: str
+    proposal: tuple[AttributeStep, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why nothing is changed.
+
+    `becomes` is the state the case opens in; None where nothing is written down.
+    `again` asks for the same events once more: the reason passes by itself.
+    """
+
+    code: str
+    reason: str
+    becomes: State | None = State.REFUSED
+    again: bool = False
