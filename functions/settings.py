@@ -1,4 +1,4 @@
-"""One frozen class per Lambda: infra builds it and asks for the variables, the Lambda reads it back."""
+"""One frozen class per Lambda: infra asks it for the variables, the Lambda reads it back."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class LambdaSettings:
 
     def to_environment(self) -> dict[str, str]:
         """The variables that `from_environment` reads back; text as it is, all else as JSON."""
-        return {
-            variable_of(each.name): _to_text(getattr(self, each.name)) for each in fields(self)
-        }
+        return {variable_of(each.name): _to_text(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -95,7 +93,7 @@ def _from_text(text: str, kind: Any) -> Any:
     value = json.loads(text)
     if kind is Mode:
         return _mode(value)
-    if is_dataclass(kind):
+    if kind in (Limits, Timing):
         return kind(**value)
     if kind == tuple[str, ...]:
         return tuple(value)

@@ -102,9 +102,9 @@ def _guess(facts: Facts) -> LeaseNeed:
 
 def _readers_decide(facts: Facts) -> Refusal | None:
     reader = facts.reader_visibility_seconds
-    if reader is None:
+    if reader is None or reader >= facts.visibility_seconds:
         return None
-    reason = f"the readers set their own visibility timeout ({reader} s): the queue's is not used"
+    reason = f"the readers set a shorter lease themselves ({reader} s): the queue's is not used"
     return Refusal("readers_set_their_own", reason)
 
 
@@ -135,7 +135,9 @@ def _over_ceiling(need: LeaseNeed, ceiling_seconds: int) -> Refusal | None:
     """The whole lease or none: a part of it would mend nothing."""
     if need.seconds <= ceiling_seconds:
         return None
-    reason = f"{need.seconds} s are needed ({need.because}), over the ceiling of {ceiling_seconds} s"
+    reason = (
+        f"{need.seconds} s are needed ({need.because}), over the ceiling of {ceiling_seconds} s"
+    )
     return Refusal("over_ceiling", reason)
 
 
@@ -180,7 +182,9 @@ def _raise_to(facts: Facts, need: LeaseNeed) -> Plan:
     )
 
 
-_EXPIRED = "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+_EXPIRED = (
+    "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+)
 _OWN_DELETE = (
     "Value AQEB for parameter ReceiptHandle is invalid. Reason: "
     "Message does not exist or is not available for visibility timeout change."

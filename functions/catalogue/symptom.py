@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from functions.healing.evidence import EvidenceNeeded
-from functions.healing.failed_call import FailedCall
 from functions.healing.facts import Facts, Need
+from functions.healing.failed_call import FailedCall
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
@@ -53,7 +53,7 @@ class NearMiss:
     facts: Facts | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Symptom:
     """One thing that goes wrong with a queue, and what a careful engineer does about it."""
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 
 _LOOKED_AT = 1_024
-_VALUE_FOR = re.compile(r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z")
+_VALUE_FOR = re.compile(
+    r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
+)
 
 
 def reason_given(error_message: str, parameter: str) -> str | None:
@@ -24,6 +26,6 @@ def reason_given(error_message: str, parameter: str) -> str | None:
     return found.group(2)
 
 
-def says_anything(error_message: str) -> bool:
+def says_anything(_error_message: str) -> bool:
     """For codes that leave nothing to the message."""
     return True

@@ -12,6 +12,7 @@ from functions.healing.failed_call import FailedCall
 
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_KEPT = 10
+STALE_AFTER = timedelta(minutes=60)
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ class Evidence:
         times = [each.event_time for each in self.sightings]
         window = timedelta(seconds=needed.within_seconds)
         last = needed.distinct_events - 1
-        return any(later - first <= window for first, later in zip(times, times[last:], strict=False))
+        return any(
+            later - first <= window for first, later in zip(times, times[last:], strict=False)
+        )
 
-    def worth_keeping(self, now: datetime, needed: EvidenceNeeded) -> tuple[Sighting, ...]:
-        """The newest that can still become part of a full window."""
-        oldest = now - timedelta(seconds=2 * needed.within_seconds)
-        return tuple(each for each in self.sightings if each.event_time >= oldest)[-MAXIMUM_KEPT:]
+    def worth_keeping(self, now: datetime) -> tuple[Sighting, ...]:
+        """The newest that are not stale: enough to complete a window, few enough to store."""
+        fresh = (each for each in self.sightings if now - each.event_time <= STALE_AFTER)
+        return tuple(fresh)[-MAXIMUM_KEPT:]
 
     def document(self) -> dict[str, object]:
         """As transitions hold it."""

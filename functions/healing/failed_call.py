@@ -73,31 +73,25 @@ def _read(record: object) -> FailedCall | Unreadable:
         return Unreadable("not_failed")
     if not isinstance(raw_error_code, str):
         return Unreadable("error_code_type")
-    event_id, event_name = _text(detail, "eventID", 128), _text(detail, "eventName", 128)
     event_time = _time(detail.get("eventTime"))
-    if not event_id or not event_name or event_time is None:
+    if event_time is None or not _text(detail, "eventID", 128) or not _text(detail, "eventName"):
         return Unreadable("without_id_name_or_time")
-    return _failed_call(envelope, detail, event_id, event_name, event_time, raw_error_code)
+    return _failed_call(envelope, detail, raw_error_code[:MAXIMUM_TEXT], event_time)
 
 
-def _failed_call(  # noqa: PLR0913 - the three were checked one line above
-    envelope: Record,
-    detail: Record,
-    event_id: str,
-    event_name: str,
-    event_time: datetime,
-    raw_error_code: str,
+def _failed_call(
+    envelope: Record, detail: Record, raw_error_code: str, event_time: datetime
 ) -> FailedCall:
     identity = _mapping(detail.get("userIdentity"))
     session = _mapping(identity.get("sessionContext"))
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
     return FailedCall(
-        event_id=event_id,
+        event_id=_text(detail, "eventID", 128),
         event_time=event_time,
-        event_name=event_name,
-        error_code=canonical(raw_error_code[:MAXIMUM_TEXT]),
-        raw_error_code=raw_error_code[:MAXIMUM_TEXT],
+        event_name=_text(detail, "eventName", 128),
+        error_code=canonical(raw_error_code),
+        raw_error_code=raw_error_code,
         error_message=_text(detail, "errorMessage"),
         queue_arn=queue_arn,
         account=_account(envelope, detail, identity, queue_arn),

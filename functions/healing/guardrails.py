@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from functions.healing.evidence import Evidence, EvidenceNeeded
+from functions.healing.evidence import STALE_AFTER, Evidence, EvidenceNeeded
 from functions.healing.failed_call import FailedCall
 from functions.healing.ledger_view import LedgerView
 from functions.healing.limits import Limits, Timing
@@ -21,7 +21,6 @@ from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
-STALE_AFTER = timedelta(minutes=60)
 FUTURE_AFTER = timedelta(minutes=5)
 A_DAY = timedelta(hours=24)
 # What a claim, two reads, a write and a record may take together.
@@ -190,3 +189,8 @@ def first_refusal(
 ) -> Refusal | None:
     """The answer of the first guardrail that has one."""
     return next((refusal for each in guardrails if (refusal := each(subject))), None)
+
+
+def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
+    """What speaks against a call before anything is looked at."""
+    return next((refusal for each in ON_CALL if (refusal := each(call, home))), None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence
+
+# Budgets look back a day; the last write is kept however old it is.
+REMEMBERED = timedelta(hours=48)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,14 @@ class AttributeRecord:
         ours = self.person_value is not None and current == self.last_written
         return self.person_value if ours and self.person_value is not None else current
 
+    def after_writing(self, before: int, after: int, now: datetime) -> AttributeRecord:
+        """The record after one more write of ours, the claim ended."""
+        recent = tuple(each for each in self.writes if now - each.at < REMEMBERED)
+        return AttributeRecord(
+            person_value=self.person_value_behind(before),
+            writes=(*recent, Write(now, before, after)),
+        )
+
     def held_by_another(self, owner: str, now: datetime) -> bool:
         """Whether somebody else's claim still runs."""
         held = self.claim_owner is not None and self.claim_owner != owner
@@ -54,5 +65,5 @@ class LedgerView:
 
     frozen: str | None = None
     case: Case | None = None
-    evidence: Evidence = Evidence()
-    attribute: AttributeRecord = AttributeRecord()
+    evidence: Evidence = field(default_factory=Evidence)
+    attribute: AttributeRecord = field(default_factory=AttributeRecord)

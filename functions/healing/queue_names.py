@@ -14,7 +14,8 @@ _REGION = r"[a-z0-9-]{1,32}"
 _ARN = re.compile(rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION}):({_ACCOUNT}):({_NAME})")
 _URL = re.compile(rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT})/({_NAME})")
 _REFUSED = re.compile(
-    r"\bon resource: (arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,32}:[0-9]{12}:[A-Za-z0-9_.-]{1,80})(?=\s|\Z)"
+    r"\bon resource: (arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,32}:[0-9]{12}:[A-Za-z0-9_.-]{1,80})"
+    r"(?=\s|\Z)"
 )
 
 
@@ -54,7 +55,7 @@ def arn_of_url(url: object, region: str) -> str | None:
 
 
 def arn_refused_in(error_message: str) -> str | None:
-    """The queue that IAM's own refusal names; the text is the caller's, so the ARN must be exact."""
+    """The queue that IAM's refusal names; the text may be the caller's: the ARN must be exact."""
     found = _REFUSED.search(error_message[-1024:])
     return arn_of(found.group(1)) if found else None
 

@@ -1,0 +1,71 @@
+"""The AWS clients of a Lambda, made once at cold start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_ssm import SSMClient
+
+# Three tries of at most two seconds each: a hung call must not eat the time to record.
+_CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+)
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Each is made when first used: most invocations need three."""
+
+    session: boto3.Session
+
+    @classmethod
+    def of_this_lambda(cls) -> Clients:
+        """With the role, region and endpoint that Lambda gives."""
+        return cls(boto3.Session())
+
+    @cached_property
+    def sqs(self) -> SQSClient:
+        client: SQSClient = self.session.client("sqs", config=_CONFIG)
+        return client
+
+    @cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        client: DynamoDBClient = self.session.client("dynamodb", config=_CONFIG)
+        return client
+
+    @cached_property
+    def functions(self) -> LambdaClient:
+        client: LambdaClient = self.session.client("lambda", config=_CONFIG)
+        return client
+
+    @cached_property
+    def cloudwatch(self) -> CloudWatchClient:
+        client: CloudWatchClient = self.session.client("cloudwatch", config=_CONFIG)
+        return client
+
+    @cached_property
+    def s3(self) -> S3Client:
+        client: S3Client = self.session.client("s3", config=_CONFIG)
+        return client
+
+    @cached_property
+    def ssm(self) -> SSMClient:
+        client: SSMClient = self.session.client("ssm", config=_CONFIG)
+        return client
+
+    @property
+    def region(self) -> str:
+        return self.session.region_name

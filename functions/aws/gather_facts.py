@@ -1,0 +1,127 @@
+"""Looks at a queue and at who consumes it; reads only.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html
+https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from botocore.exceptions import ClientError
+
+from functions.aws.clients import Clients
+from functions.aws.errors import code_of, looking
+from functions.healing.facts import Facts, LambdaConsumer, Need
+from functions.healing.queue_names import parts_of
+
+METRICS_WINDOW = timedelta(hours=1)
+METRICS_PERIOD_SECONDS = 3600
+
+
+def queue_url(clients: Clients, queue_arn: str) -> str:
+    """The queue's URL at our own endpoint; an event's URL is never used."""
+    queue = parts_of(queue_arn)
+    return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
+
+
+def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+    """The queue's tags; none where it is gone. Raises FactsUnavailable."""
+    with looking(f"tags of {queue_arn}"):
+        try:
+            answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
+        except ClientError as error:
+            if "NonExistentQueue" in code_of(error) or "QueueDoesNotExist" in code_of(error):
+                return {}
+            raise
+    return answer.get("Tags", {})
+
+
+def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+    """The queue's attributes as SQS spells them. Raises FactsUnavailable."""
+    with looking(f"attributes of {queue_arn}"):
+        answer = clients.sqs.get_queue_attributes(
+            QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
+        )
+    return {str(name): value for name, value in answer.get("Attributes", {}).items()}
+
+
+def gather(
+    clients: Clients,
+    queue_arn: str,
+    tags: Mapping[str, str],
+    needs: Collection[Need],
+    now: datetime,
+) -> Facts:
+    """The facts that `needs` names, and no more. Raises FactsUnavailable."""
+    consumers: tuple[LambdaConsumer, ...] = ()
+    if Need.LAMBDA_CONSUMERS in needs:
+        consumers = lambda_consumers_of(clients, queue_arn, now)
+    return Facts(queue_arn, attributes_of(clients, queue_arn), tags, consumers)
+
+
+def lambda_consumers_of(
+    clients: Clients, queue_arn: str, now: datetime
+) -> tuple[LambdaConsumer, ...]:
+    """The functions behind enabled mappings. Raises FactsUnavailable."""
+    with looking(f"Lambda consumers of {queue_arn}"):
+        pages = clients.functions.get_paginator("list_event_source_mappings").paginate(
+            EventSourceArn=queue_arn
+        )
+        mappings = [each for page in pages for each in page["EventSourceMappings"]]
+        return tuple(
+            _consumer(
+                clients, each["FunctionArn"], each.get("MaximumBatchingWindowInSeconds", 0), now
+            )
+            for each in mappings
+            if each.get("State") in ("Enabled", "Enabling", "Updating", "Creating")
+        )
+
+
+def _consumer(
+    clients: Clients, function_arn: str, batching_window_seconds: int, now: datetime
+) -> LambdaConsumer:
+    configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
+    name = configuration["FunctionName"]
+    duration_p99_ms, errors, invocations = _metrics_of(clients, name, now)
+    return LambdaConsumer(
+        function_arn=function_arn,
+        timeout_seconds=configuration["Timeout"],
+        batching_window_seconds=batching_window_seconds,
+        duration_p99_seconds=None if duration_p99_ms is None else duration_p99_ms / 1000,
+        error_share=errors / invocations if errors is not None and invocations else None,
+    )
+
+
+def _metrics_of(
+    clients: Clients, function_name: str, now: datetime
+) -> tuple[float | None, float | None, float | None]:
+    """Duration p99 in ms, errors and invocations of the last hour; None where nothing ran."""
+    asked = (("Duration", "p99"), ("Errors", "Sum"), ("Invocations", "Sum"))
+    answer = clients.cloudwatch.get_metric_data(
+        StartTime=now - METRICS_WINDOW,
+        EndTime=now,
+        MetricDataQueries=[
+            {
+                "Id": metric.lower(),
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": "AWS/Lambda",
+                        "MetricName": metric,
+                        "Dimensions": [{"Name": "FunctionName", "Value": function_name}],
+                    },
+                    "Period": METRICS_PERIOD_SECONDS,
+                    "Stat": statistic,
+                },
+            }
+            for metric, statistic in asked
+        ],
+    )
+    values = {each["Id"]: each.get("Values", []) for each in answer["MetricDataResults"]}
+    p99, errors, invocations = (values.get(metric.lower(), []) for metric, _ in asked)
+    return (
+        max(p99) if p99 else None,
+        sum(errors) if errors else None,
+        sum(invocations) if invocations else None,
+    )

@@ -1,0 +1,62 @@
+"""Metrics (EMF, namespace Mendq) and logs of one batch; never a dimension per queue.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools.metrics import MetricUnit
+
+from functions.aws.intake import Intake
+from functions.aws.run import Group, Outcome
+from functions.healing.states import State
+
+NAMESPACE = "Mendq"
+Mended = Sequence[tuple[Group, Outcome]]
+
+
+def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
+    """Totals without a dimension always, per symptom only what is not zero."""
+    fixes = Counter(group.symptom.name for group, each in mended if _is_fix(each))
+    refusals = Counter(group.symptom.name for group, each in mended if each.refusal)
+    totals = {
+        "FailedCallsSeen": intake.failed_calls,
+        "UnknownErrorCodes": len(intake.unknown_codes),
+        "UnreadableEvents": len(intake.unreadable),
+        "AutoFixes": fixes.total(),
+        "Refusals": refusals.total() + len(intake.refusals),
+    }
+    for name, value in totals.items():
+        metrics.add_metric(name, MetricUnit.Count, value)
+    for name, counts in (("AutoFixes", fixes), ("Refusals", refusals)):
+        for symptom, value in counts.items():
+            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+                metric.add_dimension("symptom", symptom)
+
+
+def log(logger: Logger, intake: Intake, mended: Mended) -> None:
+    """One line a case or refusal, and one for what could not be read."""
+    for group, outcome in mended:
+        case = outcome.case.document() if outcome.case else None
+        refusal = outcome.refusal
+        logger.info(
+            "looked at a queue",
+            queue_arn=group.queue_arn,
+            symptom=group.symptom.name,
+            failed_calls=len(group.calls),
+            refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
+            case=case,
+        )
+    if intake.unknown_codes:
+        logger.warning("error codes that nobody listed", codes=sorted(set(intake.unknown_codes)))
+    if intake.unreadable:
+        reasons = Counter(each.reason for each in intake.unreadable.values())
+        logger.warning("events that cannot be read, on their way to parking", reasons=reasons)
+
+
+def _is_fix(outcome: Outcome) -> bool:
+    return outcome.case is not None and outcome.case.state is State.APPLIED

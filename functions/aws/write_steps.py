@@ -1,0 +1,52 @@
+"""Takes the steps of a plan: read again, compare, write.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.aws.clients import Clients
+from functions.aws.errors import StepFailed, is_passing
+from functions.aws.gather_facts import attributes_of, queue_url
+from functions.healing.plan import Refusal
+from functions.healing.states import State
+from functions.healing.steps import AttributeStep
+
+
+def changed_meanwhile(
+    attributes: Mapping[str, str], steps: Sequence[AttributeStep]
+) -> Refusal | None:
+    """A refusal where the queue no longer stands as the steps expect it."""
+    for step in steps:
+        found = attributes.get(step.attribute)
+        if found != str(step.before):
+            reason = (
+                f"{step.attribute} became {found} while Mendq looked; somebody is at work on it"
+            )
+            return Refusal("changed_meanwhile", reason, becomes=None, again=True)
+    return None
+
+
+def write(clients: Clients, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
+    """Compare and set: None when all steps are taken.
+
+    A refusal when the queue had changed, or when SQS refused for good: then nothing was written.
+    Raises FactsUnavailable where it could not look, StepFailed where SQS may take it later.
+    """
+    refusal = changed_meanwhile(attributes_of(clients, queue_arn), steps)
+    if refusal:
+        return refusal
+    try:
+        clients.sqs.set_queue_attributes(
+            QueueUrl=queue_url(clients, queue_arn),
+            Attributes={step.attribute: str(step.after) for step in steps},  # type: ignore[misc]
+        )
+    except (ClientError, BotoCoreError) as error:
+        if is_passing(error):
+            raise StepFailed(steps[0], str(error), done=()) from error
+        return Refusal("aws_refused", f"AWS refused the change: {error}", becomes=State.ESCALATED)
+    return None

@@ -1,0 +1,64 @@
+"""Failed calls from the intake queue in, mended queues out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.aws.clients import Clients
+from functions.aws.heal_batch import Healed, heal_batch
+from functions.aws.run import Run
+from functions.aws.telemetry import NAMESPACE, emit, log
+from functions.settings import HealSettings
+
+logger = Logger(service="heal")
+metrics = Metrics(namespace=NAMESPACE)
+
+
+@cache
+def _cold_start() -> tuple[HealSettings, Clients]:
+    return HealSettings.from_environment(), Clients.of_this_lambda()
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+    """Answer which messages are to come again; what can never be read ends in the intake's DLQ."""
+    settings, clients = _cold_start()
+    run = Run(
+        clients=clients,
+        settings=settings,
+        owner=context.aws_request_id,
+        now=datetime.now(UTC),
+        remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
+    )
+    healed = heal_batch({each["messageId"]: each["body"] for each in event["Records"]}, run)
+    emit(metrics, healed.intake, healed.mended)
+    log(logger, healed.intake, healed.mended)
+    return process_partial_response(
+        event=event,
+        record_handler=_blame(healed),
+        processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False),
+        context=context,
+    )
+
+
+def _blame(healed: Healed) -> Callable[[SQSRecord], None]:
+    def raise_what_went_wrong(record: SQSRecord) -> None:
+        error = healed.errors.get(record.message_id)
+        if error:
+            raise error
+
+    return raise_what_went_wrong
