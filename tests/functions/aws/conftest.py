@@ -1,0 +1,156 @@
+"""An account in moto: a queue, a ledger and a case bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from functions.aws.clients import Clients
+from functions.aws.heal_batch import Healed, heal_batch
+from functions.aws.run import Run
+from functions.healing.limits import Limits
+from functions.healing.mode import Mode
+from functions.settings import HealSettings
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
+EXPIRED = (
+    "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+)
+
+
+@dataclass
+class Account:
+    """What a test sees of the account, and the events it makes up."""
+
+    clients: Clients
+    settings: HealSettings
+    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    deliveries: int = 0
+
+    def queue(self, name: str = "orders.fifo", tag: str | None = "heal", **attributes: str) -> str:
+        """Make a queue and return its ARN."""
+        fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+        tags = {} if tag is None else {"mendq": tag}
+        self.clients.sqs.create_queue(
+            QueueName=name,
+            Attributes={**fifo, **attributes},  # type: ignore[arg-type]
+            tags=tags,
+        )
+        return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+
+    def url(self, queue_arn: str) -> str:
+        return f"{self.clients.sqs.meta.endpoint_url}/{ACCOUNT}/{queue_arn.rpartition(':')[2]}"
+
+    def visibility(self, queue_arn: str) -> int:
+        return int(self.attributes(queue_arn)["VisibilityTimeout"])
+
+    def attributes(self, queue_arn: str) -> dict[str, str]:
+        answer = self.clients.sqs.get_queue_attributes(
+            QueueUrl=self.url(queue_arn), AttributeNames=["All"]
+        )
+        return {str(name): value for name, value in answer["Attributes"].items()}
+
+    def set_visibility(self, queue_arn: str, seconds: int) -> None:
+        self.clients.sqs.set_queue_attributes(
+            QueueUrl=self.url(queue_arn), Attributes={"VisibilityTimeout": str(seconds)}
+        )
+
+    def record(self, queue_arn: str, event_id: str, **over: Any) -> dict[str, Any]:
+        """A CloudTrail record of a late delete."""
+        return {
+            "eventVersion": "1.11",
+            "userIdentity": {
+                "type": "AssumedRole",
+                "arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/orders-worker/i-1",
+                "sessionContext": {"sessionIssuer": {"arn": WORKER}},
+            },
+            "eventTime": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "eventSource": "sqs.amazonaws.com",
+            "eventName": "DeleteMessage",
+            "awsRegion": REGION,
+            "errorCode": "InvalidParameterValueException",
+            "errorMessage": EXPIRED,
+            "requestID": f"request-{event_id}",
+            "eventID": event_id,
+            "resources": [{"ARN": queue_arn, "type": "AWS::SQS::Queue"}],
+            "recipientAccountId": ACCOUNT,
+            **over,
+        }
+
+    def late_deletes(self, queue_arn: str, *event_ids: str, **over: Any) -> dict[str, str]:
+        """Intake messages, by id."""
+        return {
+            f"message-{each}": json.dumps({"detail": self.record(queue_arn, each, **over)})
+            for each in event_ids
+        }
+
+    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
+        """One delivery of a batch, by an invocation of its own."""
+        self.deliveries += 1
+        run = Run(
+            self.clients,
+            self.settings,
+            f"invocation-{self.deliveries}",
+            self.now,
+            lambda: remaining_seconds,
+        )
+        return heal_batch(bodies, run)
+
+    def later(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+    def transitions(self) -> list[dict[str, Any]]:
+        """What the case bucket holds, by key."""
+        s3 = self.clients.s3
+        listed = s3.list_objects_v2(Bucket=self.settings.case_bucket).get("Contents", [])
+        return [
+            json.loads(
+                s3.get_object(Bucket=self.settings.case_bucket, Key=each["Key"])["Body"].read()
+            )
+            for each in listed
+        ]
+
+    def ledger_items(self) -> dict[tuple[str, str], dict[str, Any]]:
+        items = self.clients.dynamodb.scan(TableName=self.settings.ledger_table)["Items"]
+        return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
+
+
+def settings(**over: Any) -> HealSettings:
+    fields: dict[str, Any] = {
+        "account": ACCOUNT,
+        "ledger_table": "ledger",
+        "case_bucket": "cases",
+        "own_roles": (f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-{REGION}",),
+        "tag_may_raise_to": Mode.HEAL,
+        "limits": Limits(),
+    }
+    return HealSettings(**{**fields, **over})
+
+
+@pytest.fixture
+def account() -> Iterator[Account]:
+    with mock_aws():
+        clients = Clients(boto3.Session(region_name=REGION))
+        clients.dynamodb.create_table(
+            TableName="ledger",
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        clients.s3.create_bucket(Bucket="cases")
+        yield Account(clients, settings())

@@ -1,0 +1,225 @@
+"""One symptom of one queue, from events to a recorded case, against moto."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from functions.healing.limits import Limits
+from functions.healing.mode import Mode
+from tests.functions.aws.conftest import ACCOUNT, REGION, Account, settings
+
+
+def test_an_untagged_queue_is_never_touched(account: Account) -> None:
+    queue = account.queue(tag=None, VisibilityTimeout="2")
+    before = account.attributes(queue)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3", "4"))
+    assert account.attributes(queue) == before
+    assert account.ledger_items() == {}
+    assert account.transitions() == []
+    assert [each.refusal and each.refusal.code for _, each in healed.mended] == ["not_managed"]
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
+def test_an_observed_queue_keeps_its_value_and_gets_a_case(account: Account, tag: str) -> None:
+    queue = account.queue(tag=tag, VisibilityTimeout="2")
+    before = account.attributes(queue)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.attributes(queue) == before
+    (case,) = account.transitions()
+    assert case["to"] == "observed"
+    assert case["steps"] == [{"attribute": "VisibilityTimeout", "before": "2", "after": "3"}]
+
+
+def test_off_is_not_even_observed(account: Account) -> None:
+    queue = account.queue(tag="off", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.transitions() == []
+
+
+def test_two_distinct_events_are_not_enough(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2"))
+    account.heal(account.late_deletes(queue, "1", "2"))
+    assert account.visibility(queue) == 2
+    assert account.transitions() == []
+
+
+def test_three_events_ten_minutes_apart_are_not_enough(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    for event_id in ("1", "2", "3"):
+        account.heal(account.late_deletes(queue, event_id))
+        account.later(minutes=5, seconds=1)
+    assert account.visibility(queue) == 2
+
+
+def test_evidence_is_counted_across_batches(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    for event_id in ("1", "2", "3"):
+        account.heal(account.late_deletes(queue, event_id))
+    assert account.visibility(queue) == 3
+    (case,) = account.transitions()
+    assert case["evidence"]["failed_calls"] == 3
+    assert case["evidence"]["first_request_id"] == "request-1"
+    assert case["evidence"]["principals"] == [f"arn:aws:iam::{ACCOUNT}:role/orders-worker"]
+    assert not [sk for _, sk in account.ledger_items() if sk.startswith("evidence")]
+
+
+def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    assert (case["schema"], case["n"], case["from"], case["to"]) == (1, 1, None, "applied")
+    assert (case["account"], case["region"], case["symptom"]) == (ACCOUNT, REGION, "lease_expired")
+    assert (case["actor"], case["paged"]) == ("heal", False)
+    items = account.ledger_items()
+    snapshot = items[queue, f"snapshot#{case['case_id']}#1"]
+    assert '"VisibilityTimeout": "30"' in snapshot["configuration"]["S"]
+    attribute = items[queue, "attribute#VisibilityTimeout"]
+    assert "claim_owner" not in attribute
+    assert attribute["person_value"] == {"N": "30"}
+
+
+def test_an_open_case_is_left_alone(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.later(minutes=31)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 45
+    assert len(account.transitions()) == 1
+
+
+def test_the_same_observation_is_said_once_in_a_while(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert len(account.transitions()) == 1
+    account.later(minutes=31)
+    account.heal(account.late_deletes(queue, "7", "8", "9"))
+    assert len(account.transitions()) == 2
+
+
+def test_an_observed_queue_that_is_allowed_to_heal_is_healed_at_once(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.clients.sqs.tag_queue(QueueUrl=account.url(queue), Tags={"mendq": "heal"})
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 3
+
+
+@pytest.mark.parametrize("over", [{"minutes": 61}, {"minutes": -6}])
+def test_stale_and_future_events_change_nothing(account: Account, over: dict[str, Any]) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    account.later(**over)
+    account.heal(bodies)
+    assert account.visibility(queue) == 2
+    assert account.transitions() == []
+
+
+def test_our_own_failing_calls_change_nothing(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    own = {"sessionContext": {"sessionIssuer": {"arn": account.settings.own_roles[0]}}}
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
+    assert account.visibility(queue) == 2
+    assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
+
+
+def test_a_queue_of_another_account_is_not_even_looked_at(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    foreign = queue.replace(ACCOUNT, "999999999999")
+    healed = account.heal(account.late_deletes(foreign, "1", "2", "3"))
+    assert healed.mended == []
+    assert account.visibility(queue) == 2
+
+
+def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="ledger", Item=freeze)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    (case,) = account.transitions()
+    assert case["to"] == "refused"
+    assert "Black Friday" in case["reason"]
+
+
+def test_a_calendar_that_cannot_be_read_freezes(account: Account) -> None:
+    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
+    queue = account.queue(VisibilityTimeout="2")
+    with Stubber(account.clients.ssm) as ssm:
+        ssm.add_client_error("get_calendar_state", "AccessDeniedException")
+        account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert "cannot be read" in account.transitions()[0]["reason"]
+
+
+def test_autonomy_lowered_by_settings_proposes(account: Account) -> None:
+    account.settings = settings(autonomy={"lease_expired": Mode.PROPOSE})
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert account.transitions()[0]["to"] == "proposed"
+
+
+def test_a_tag_raises_no_further_than_the_setting(account: Account) -> None:
+    account.settings = settings(tag_may_raise_to=Mode.OBSERVE)
+    queue = account.queue(tag="heal", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert account.transitions()[0]["to"] == "observed"
+
+
+def test_a_value_that_another_principal_set_is_contested_and_kept(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.set_visibility(queue, 10)
+    account.later(hours=49)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 10
+    assert account.transitions()[-1]["to"] == "contested"
+    account.later(days=6)
+    account.heal(account.late_deletes(queue, "7", "8", "9"))
+    assert account.visibility(queue) == 10
+    account.later(days=1, minutes=1)
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+    assert account.visibility(queue) == 15
+
+
+def test_ten_writes_a_minute_and_the_eleventh_comes_again(account: Account) -> None:
+    account.settings = settings(limits=Limits(writes_per_minute=2))
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    healed = account.heal(bodies)
+    assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
+    assert len(healed.errors) == 3
+    account.later(minutes=1)
+    account.heal({each: bodies[each] for each in healed.errors})
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
+
+
+def test_too_little_time_left_changes_nothing_and_comes_again(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="10")
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"), remaining_seconds=5)
+    assert account.visibility(queue) == 10
+    assert len(healed.errors) == 3
+
+
+def test_without_the_ledger_nothing_is_changed(account: Account) -> None:
+    account.settings = replace(account.settings, ledger_table="gone")
+    queue = account.queue(VisibilityTimeout="10")
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 10
+    assert {type(each).__name__ for each in healed.errors.values()} == {"LedgerUnavailable"}
+
+
+def test_a_queue_that_is_gone_is_no_error(account: Account) -> None:
+    gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
+    healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.transitions() == []

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from functions.healing.limits import Limits, Timing
+from functions.healing.mode import Mode
+from functions.settings import HealSettings, SettingsUnreadable
+
+FULL = HealSettings(
+    account="123456789012",
+    ledger_table="ledger",
+    case_bucket="cases",
+    own_roles=("arn:aws:iam::123456789012:role/mendq-heal-us-east-1",),
+    mode=Mode.PROPOSE,
+    tag_may_raise_to=Mode.HEAL,
+    queues=("orders", "bills-*"),
+    autonomy={"lease_expired": Mode.OBSERVE},
+    limits=Limits(writes_per_minute=3, mass_symptom_share=0.1),
+    timing=Timing(cooldown_minutes=5),
+    freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
+)
+
+
+def test_an_empty_environment_names_everything_that_is_missing() -> None:
+    with pytest.raises(SettingsUnreadable) as refused:
+        HealSettings.from_environment({})
+    for variable in ("MENDQ_ACCOUNT", "MENDQ_LEDGER_TABLE", "MENDQ_CASE_BUCKET", "MENDQ_OWN_ROLES"):
+        assert variable in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("MENDQ_MODE", "heal"),
+        ("MENDQ_MODE", '"HEAL"'),
+        ("MENDQ_LIMITS", '{"writesPerMinute": 1}'),
+        ("MENDQ_AUTONOMY", '{"lease_expired": 1}'),
+        ("MENDQ_QUEUES", "3"),
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
+    with pytest.raises(SettingsUnreadable, match=variable):
+        HealSettings.from_environment({**FULL.to_environment(), variable: text})
+
+
+def test_what_infra_writes_the_lambda_reads_back() -> None:
+    assert HealSettings.from_environment(FULL.to_environment()) == FULL
+
+
+def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
+    required = ("account", "ledger_table", "case_bucket", "own_roles")
+    environment = {
+        variable: text
+        for variable, text in FULL.to_environment().items()
+        if variable.removeprefix("MENDQ_").lower() in required
+    }
+    read = HealSettings.from_environment(environment)
+    assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)
+    assert read.queues == ()
