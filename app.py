@@ -1,0 +1,17 @@
+"""Settings -> stacks -> synth; no AWS call, no credentials."""
+
+import sys
+
+from infra.packaging import ForeignLibrary
+from infra.settings import SettingsRefused, read
+from infra.synthesis import new_app, raw_settings, synthesize
+from infra.wheels import WheelsUnavailable
+
+try:
+    app = new_app()
+    settings = read(raw_settings(app))
+    if unused := settings.set_but_not_used_yet():
+        print("set but not used yet:", ", ".join(unused), file=sys.stderr)  # noqa: T201
+    synthesize(settings, app)
+except (SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
+    sys.exit(str(refused))

@@ -1,0 +1,90 @@
+"""The heal Lambda and how the intake queue feeds it."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.settings import HealSettings
+from infra.settings import Mistake, SettingsRefused
+
+TIMEOUT = Duration.seconds(60)
+BATCHING_WINDOW = Duration.seconds(5)
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+VISIBILITY = Duration.seconds(6 * TIMEOUT.to_seconds() + BATCHING_WINDOW.to_seconds())
+
+# 4 KB, less what CloudFormation's names may add to the placeholders that stand for them.
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+ENVIRONMENT_CHARACTERS = 4_096 - 256
+
+
+class Heal(Construct):
+    """Reads large batches, because a storm of failed calls collapses to one look per queue.
+
+    Two at a time at most: enough to go on while one is slow. No concurrency is reserved, because
+    that would take it from an account's other functions.
+    """
+
+    def __init__(self, scope: Construct, name: str, *, code: lambda_.Code, role: iam.Role) -> None:
+        super().__init__(scope, name)
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        log_group.grant_write(role)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description="Mendq: mends the queue that a failed SQS call names",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler="functions.handlers.heal.handler",
+            code=code,
+            role=role,
+            timeout=TIMEOUT,
+            memory_size=512,
+            log_group=log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            system_log_level_v2=lambda_.SystemLogLevel.INFO,
+            environment={
+                "POWERTOOLS_SERVICE_NAME": "heal",
+                "POWERTOOLS_METRICS_NAMESPACE": "Mendq",
+                "POWERTOOLS_LOG_LEVEL": "INFO",
+            },
+        )
+
+    def knows(self, settings: HealSettings) -> None:
+        """Hand it its settings, under the names that it reads them by.
+
+        Raises SettingsRefused where they are more than a Lambda's environment holds.
+        """
+        variables = settings.to_environment()
+        if (
+            sum(len(name) + len(value) for name, value in variables.items())
+            > ENVIRONMENT_CHARACTERS
+        ):
+            fault = "more names than the 4 KB of a Lambda's environment hold"
+            cure = "say the start of several names and a *, or tag the queues instead"
+            raise SettingsRefused([Mistake("queues", fault, cure)])
+        for variable, value in variables.items():
+            self.function.add_environment(variable, value)
+
+    def reads(self, intake: sqs.Queue) -> None:
+        """Feed it; records that it reports as failed come again, the others are done."""
+        self.function.add_event_source(
+            sources.SqsEventSource(
+                intake,
+                batch_size=1_000,
+                max_batching_window=BATCHING_WINDOW,
+                report_batch_item_failures=True,
+                max_concurrency=2,
+            )
+        )

@@ -1,0 +1,116 @@
+"""What the heal Lambda may do: look at queues, change those it was handed, record what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.catalogue import CATALOGUE
+from functions.healing.managed import MODE_TAG
+from functions.healing.mode import Mode
+from functions.healing.steps import LookAction, look_actions, write_actions
+from infra.own_queues import PULSE_PREFIX, queue_arn
+from infra.roles import HEAL, role_name
+from infra.settings import DeploymentSettings
+
+LEDGER_ACTIONS = (
+    "dynamodb:GetItem",
+    "dynamodb:Query",
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:ConditionCheckItem",
+)
+
+
+class HealRole(Construct):
+    """Literal name, so that the rule, the trail and the settings can leave it out."""
+
+    def __init__(self, scope: Construct, name: str, settings: DeploymentSettings) -> None:
+        super().__init__(scope, name)
+        stack = Stack.of(self)
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=role_name(HEAL, stack.region),
+            description="Mendq: looks at queues and changes the attributes it may",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        )
+        for statement in (*_looks(stack), *_writes(stack, settings)):
+            self.role.add_to_policy(statement)
+        if settings.freeze_calendars:
+            self._allow(["ssm:GetCalendarState"], settings.freeze_calendars)
+
+    def never_writes_to(self, queues: Sequence[sqs.IQueue]) -> None:
+        """Mendq's own queues, whatever their tags and names."""
+        pulse = queue_arn(Stack.of(self), f"{PULSE_PREFIX}*")
+        own = [*(queue.queue_arn for queue in queues), pulse]
+        self.role.add_to_policy(
+            iam.PolicyStatement(effect=iam.Effect.DENY, actions=_write_actions(), resources=own)
+        )
+
+    def keeps(self, ledger: dynamodb.ITable, cases: s3.IBucket) -> None:
+        """Where it writes down what it did."""
+        self._allow(LEDGER_ACTIONS, [ledger.table_arn])
+        self._allow(["s3:PutObject"], [cases.arn_for_objects("cases/*")])
+
+    def _allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
+        self.role.add_to_policy(
+            iam.PolicyStatement(actions=list(actions), resources=list(resources))
+        )
+
+
+def _looks(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    needs = frozenset(need for symptom in CATALOGUE for need in symptom.needs)
+    by_resource: dict[str, list[str]] = {}
+    for action in sorted(look_actions(needs), key=lambda each: each.iam_action):
+        by_resource.setdefault(_looked_at(stack, action), []).append(action.iam_action)
+    for resource, actions in by_resource.items():
+        yield iam.PolicyStatement(actions=actions, resources=[resource])
+
+
+def _looked_at(stack: Stack, action: LookAction) -> str:
+    if action.resource == "queue":
+        return queue_arn(stack, "*")
+    if action.resource == "function":
+        return stack.format_arn(
+            service="lambda",
+            resource="function",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+    return "*"
+
+
+def _writes(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicyStatement]:
+    """Nothing at all while no queue can be in a mode that acts."""
+    tag = f"aws:ResourceTag/{MODE_TAG}"
+    acting = [str(mode) for mode in Mode if mode > Mode.OBSERVE]
+    if max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE:
+        yield iam.PolicyStatement(
+            actions=_write_actions(),
+            resources=[queue_arn(stack, "*")],
+            conditions={"StringEquals": {tag: acting}},
+        )
+    if settings.mode > Mode.OBSERVE and settings.queues:
+        yield iam.PolicyStatement(
+            actions=_write_actions(),
+            resources=[queue_arn(stack, each) for each in settings.queues],
+        )
+    # A tag that says anything else holds, whatever names the queue.
+    yield iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=_write_actions(),
+        resources=[queue_arn(stack, "*")],
+        conditions={"Null": {tag: "false"}, "StringNotEquals": {tag: acting}},
+    )
+
+
+def _write_actions() -> list[str]:
+    return sorted(write_actions(step for symptom in CATALOGUE for step in symptom.steps))

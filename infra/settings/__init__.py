@@ -1,0 +1,16 @@
+"""The settings of a deployment. Nothing here knows CDK or AWS: a mistake is told in a blink."""
+
+from infra.settings.deployment import NOT_USED_YET, DeploymentSettings, merge, read
+from infra.settings.groups import Environment, TrailSettings
+from infra.settings.mistakes import Mistake, SettingsRefused
+
+__all__ = [
+    "NOT_USED_YET",
+    "DeploymentSettings",
+    "Environment",
+    "Mistake",
+    "SettingsRefused",
+    "TrailSettings",
+    "merge",
+    "read",
+]

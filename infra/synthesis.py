@@ -1,0 +1,93 @@
+"""Settings -> stacks -> cloud assembly; what app.py, the tests and the local account call."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import cx_api
+
+from infra.packaging import stage
+from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
+from infra.stack import MendqStack
+from infra.wheels import ROOT
+
+STACK_NAME = "Mendq"
+CDK_JSON = ROOT / "cdk.json"
+
+
+def new_app(outdir: Path | None = None) -> cdk.App:
+    """An app that knows cdk.json's context, which only the CLI would read; its `-c` wins."""
+    context = json.loads(CDK_JSON.read_text())["context"]
+    chosen = outdir or os.environ.get("CDK_OUTDIR") or ROOT / "cdk.out"
+    return cdk.App(context=context, outdir=str(chosen))
+
+
+def raw_settings(app: cdk.App) -> Mapping[str, Any]:
+    """The settings as the user wrote them, in cdk.json or with `-c mendq='{..}'`.
+
+    Raises SettingsRefused where they are no JSON object.
+    """
+    raw = app.node.try_get_context("mendq")
+    if isinstance(raw, str):
+        try:
+            raw = json.loads(raw)
+        except ValueError as error:
+            raise SettingsRefused(
+                [
+                    Mistake(
+                        "mendq",
+                        f"is not JSON ({error})",
+                        '-c takes one such as \'{"mode": "heal"}\'',
+                    )
+                ]
+            ) from error
+    if not isinstance(raw, Mapping):
+        raise SettingsRefused([Mistake("mendq", "is not an object", "write it as {..}")])
+    return raw
+
+
+def synthesize(
+    settings: DeploymentSettings, app: cdk.App | None = None, outdir: Path | None = None
+) -> cx_api.CloudAssembly:
+    """Write the cloud assembly, one stack `Mendq` per environment.
+
+    Raises what `stage` raises, and RuntimeError where CDK's own validation fails.
+    """
+    app = app or new_app(outdir)
+    with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
+        stage(Path(folder))
+        code = lambda_.Code.from_asset(folder)
+        environments = settings.environments
+        for environment in environments or (None,):
+            MendqStack(
+                app,
+                _stack_id(environment if len(environments) > 1 else None),
+                stack_name=STACK_NAME,
+                description="Mendq mends SQS queues",
+                env=_environment(environment),
+                analytics_reporting=False,
+                settings=settings,
+                code=code,
+            )
+        return app.synth()
+
+
+def _stack_id(environment: Environment | None) -> str:
+    if environment is None:
+        return STACK_NAME
+    return f"{STACK_NAME}-{environment.account}-{environment.region}"
+
+
+def _environment(environment: Environment | None) -> cdk.Environment:
+    """The account stays open and the region does not, because role names carry it."""
+    if environment is not None:
+        return cdk.Environment(account=environment.account, region=environment.region)
+    region = os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
+    return cdk.Environment(region=region)

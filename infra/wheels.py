@@ -1,0 +1,73 @@
+"""`python -m infra.wheels` fills `.wheels/` with what the Lambda zips contain.
+
+Synth installs from there and needs no network.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WHEELS = ROOT / ".wheels"
+LOCK = ROOT / "functions" / "requirements.txt"
+CURE = "run `.venv/bin/python -m infra.wheels`"
+
+_FOR_LAMBDA = (
+    *("--python-version", "3.13", "--implementation", "cp"),
+    *("--platform", "manylinux_2_28_aarch64"),
+    *("--platform", "manylinux_2_17_aarch64"),
+    *("--platform", "manylinux2014_aarch64"),
+)
+_FOR_THIS_MACHINE: tuple[str, ...] = ()
+
+
+class WheelsUnavailable(Exception):
+    """What the Lambda zips contain is not there; says the cure."""
+
+
+def fill(lock: Path = LOCK, wheels: Path = WHEELS) -> None:
+    """Replace `wheels` by what `lock` names, for Lambda and for this machine.
+
+    Raises WheelsUnavailable, and keeps what was there, when something cannot be fetched.
+    """
+    with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
+        fresh = Path(folder) / "wheels"
+        for target in (_FOR_LAMBDA, _FOR_THIS_MACHINE):
+            _download(lock, fresh, target)
+        shutil.rmtree(wheels, ignore_errors=True)
+        fresh.rename(wheels)
+
+
+def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    exactly = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
+    done = subprocess.run(
+        [*pip, *exactly, *target, "--dest", str(folder), "--requirement", str(lock)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        raise WheelsUnavailable(
+            f"the wheels of {lock.name} could not be fetched: {last}; "
+            "check that pip reaches its index and run `make setup` again"
+        )
+
+
+def main() -> int:
+    """Fill `.wheels/`; 1 and one line where that fails."""
+    try:
+        fill()
+    except WheelsUnavailable as unavailable:
+        print(unavailable, file=sys.stderr)  # noqa: T201 - what a user of the command reads
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
