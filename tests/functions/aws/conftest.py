@@ -42,7 +42,7 @@ class Account:
         tags = {} if tag is None else {"mendq": tag}
         self.clients.sqs.create_queue(
             QueueName=name,
-            Attributes={**fifo, **attributes},  # type: ignore[arg-type]
+            Attributes={**fifo, **attributes},  # type: ignore[dict-item]
             tags=tags,
         )
         return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"

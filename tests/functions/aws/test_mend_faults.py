@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import botocore.endpoint
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
@@ -83,7 +82,7 @@ def _snapshot(items: dict[tuple[str, str], dict[str, Any]]) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(botocore.endpoint.time, "sleep", lambda _: None)
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
 
 
 # A mended queue takes this many calls; `test_every_call_was_struck` fails when it grows.

@@ -1,0 +1,189 @@
+"""Each guardrail alone: what it lets pass, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.healing import examples, guardrails
+from functions.healing.case import Case, opened
+from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
+from functions.healing.guardrails import Home, Proposal, Situation
+from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
+from functions.healing.limits import Limits, Timing
+from functions.healing.plan import Plan, Refusal
+from functions.healing.states import FINAL, State
+from functions.healing.steps import SetVisibilityTimeout
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+OWN = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
+HOME = Home("123456789012", "us-east-1", (OWN,))
+CALL = examples.failed_call("DeleteMessage", "MessageNotInflight", "")
+STEP = SetVisibilityTimeout(30, 45)
+
+
+def evidence(*seconds_ago: float) -> Evidence:
+    return Evidence.of(
+        Sighting(NOW - timedelta(seconds=each), f"e{n}", "r", "p")
+        for n, each in enumerate(seconds_ago)
+    )
+
+
+def case(state: State, age: timedelta = timedelta()) -> Case:
+    return opened(
+        state,
+        queue_arn=examples.QUEUE_ARN,
+        symptom="lease_expired",
+        reason="because",
+        evidence=evidence(1, 2, 3),
+        steps=(STEP,),
+        now=NOW - age,
+        actor="heal",
+    )
+
+
+def situation(**over: Any) -> Situation:
+    fields: dict[str, Any] = {
+        "view": LedgerView(),
+        "fresh_calls": 3,
+        "evidence": evidence(1, 2, 3),
+        "evidence_needed": EvidenceNeeded(),
+        "owner": "me",
+        "now": NOW,
+        "timing": Timing(),
+    }
+    return Situation(**{**fields, **over})
+
+
+def proposal(step: SetVisibilityTimeout = STEP, **record: Any) -> Proposal:
+    view = LedgerView(attribute=AttributeRecord(**record))
+    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+
+
+def written(*hours_ago: float) -> tuple[Write, ...]:
+    return tuple(Write(NOW - timedelta(hours=each), 20, 30) for each in hours_ago)
+
+
+def code(refusal: Refusal | None) -> str | None:
+    return refusal.code if refusal else None
+
+
+def test_they_are_asked_in_the_order_of_the_docs() -> None:
+    rows = (guardrails.ON_CALL, (guardrails.not_managed,), guardrails.ON_CASE, guardrails.ON_PLAN)
+    assert [each.__name__ for row in rows for each in row] == [
+        "own_call",
+        "elsewhere",
+        "not_managed",
+        "frozen",
+        "stale_or_future",
+        "too_little_evidence",
+        "case_already_open",
+        "claimed_by_another",
+        "contested",
+        "out_of_bounds",
+        "too_often",
+        "too_soon",
+        "too_little_time",
+    ]
+
+
+def test_a_quiet_account_refuses_nothing() -> None:
+    assert guardrails.first_refusal_of_call(CALL, HOME) is None
+    assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
+    assert guardrails.first_refusal(guardrails.ON_PLAN, proposal()) is None
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"principal_arn": OWN}, "own_call"),
+        ({"principal_arn": OWN + "-not"}, None),
+        ({"queue_arn": None}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("us-east-1", "us-east-2")}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("123456789012", "210987654321")}, "elsewhere"),
+        ({"account": "210987654321"}, None),
+    ],
+)
+def test_calls(over: dict[str, Any], expected: str | None) -> None:
+    assert code(guardrails.first_refusal_of_call(replace(CALL, **over), HOME)) == expected
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "fresh"), [(3600, True), (3601, False), (-300, True), (-301, False)]
+)
+def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) -> None:
+    call = replace(CALL, event_time=NOW - timedelta(seconds=age_seconds))
+    assert guardrails.is_fresh(call, NOW) is fresh
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"view": LedgerView(frozen="drill")}, "frozen"),
+        ({"fresh_calls": 0}, "stale_or_future"),
+        ({"evidence": evidence(1, 2)}, "too_little_evidence"),
+        ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
+        ({"view": LedgerView(case=case(State.APPLIED))}, "case_already_open"),
+    ],
+)
+def test_cases(over: dict[str, Any], expected: str) -> None:
+    assert code(guardrails.first_refusal(guardrails.ON_CASE, situation(**over))) == expected
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_a_case_that_ended_stops_nothing(state: State) -> None:
+    view = LedgerView(case=case(state))
+    assert guardrails.first_refusal(guardrails.ON_CASE, situation(view=view)) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "hours"), [(State.PROPOSED, 24), (State.APPLIED, 48), (State.ESCALATED, 168)]
+)
+def test_no_open_case_holds_for_ever(state: State, hours: int) -> None:
+    almost = LedgerView(case=case(state, timedelta(hours=hours, seconds=-1)))
+    over = LedgerView(case=case(state, timedelta(hours=hours)))
+    assert guardrails.case_already_open(situation(view=almost))
+    assert guardrails.case_already_open(situation(view=over)) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "seconds_left", "expected"),
+    [("another", 1, "claimed"), ("another", 0, None), ("me", 60, None)],
+)
+def test_somebody_elses_claim_holds_until_it_runs_out(
+    owner: str, seconds_left: float, expected: str | None
+) -> None:
+    until = NOW + timedelta(seconds=seconds_left)
+    record = AttributeRecord(claim_owner=owner, claim_until=until)
+    refusal = guardrails.claimed_by_another(situation(view=LedgerView(attribute=record)))
+    assert code(refusal) == expected
+    assert refusal is None or refusal.again
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "becomes"),
+    [
+        (proposal(SetVisibilityTimeout(10, 15), writes=written(30)), "contested", "contested"),
+        (proposal(contested_until=NOW + timedelta(seconds=1)), "contested", None),
+        (proposal(contested_until=NOW, writes=written(200)), None, None),
+        (proposal(SetVisibilityTimeout(30, 43_201)), "out_of_bounds", "refused"),
+        (proposal(SetVisibilityTimeout(30, 29)), "out_of_bounds", "refused"),
+        (proposal(writes=written(0.49)), "too_soon", "refused"),
+        (proposal(writes=written(0.5)), None, None),
+        (proposal(writes=written(23.9, 12, 0.6)), "too_often", "escalated"),
+        (proposal(writes=written(24, 12, 0.6)), None, None),
+    ],
+)
+def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> None:
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert code(refusal) == expected
+    assert (refusal.becomes if refusal else None) == becomes
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
+def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
+    given = replace(proposal(), remaining_seconds=seconds)
+    assert code(guardrails.too_little_time(given)) == expected
