@@ -62,7 +62,7 @@ class MendqStack(Stack):
         self._output("TrailBucket", trail.bucket_name)
         self._output("CaseBucket", cases.bucket_name)
         self._output("LedgerTable", ledger.table_name)
-        acknowledge(self)
+        acknowledge(self, settings)
 
     def _output(self, name: str, value: str) -> None:
         CfnOutput(self, f"{name}Name", value=value).override_logical_id(name)

@@ -16,7 +16,18 @@ from infra.settings.mistakes import SettingsRefused
 from infra.settings.sections import Section, setting
 
 # Read and checked, so that settings written today hold tomorrow; nothing acts on them yet.
-NOT_USED_YET = frozenset({"pages", "report", "night"})
+NOT_USED_YET = frozenset(
+    {
+        "limits.massSymptomShare",
+        "limits.sweepMetricsPerDay",
+        "timing.propagationSeconds",
+        "timing.soakFactor",
+        "timing.pulseMinutes",
+        "pages",
+        "report",
+        "night",
+    }
+)
 
 
 @dataclass(frozen=True)
