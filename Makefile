@@ -8,7 +8,7 @@ export JSII_NODE := $(NODE)/node
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check lock synth docs clean
+.PHONY: help setup demo account test check docs synth lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,30 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@$(RUN) -m infra.wheels
 	@touch $@
 
+demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended
+	@$(RUN) -m local_account.demo --story $(STORY) --port $(PORT)
+
+account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)
+	@$(RUN) -u -m local_account --port $(PORT) $(if $(SETTINGS),--settings $(SETTINGS))
+
+test: .venv/.ready ## the tests
+	@$(RUN) -m pytest
+
+check: .venv/.ready ## lint, types, the arrows of the house, stale documents
+	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
+	@$(RUN) docs/derive.py --check
+
+docs: .venv/.ready ## write the derived documents anew
+	@$(RUN) docs/derive.py
+
+synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
+	@$(RUN) app.py
+
 lock: ## write requirements.txt and functions/requirements.txt anew from the .in files
 	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 requirements.in -o requirements.txt
 	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 --constraints requirements.txt functions/requirements.in -o functions/requirements.txt
+
+clean: ## everything that set-up and runs have made
+	@rm -rf .venv .wheels build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

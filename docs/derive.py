@@ -1,0 +1,61 @@
+"""Writes what the documents derive from the code; with --check, fails where they are stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from functions.catalogue import CATALOGUE
+from infra.settings_page import render
+
+ROOT = Path(__file__).resolve().parents[1]
+BEGIN = "<!-- derived: symptoms (make docs) -->"
+END = "<!-- end -->"
+
+
+def symptom_table() -> str:
+    """The catalogue as a Markdown table."""
+    rows = [
+        f"| [`{each.name}`]({each.runbook}) | {each.sentence} | {each.plan_in_words} "
+        f"| {each.autonomy} |"
+        for each in CATALOGUE
+    ]
+    head = ["| symptom | what goes wrong | what Mendq does | ships as |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def between_marks(text: str, table: str) -> str:
+    """`text` with what stands between the marks replaced by `table`."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def documents() -> dict[Path, str]:
+    """Every derived document and what it has to say."""
+    readme = ROOT / "README.md"
+    return {
+        readme: between_marks(readme.read_text(), symptom_table()),
+        ROOT / "docs" / "settings.md": render(),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """0, or 1 where --check found a stale document."""
+    stale = {
+        path: text
+        for path, text in documents().items()
+        if not path.exists() or path.read_text() != text
+    }
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
+        return int(bool(stale))
+    for path, text in stale.items():
+        path.write_text(text)
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
