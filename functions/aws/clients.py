@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
@@ -64,6 +65,13 @@ class Clients:
     @cached_property
     def ssm(self) -> SSMClient:
         client: SSMClient = self.session.client("ssm", config=_CONFIG)
+        return client
+
+    @cached_property
+    def tagging(self) -> ResourceGroupsTaggingAPIClient:
+        client: ResourceGroupsTaggingAPIClient = self.session.client(
+            "resourcegroupstaggingapi", config=_CONFIG
+        )
         return client
 
     @property

@@ -21,7 +21,7 @@ from functions.aws import ledger_items as items
 from functions.aws.errors import LedgerUnavailable, code_of
 from functions.healing.case import Case
 from functions.healing.evidence import Sighting
-from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.ledger_view import AttributeRecord, LedgerView, Spread, spread_slot
 from functions.healing.plan import Refusal
 from functions.healing.steps import AttributeStep
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Longer than the heal Lambda may run, shorter than the intake queue waits before it gives up.
 CLAIM_SECONDS = 90
+# An item holds 400 KB; so many queues are a mass symptom in any account.
+MOST_QUEUES_NOTED = 2_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Ledger:
             items.case_key(queue_arn, symptom),
             items.evidence_key(queue_arn, symptom),
             items.attribute_key(queue_arn, attribute),
+            items.spread_key(symptom),
         )
         with _ledger_errors():
             answer = self.client.transact_get_items(
@@ -93,6 +96,32 @@ class Ledger:
                     UpdateExpression="DELETE sightings :old",
                     ExpressionAttributeValues={":old": {"SS": [each.to_text() for each in drop]}},
                 )
+
+    def spread_to(self, queue_arn: str, symptom: str, seen: Spread, now: datetime) -> Spread:
+        """Note that this queue shows the symptom; a set, written once a queue and ten minutes."""
+        if queue_arn in seen.queues(now) or len(seen.queues(now)) >= MOST_QUEUES_NOTED:
+            return seen
+        key = items.spread_key(symptom)
+        with _ledger_errors():
+            answer = self.client.update_item(
+                TableName=self.table,
+                Key=key,
+                UpdateExpression="ADD queues :new",
+                ExpressionAttributeValues={
+                    ":new": {"SS": [items.spread_text(spread_slot(now), queue_arn)]}
+                },
+                ReturnValues="ALL_NEW",
+            )
+            spread = items.spread_of(answer["Attributes"])
+            outdated = [items.spread_text(*each) for each in spread.outdated(now)]
+            if outdated:
+                self.client.update_item(
+                    TableName=self.table,
+                    Key=key,
+                    UpdateExpression="DELETE queues :old",
+                    ExpressionAttributeValues={":old": {"SS": outdated}},
+                )
+        return spread
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int

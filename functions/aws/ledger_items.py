@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting, to_text
-from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
+from functions.healing.ledger_view import AttributeRecord, LedgerView, Spread, Write
 
 if TYPE_CHECKING:
     from functions.aws.ledger import Claim
@@ -38,6 +38,10 @@ def attribute_key(queue_arn: str, attribute: str) -> dict[str, dict[str, str]]:
     return key(queue_arn, f"attribute#{attribute}")
 
 
+def spread_key(symptom: str) -> dict[str, dict[str, str]]:
+    return key(ACCOUNT, f"spread#{symptom}")
+
+
 def snapshot_key(case: Case) -> dict[str, dict[str, str]]:
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
@@ -46,15 +50,25 @@ def epoch(moment: datetime) -> dict[str, str]:
     return {"N": str(int(moment.timestamp()))}
 
 
-def view_of(freeze: Item, case: Item, evidence: Item, attribute: Item) -> LedgerView:
-    """The view that four items, each possibly empty, give."""
+def view_of(freeze: Item, case: Item, evidence: Item, attribute: Item, spread: Item) -> LedgerView:
+    """The view that five items, each possibly empty, give."""
     sightings = evidence.get("sightings", {}).get("SS", [])
     return LedgerView(
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
         case=_case_of(case.get("document")),
         evidence=Evidence.of(Sighting.from_text(text) for text in sightings),
         attribute=_attribute_of(attribute),
+        spread=spread_of(spread),
     )
+
+
+def spread_of(item: Item) -> Spread:
+    texts = (text.partition(" ") for text in item.get("queues", {}).get("SS", []))
+    return Spread(frozenset((datetime.fromisoformat(slot), queue) for slot, _, queue in texts))
+
+
+def spread_text(slot: datetime, queue_arn: str) -> str:
+    return f"{to_text(slot)} {queue_arn}"
 
 
 def _case_of(document: Mapping[str, str] | None) -> Case | None:

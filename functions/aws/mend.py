@@ -13,6 +13,7 @@ from datetime import timedelta
 from functions.aws.freeze import closed_calendars
 from functions.aws.gather_facts import attributes_of, gather, tags_of
 from functions.aws.ledger import Claim
+from functions.aws.managed_queues import count_managed
 from functions.aws.run import Group, Outcome, Run
 from functions.aws.write_steps import write
 from functions.catalogue.symptom import Symptom
@@ -131,6 +132,12 @@ class _Mending:
         )
 
     def _proposal(self, plan: Plan) -> guardrails.Proposal:
+        run, group = self.run, self.group
+        spread = run.ledger.spread_to(
+            group.queue_arn, group.symptom.name, self.view.spread, run.now
+        )
+        queues_with_symptom = len(spread.queues(run.now))
+        few = queues_with_symptom <= guardrails.FEW_QUEUES
         return guardrails.Proposal(
             plan=plan,
             view=self.view,
@@ -138,6 +145,8 @@ class _Mending:
             timing=self.run.settings.timing,
             now=self.run.now,
             remaining_seconds=self.run.remaining_seconds(),
+            queues_with_symptom=queues_with_symptom,
+            managed_queues=0 if few else count_managed(run.clients, run.consent.queues),
         )
 
     def _facts(self) -> Facts:

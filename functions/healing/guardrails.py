@@ -25,6 +25,8 @@ FUTURE_AFTER = timedelta(minutes=5)
 A_DAY = timedelta(hours=24)
 # What a claim, two reads, a write and a record may take together.
 SECONDS_TO_WRITE = 15
+# So few queues are a coincidence, however small the account.
+FEW_QUEUES = 3
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,11 @@ def claimed_by_another(situation: Situation) -> Refusal | None:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan, beside all that may speak against it; `current` is the attribute as it stands."""
+    """A plan, beside all that may speak against it.
+
+    `queues_with_symptom` counts the managed queues that showed it within the hour, this one among
+    them; `managed_queues` all of them, and need not be known while the former are few.
+    """
 
     plan: Plan
     view: LedgerView
@@ -116,6 +122,8 @@ class Proposal:
     timing: Timing
     now: datetime
     remaining_seconds: float
+    queues_with_symptom: int = 1
+    managed_queues: int = 0
 
     @property
     def step(self) -> AttributeStep:
@@ -164,6 +172,18 @@ def too_often(proposal: Proposal) -> Refusal | None:
     return None
 
 
+def mass_symptom(proposal: Proposal) -> Refusal | None:
+    """What many queues show at once has a cause that is not theirs."""
+    share = proposal.limits.mass_symptom_share
+    if proposal.queues_with_symptom <= max(FEW_QUEUES, share * proposal.managed_queues):
+        return None
+    reason = (
+        f"{proposal.queues_with_symptom} of {proposal.managed_queues} managed queues show it "
+        "within the hour: the cause is not this queue's"
+    )
+    return Refusal("mass_symptom", reason)
+
+
 def too_little_time(proposal: Proposal) -> Refusal | None:
     if proposal.remaining_seconds < SECONDS_TO_WRITE:
         reason = "too little of the Lambda's time is left to write and record"
@@ -178,7 +198,7 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 
 ON_CALL = (own_call, elsewhere)
 ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
-ON_PLAN = (contested, out_of_bounds, too_often, too_soon, too_little_time)
+ON_PLAN = (contested, out_of_bounds, too_often, too_soon, mass_symptom, too_little_time)
 
 
 Subject = TypeVar("Subject")

@@ -10,6 +10,7 @@ from functions.healing.evidence import Evidence
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
+SPREAD_WINDOW = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,27 @@ class AttributeRecord:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Which queues showed a symptom lately: (when, queue ARN), `when` to the ten minutes."""
+
+    seen: frozenset[tuple[datetime, str]] = frozenset()
+
+    def queues(self, now: datetime) -> frozenset[str]:
+        """Those of the last hour, rounded up to the ten minutes."""
+        oldest = spread_slot(now) - SPREAD_WINDOW
+        return frozenset(queue_arn for slot, queue_arn in self.seen if slot >= oldest)
+
+    def outdated(self, now: datetime) -> frozenset[tuple[datetime, str]]:
+        oldest = spread_slot(now) - SPREAD_WINDOW
+        return frozenset(each for each in self.seen if each[0] < oldest)
+
+
+def spread_slot(moment: datetime) -> datetime:
+    """The ten minutes that a moment lies in."""
+    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
 class LedgerView:
     """Absent things are None or empty: an empty ledger is a quiet account."""
 
@@ -67,3 +89,4 @@ class LedgerView:
     case: Case | None = None
     evidence: Evidence = field(default_factory=Evidence)
     attribute: AttributeRecord = field(default_factory=AttributeRecord)
+    spread: Spread = field(default_factory=Spread)

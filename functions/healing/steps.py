@@ -93,9 +93,13 @@ _LOOKS: dict[Need, tuple[LookAction, ...]] = {
 }
 
 
+# Counting the managed queues, for the stop at a mass symptom.
+ACCOUNT_LOOKS = (LookAction("tag:GetResources", "any"), LookAction("sqs:ListQueues", "any"))
+
+
 def look_actions(needs: Iterable[Need]) -> frozenset[LookAction]:
-    """The IAM actions that gathering these facts takes."""
-    return frozenset(action for need in needs for action in _LOOKS[need])
+    """The IAM actions that gathering these facts takes, and counting the managed queues."""
+    return frozenset(ACCOUNT_LOOKS).union(*(_LOOKS[need] for need in needs))
 
 
 def write_actions(steps: Iterable[type[AttributeStep]]) -> frozenset[str]:

@@ -109,15 +109,16 @@ class Account:
         self.now += timedelta(**delta)
 
     def transitions(self) -> list[dict[str, Any]]:
-        """What the case bucket holds, by key."""
+        """What the case bucket holds, oldest first."""
         s3 = self.clients.s3
         listed = s3.list_objects_v2(Bucket=self.settings.case_bucket).get("Contents", [])
-        return [
+        found = [
             json.loads(
                 s3.get_object(Bucket=self.settings.case_bucket, Key=each["Key"])["Body"].read()
             )
             for each in listed
         ]
+        return sorted(found, key=lambda each: str(each["at"]))
 
     def ledger_items(self) -> dict[tuple[str, str], dict[str, Any]]:
         items = self.clients.dynamodb.scan(TableName=self.settings.ledger_table)["Items"]

@@ -203,6 +203,34 @@ def test_ten_writes_a_minute_and_the_eleventh_comes_again(account: Account) -> N
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
+def _all_fail(account: Account, queues: list[str]) -> dict[str, str]:
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    return bodies
+
+
+def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
+    account.heal(_all_fail(account, queues[:3]))
+    account.later(minutes=59)
+    account.heal(_all_fail(account, queues[3:]))
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 10, 10]
+    assert "within the hour" in account.transitions()[-1]["reason"]
+    account.later(minutes=90)
+    account.heal(_all_fail(account, queues[4:]))
+    assert account.visibility(queues[4]) == 15
+
+
+def test_four_of_eighty_managed_queues_are_none(account: Account) -> None:
+    account.settings = settings(tag_may_raise_to=Mode.HEAL, queues=("idle-*", "q0.fifo"))
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    for n in range(76):
+        account.queue(f"idle-{n}", tag=None)
+    account.heal(_all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 15]
+
+
 def test_too_little_time_left_changes_nothing_and_comes_again(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="10")
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"), remaining_seconds=5)

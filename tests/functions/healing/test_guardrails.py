@@ -86,6 +86,7 @@ def test_they_are_asked_in_the_order_of_the_docs() -> None:
         "out_of_bounds",
         "too_often",
         "too_soon",
+        "mass_symptom",
         "too_little_time",
     ]
 
@@ -181,6 +182,15 @@ def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> No
     refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
     assert code(refusal) == expected
     assert (refusal.becomes if refusal else None) == becomes
+
+
+@pytest.mark.parametrize(
+    ("showing", "managed", "expected"),
+    [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
+)
+def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
+    given = replace(proposal(), queues_with_symptom=showing, managed_queues=managed)
+    assert code(guardrails.mass_symptom(given)) == expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
