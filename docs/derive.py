@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from functions.catalogue import CATALOGUE
-from infra.settings_page import render
+from infra.settings.page import page
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- derived: symptoms (make docs) -->"
@@ -36,7 +36,7 @@ def documents() -> dict[Path, str]:
     readme = ROOT / "README.md"
     return {
         readme: between_marks(readme.read_text(), symptom_table()),
-        ROOT / "docs" / "settings.md": render(),
+        ROOT / "docs" / "settings.md": page(),
     }
 
 

@@ -21,7 +21,6 @@ from infra.settings import DeploymentSettings
 
 LEDGER_ACTIONS = (
     "dynamodb:GetItem",
-    "dynamodb:Query",
     "dynamodb:PutItem",
     "dynamodb:UpdateItem",
     "dynamodb:DeleteItem",

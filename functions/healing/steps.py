@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
@@ -59,11 +59,11 @@ class SetVisibilityTimeout(AttributeStep):
 STEPS: tuple[type[AttributeStep], ...] = (SetVisibilityTimeout,)
 
 
-def undo_command(queue_url: str, step: AttributeStep, region: str) -> str:
-    """The `aws` command that undoes a step, for people to run."""
+def undo_command(queue_url: str, step: Mapping[str, str], region: str) -> str:
+    """The `aws` command that undoes a step, given as its document, for people to run."""
     return (
         f"aws sqs set-queue-attributes --region {region} --queue-url {queue_url} "
-        f"--attributes {step.attribute}={step.before}"
+        f"--attributes {step['attribute']}={step['before']}"
     )
 
 
