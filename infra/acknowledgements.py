@@ -54,11 +54,17 @@ _ON_ALL = "These actions take no narrower resource."
 
 def acknowledge(stack: Stack, settings: DeploymentSettings) -> None:
     """Note the reasons on the constructs they are about, for whoever runs the rules."""
-    for meant in (*_ALWAYS, *_wildcards(stack, settings)):
+    for meant in expected(stack, settings):
+        note = Acknowledgment(id=meant.rule, reason=meant.reason)
         construct = _below(stack, meant.path)
         if construct is not None:
-            note = Acknowledgment(id=meant.rule, reason=meant.reason)
             Validations.of(construct).acknowledge(note)
+
+
+def expected(stack: Stack, settings: DeploymentSettings) -> tuple[Meant, ...]:
+    """What the rules find on this stack."""
+    everywhere = (*_ALWAYS, *_wildcards(stack, settings))
+    return tuple(meant for meant in everywhere if _below(stack, meant.path) is not None)
 
 
 def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:

@@ -54,11 +54,6 @@ class Heal(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.INFO,
-            environment={
-                "POWERTOOLS_SERVICE_NAME": "heal",
-                "POWERTOOLS_METRICS_NAMESPACE": "Mendq",
-                "POWERTOOLS_LOG_LEVEL": "INFO",
-            },
         )
 
     def knows(self, settings: HealSettings) -> None:

@@ -63,7 +63,6 @@ def synthesize(
     app = app or new_app(outdir)
     with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
         stage(Path(folder))
-        code = lambda_.Code.from_asset(folder)
         environments = settings.environments
         for environment in environments or (None,):
             MendqStack(
@@ -74,7 +73,7 @@ def synthesize(
                 env=_environment(environment),
                 analytics_reporting=False,
                 settings=settings,
-                code=code,
+                code=lambda_.Code.from_asset(folder),
             )
         return app.synth()
 

@@ -1,0 +1,31 @@
+"""What a role may do, asked of an evaluator that is not ours (the emulator's)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
+
+from tests.infra.synthesized import ACCOUNT, REGION
+
+
+def decision(
+    statements: Sequence[Mapping[str, Any]],
+    action: str,
+    resource: str,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """`Allow`, `Deny` or `ImplicitDeny` for a call on a resource that carries `tags`."""
+    context = EvalContext(
+        principal_arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/heal",
+        principal_type="AssumedRole",
+        principal_account=ACCOUNT,
+        action=action,
+        resource_arn=resource,
+        region=REGION,
+        service_context={f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()},
+    )
+    document = {"Version": "2012-10-17", "Statement": list(statements)}
+    answer: str = evaluate(context, [parse_policy_document(document)]).decision
+    return answer

@@ -1,0 +1,82 @@
+"""The rule's pattern, asked by a matcher that is not ours (the emulator's)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ministack.services.eventbridge import _matches_pattern
+
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, template_of, templates
+
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
+QUOTA_CHARACTERS = 2_048
+
+
+def _pattern() -> str:
+    return json.dumps(template_of("named").only("AWS::Events::Rule")["EventPattern"])
+
+
+def _event(identity: dict[str, Any], **detail: Any) -> dict[str, Any]:
+    """As the bus keeps it: an entry of PutEvents."""
+    return {
+        "Source": "aws.sqs",
+        "DetailType": "AWS API Call via CloudTrail",
+        "Detail": {
+            "eventSource": "sqs.amazonaws.com",
+            "eventName": "DeleteMessage",
+            "userIdentity": identity,
+            "errorCode": "InvalidParameterValueException",
+            **detail,
+        },
+    }
+
+
+def _role(arn: str) -> dict[str, Any]:
+    issuer = {"type": "Role", "arn": arn, "accountId": ACCOUNT}
+    return {"type": "AssumedRole", "sessionContext": {"sessionIssuer": issuer}}
+
+
+IAM_USER = {"type": "IAMUser", "arn": f"arn:aws:iam::{ACCOUNT}:user/batch"}
+OTHER_ROLE = _role(f"arn:aws:iam::{ACCOUNT}:role/consumer")
+
+
+def test_a_call_of_our_own_role_stays_out() -> None:
+    assert not _matches_pattern(_pattern(), _event(_role(HEAL_ROLE)))
+
+
+def test_a_call_that_did_not_fail_stays_out() -> None:
+    event = _event(OTHER_ROLE)
+    del event["Detail"]["errorCode"]
+    assert not _matches_pattern(_pattern(), event)
+
+
+@pytest.mark.parametrize(
+    "change", [{"Source": "aws.s3"}, {"Source": "drill"}, {"DetailType": "AWS Console Sign In"}]
+)
+def test_an_event_of_another_kind_stays_out(change: dict[str, str]) -> None:
+    assert not _matches_pattern(_pattern(), _event(OTHER_ROLE) | change)
+
+
+@pytest.mark.parametrize("identity", [IAM_USER, OTHER_ROLE, {"type": "Root"}, {}])
+def test_a_call_of_anyone_else_comes_in(identity: dict[str, Any]) -> None:
+    assert _matches_pattern(_pattern(), _event(identity))
+
+
+def test_a_role_whose_name_only_begins_like_ours_comes_in() -> None:
+    assert _matches_pattern(_pattern(), _event(_role(f"{HEAL_ROLE}-of-someone-else")))
+
+
+@pytest.mark.parametrize(
+    "code", ["AWS.SimpleQueueService.NonExistentQueue", "KmsThrottled", "NeverHeardOf"]
+)
+def test_any_error_code_comes_in(code: str) -> None:
+    assert _matches_pattern(_pattern(), _event(OTHER_ROLE, errorCode=code))
+
+
+def test_the_pattern_fits_the_quota_in_the_longest_region() -> None:
+    for template in templates():
+        pattern = json.dumps(template.only("AWS::Events::Rule")["EventPattern"])
+        longest = pattern.replace("us-east-1", "us-gov-northwest-12")
+        assert len(longest) < QUOTA_CHARACTERS

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from functions.catalogue import CATALOGUE
+from functions.healing.steps import look_actions, write_actions
+from tests.infra.permissions import decision
+from tests.infra.synthesized import CALENDAR, QUEUE_ARNS, SETTINGS, template_of
+
+WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
+LOOKS = look_actions(need for symptom in CATALOGUE for need in symptom.needs)
+SET = "sqs:SetQueueAttributes"
+NO_QUEUE = f"{QUEUE_ARNS}not-named"
+
+
+def _may(name: str, action: str, resource: str, tags: Mapping[str, str] | None = None) -> str:
+    return decision(template_of(name).statements("HealRole"), action, resource, tags)
+
+
+def _own_queues(name: str) -> list[str]:
+    return [f"{QUEUE_ARNS}{each}" for each in template_of(name).all("AWS::SQS::Queue")]
+
+
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}, {"mendq": "propose"}])
+def test_while_nothing_may_act_it_cannot_write_at_all(tags: dict[str, str]) -> None:
+    assert _may("default", SET, NO_QUEUE, tags) == "ImplicitDeny"
+
+
+def test_an_untagged_queue_that_nobody_named_is_not_written() -> None:
+    assert _may("tagged", SET, NO_QUEUE) == "ImplicitDeny"
+    assert _may("named", SET, NO_QUEUE) == "ImplicitDeny"
+
+
+@pytest.mark.parametrize("mode", ["observe", "off", "Heal", ""])
+def test_a_tag_that_says_anything_else_forbids_even_what_is_named(mode: str) -> None:
+    assert _may("tagged", SET, NO_QUEUE, {"mendq": mode}) == "Deny"
+    assert _may("named", SET, f"{QUEUE_ARNS}orders", {"mendq": mode}) == "Deny"
+
+
+@pytest.mark.parametrize("name", ["tagged", "named"])
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
+def test_our_own_queues_are_never_written(name: str, tags: dict[str, str]) -> None:
+    for queue in (*_own_queues(name), f"{QUEUE_ARNS}mendq-pulse.fifo"):
+        assert _may(name, SET, queue, tags) == "Deny"
+
+
+def test_a_queue_of_another_account_or_region_is_not_written() -> None:
+    for queue in (
+        "arn:aws:sqs:us-east-1:444455556666:orders",
+        "arn:aws:sqs:eu-west-1:111122223333:orders",
+    ):
+        assert _may("named", SET, queue, {"mendq": "heal"}) == "ImplicitDeny"
+
+
+@pytest.mark.parametrize("mode", ["propose", "heal"])
+@pytest.mark.parametrize("name", ["tagged", "named"])
+def test_a_queue_whose_tag_lets_it_is_written(name: str, mode: str) -> None:
+    for action in WRITES:
+        assert _may(name, action, NO_QUEUE, {"mendq": mode}) == "Allow"
+
+
+@pytest.mark.parametrize("queue", ["orders", "billing-eu", "billing-eu.fifo"])
+def test_a_queue_that_the_settings_name_is_written(queue: str) -> None:
+    assert _may("named", SET, f"{QUEUE_ARNS}{queue}") == "Allow"
+
+
+@pytest.mark.parametrize("queue", ["orders-eu", "billing", "xorders"])
+def test_a_queue_whose_name_is_only_like_a_named_one_is_not(queue: str) -> None:
+    assert _may("named", SET, f"{QUEUE_ARNS}{queue}") == "ImplicitDeny"
+
+
+def test_it_may_look_as_its_facts_need() -> None:
+    for look in LOOKS:
+        resource = {
+            "queue": NO_QUEUE,
+            "function": "arn:aws:lambda:us-east-1:111122223333:function:consumer",
+            "any": "*",
+        }[look.resource]
+        assert _may("default", look.iam_action, resource) == "Allow", look.iam_action
+
+
+def test_what_it_may_do_on_any_resource_is_looking() -> None:
+    everywhere = {
+        action
+        for name in SETTINGS
+        for statement in template_of(name).statements("HealRole")
+        if statement["Resource"] == "*"
+        for action in _as_list(statement["Action"])
+    }
+    assert everywhere == {look.iam_action for look in LOOKS if look.resource == "any"}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "SendMessage",
+        "PurgeQueue",
+        "DeleteQueue",
+        "AddPermission",
+        "TagQueue",
+        "StartMessageMoveTask",
+    ],
+)
+def test_it_may_do_nothing_else_to_queues(action: str) -> None:
+    for queue in (NO_QUEUE, *_own_queues("named")):
+        assert _may("named", f"sqs:{action}", queue, {"mendq": "heal"}) != "Allow"
+
+
+def test_it_takes_messages_from_the_intake_alone() -> None:
+    takes = {each: _may("named", "sqs:ReceiveMessage", each) for each in _own_queues("named")}
+    assert [each for each in takes if takes[each] == "Allow"] == [
+        each for each in takes if ":IntakeQueue" in each
+    ]
+
+
+def test_the_ledger_is_read_and_written_item_by_item() -> None:
+    table = f"arn:{next(iter(template_of('default').all('AWS::DynamoDB::Table')))}"
+    for verb in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"):
+        assert _may("default", f"dynamodb:{verb}", table) == "Allow"
+        assert _may("default", f"dynamodb:{verb}", "arn:another") == "ImplicitDeny"
+    for verb in ("Query", "Scan", "BatchWriteItem", "UpdateTable", "DeleteTable"):
+        assert _may("default", f"dynamodb:{verb}", table) == "ImplicitDeny"
+
+
+def test_cases_are_added_and_never_read_or_deleted() -> None:
+    (bucket,) = (
+        f"arn:{name}"
+        for name in template_of("default").all("AWS::S3::Bucket")
+        if name.startswith("Cases")
+    )
+    assert _may("default", "s3:PutObject", f"{bucket}/cases/dt=2026-11-21/x-1.json") == "Allow"
+    assert _may("default", "s3:PutObject", f"{bucket}/elsewhere/x.json") == "ImplicitDeny"
+    for action in ("s3:GetObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
+        assert _may("default", action, f"{bucket}/cases/x-1.json") == "ImplicitDeny"
+
+
+def test_only_the_calendars_that_are_set_may_be_asked() -> None:
+    ask = "ssm:GetCalendarState"
+    assert _may("default", ask, CALENDAR) == "ImplicitDeny"
+    assert _may("named", ask, f"{CALENDAR}-of-others") == "ImplicitDeny"
+    assert _may("named", ask, CALENDAR) == "Allow"
+
+
+def test_it_writes_its_own_log_alone() -> None:
+    (own,) = template_of("default").all("AWS::Logs::LogGroup")
+    assert _may("default", "logs:PutLogEvents", f"arn:{own}") == "Allow"
+    assert _may("default", "logs:PutLogEvents", "arn:another") == "ImplicitDeny"
+
+
+def test_lambda_alone_may_be_it_and_its_name_is_literal() -> None:
+    role = template_of("default").only("AWS::IAM::Role", "HealRole")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert role["RoleName"] == "mendq-heal-us-east-1"
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert "ManagedPolicyArns" not in role
+
+
+def _as_list(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.settings import read
+from infra.synthesis import new_app, synthesize
+from tests.infra.synthesized import template_of
+
+TWO = [
+    {"account": "111122223333", "region": "eu-west-1"},
+    {"account": "444455556666", "region": "us-east-1"},
+]
+
+
+def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Every stack's properties in the manifest, by its id."""
+    synthesize(read({"environments": environments}), new_app(folder))
+    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"]
+    return {
+        name: {"environment": each["environment"], **each["properties"]}
+        for name, each in artifacts.items()
+        if each["type"] == "aws:cloudformation:stack"
+    }
+
+
+def test_outsiders_find_the_outputs_by_name() -> None:
+    outputs = template_of("default").outputs
+    assert set(outputs) == {"TrailBucket", "CaseBucket", "LedgerTable"}
+    assert outputs["TrailBucket"]["Value"].startswith("TrailBucket")
+    assert outputs["CaseBucket"]["Value"].startswith("CasesBucket")
+    assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
+
+
+def test_without_environments_the_account_stays_open(tmp_path: Path) -> None:
+    stacks = _synthesize(tmp_path, [])
+    assert list(stacks) == ["Mendq"]
+    assert stacks["Mendq"]["environment"] == "aws://unknown-account/us-east-1"
+
+
+def test_without_environments_the_region_is_the_clis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
+    assert _synthesize(tmp_path, [])["Mendq"]["environment"].endswith("/eu-central-1")
+
+
+def test_one_environment_is_the_stack_mendq(tmp_path: Path) -> None:
+    stacks = _synthesize(tmp_path, TWO[:1])
+    assert list(stacks) == ["Mendq"]
+    assert stacks["Mendq"]["environment"] == "aws://111122223333/eu-west-1"
+
+
+def test_several_environments_are_each_a_stack_named_mendq(tmp_path: Path) -> None:
+    stacks = _synthesize(tmp_path, TWO)
+    assert set(stacks) == {"Mendq-111122223333-eu-west-1", "Mendq-444455556666-us-east-1"}
+    names = {each.get("stackName", name) for name, each in stacks.items()}
+    assert names == {"Mendq"}
+
+
+def test_roles_of_two_regions_do_not_share_a_name(tmp_path: Path) -> None:
+    _synthesize(tmp_path, TWO)
+    texts = [each.read_text() for each in sorted(tmp_path.glob("*.template.json"))]
+    assert ['"RoleName": "mendq-heal-eu-west-1"' in each for each in texts] == [True, False]
+    assert ['"RoleName": "mendq-heal-us-east-1"' in each for each in texts] == [False, True]
