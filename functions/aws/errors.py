@@ -46,6 +46,14 @@ class LedgerUnavailable(Exception):
     """The ledger could not be read or written: without it nothing is changed."""
 
 
+class ComeAgain(Exception):
+    """The reason not to act passes by itself: the messages are to be delivered once more."""
+
+
+class EventUnreadable(Exception):
+    """No number of deliveries will make this event readable: it is to be parked."""
+
+
 @contextmanager
 def looking(at: str) -> Iterator[None]:
     """Turn AWS's errors into FactsUnavailable that says what was looked at."""

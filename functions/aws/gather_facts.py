@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from functions.aws.clients import Clients
 from functions.aws.errors import code_of, looking
+from functions.healing.error_codes import canonical
 from functions.healing.facts import Facts, LambdaConsumer, Need
 from functions.healing.queue_names import parts_of
 
@@ -26,14 +27,14 @@ def queue_url(clients: Clients, queue_arn: str) -> str:
     return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
 
 
-def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The queue's tags; none where it is gone. Raises FactsUnavailable."""
+def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
+    """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
     with looking(f"tags of {queue_arn}"):
         try:
             answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
         except ClientError as error:
-            if "NonExistentQueue" in code_of(error) or "QueueDoesNotExist" in code_of(error):
-                return {}
+            if canonical(code_of(error)) == "NonExistentQueue":
+                return None
             raise
     return answer.get("Tags", {})
 

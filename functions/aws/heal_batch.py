@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from functions.aws.errors import ComeAgain, EventUnreadable
 from functions.aws.intake import Intake, read_batch
 from functions.aws.mend import mend
 from functions.aws.run import Group, Outcome, Run
-
-
-class ComeAgain(Exception):
-    """The reason not to act passes by itself: the messages are to be delivered once more."""
-
-
-class EventUnreadable(Exception):
-    """No number of deliveries will make this event readable: it is to be parked."""
 
 
 @dataclass

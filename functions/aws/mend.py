@@ -36,6 +36,8 @@ ACTOR = "heal"
 def mend(group: Group, run: Run) -> Outcome:
     """Raises FactsUnavailable, LedgerUnavailable or StepFailed: then the group is to come again."""
     tags = tags_of(run.clients, group.queue_arn)
+    if tags is None:
+        return Outcome(refusal=Refusal("queue_gone", "the queue is gone", becomes=None))
     mode = run.consent.mode_of(parts_of(group.queue_arn).name, tags)
     refusal = guardrails.not_managed(mode)
     if refusal or mode is None:

@@ -6,11 +6,12 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedd
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
+from functions.aws.errors import ComeAgain, EventUnreadable
 from functions.aws.intake import Intake
 from functions.aws.run import Group, Outcome
 from functions.healing.states import State
@@ -38,8 +39,11 @@ def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
                 metric.add_dimension("symptom", symptom)
 
 
-def log(logger: Logger, intake: Intake, mended: Mended) -> None:
-    """One line a case or refusal, and one for what could not be read."""
+def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Exception] = ()) -> None:
+    """One line a case, refusal or error, and one for what could not be read."""
+    for error in {id(each): each for each in errors}.values():
+        if not isinstance(error, ComeAgain | EventUnreadable):
+            logger.error("a queue could not be mended; its events come again", exc_info=error)
     for group, outcome in mended:
         case = outcome.case.document() if outcome.case else None
         refusal = outcome.refusal

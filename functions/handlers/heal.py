@@ -46,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailure
     )
     healed = heal_batch({each["messageId"]: each["body"] for each in event["Records"]}, run)
     emit(metrics, healed.intake, healed.mended)
-    log(logger, healed.intake, healed.mended)
+    log(logger, healed.intake, healed.mended, healed.errors.values())
     return process_partial_response(
         event=event,
         record_handler=_blame(healed),

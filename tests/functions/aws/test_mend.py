@@ -246,7 +246,9 @@ def test_without_the_ledger_nothing_is_changed(account: Account) -> None:
     assert {type(each).__name__ for each in healed.errors.values()} == {"LedgerUnavailable"}
 
 
-def test_a_queue_that_is_gone_is_no_error(account: Account) -> None:
+@pytest.mark.parametrize("named", [(), ("gone.fifo",)])
+def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ...]) -> None:
+    account.settings = settings(queues=named, mode=Mode.HEAL)
     gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
     assert healed.errors == {}

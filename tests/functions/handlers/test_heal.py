@@ -82,13 +82,18 @@ def test_a_batch_of_junk_alone_is_no_crash() -> None:
     assert failures(heal.handler(event({"a": "x", "b": "{}"}), Context())) == ["a"]
 
 
-def test_one_queue_that_cannot_be_looked_at_costs_itself(account: Account) -> None:
+def test_one_queue_that_cannot_be_looked_at_costs_itself(
+    account: Account, caplog: pytest.LogCaptureFixture
+) -> None:
     good, bad = account.queue(VisibilityTimeout="30"), account.queue("bad.fifo")
     _refuse_reading(bad)
     bodies = account.late_deletes(good, "1", "2", "3") | account.late_deletes(bad, "4", "5", "6")
     answer = heal.handler(event(bodies), Context())
     assert sorted(failures(answer)) == ["message-4", "message-5", "message-6"]
     assert account.visibility(good) == 45
+    (logged,) = (each for each in caplog.records if each.levelname == "ERROR")
+    assert logged.exc_info
+    assert logged.exc_info[0] is ConnectionError
 
 
 def _refuse_reading(queue_arn: str) -> None:

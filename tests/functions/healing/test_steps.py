@@ -31,7 +31,9 @@ def test_the_inverse_of_the_inverse_is_the_step(kind: type[AttributeStep]) -> No
 
 
 def test_the_undo_command_sets_what_stood_there() -> None:
-    command = undo_command("https://q/1/orders", SetVisibilityTimeout(30, 45).document(), "eu-west-1")
+    command = undo_command(
+        "https://q/1/orders", SetVisibilityTimeout(30, 45).document(), "eu-west-1"
+    )
     assert command == (
         "aws sqs set-queue-attributes --region eu-west-1 --queue-url https://q/1/orders "
         "--attributes VisibilityTimeout=30"
