@@ -1,0 +1,52 @@
+"""The settings that the local account deploys with: its own defaults and the user's file on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from infra.settings import DeploymentSettings, SettingsRefused, merge, read
+from local_account.cannot_start import CannotStart
+from local_account.where import ACCOUNT, REGION
+
+# Contracts, `make account`: nothing is healed until a tag says so, and every call is seen.
+DEFAULTS: Mapping[str, Any] = {
+    "mode": "observe",
+    "tagMayRaiseTo": "heal",
+    "trail": {
+        "queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"],
+        "managementEvents": True,
+    },
+}
+
+
+def raw_settings(path: Path | None) -> dict[str, Any]:
+    """The object of context key `mendq`; raise CannotStart when the file cannot be used."""
+    raw = merge(DEFAULTS, {} if path is None else _object_in(path))
+    checked(raw)
+    return raw
+
+
+def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
+    """Read the settings with the floors of `timing` lifted; raise CannotStart for mistakes."""
+    try:
+        return read(raw, floors=False)
+    except SettingsRefused as refused:
+        mistakes = "; ".join(str(each) for each in refused.mistakes)
+        raise CannotStart(f"the settings cannot be deployed: {mistakes}") from refused
+
+
+def _object_in(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise CannotStart(
+            f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
+        ) from error
+    except ValueError as error:
+        raise CannotStart(f"SETTINGS {path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise CannotStart(f"SETTINGS {path} is not an object: write it as {{..}}")
+    return content

@@ -1,0 +1,111 @@
+"""Synthesizing the stack, or taking the assembly that the same sources and settings gave before."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from local_account.cannot_start import FAILED, CannotStart
+from local_account.node import node_for_jsii
+from local_account.where import BUILD, REGION, REPOSITORY
+
+CACHE = BUILD / "account"
+KEPT = 4
+# What goes into the stack and its zips; a change in any of it makes a new assembly.
+SOURCES = ("functions", "infra", "app.py", "cdk.json", "requirements.txt")
+SYNTHESIZE = "local_account.synthesize"
+
+
+class Synthesis:
+    """One synthesis, which can be broken off."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._ended = False
+
+    def assembly_for(self, raw: Mapping[str, Any], say: Callable[[str], None]) -> Path:
+        """Return the folder of the assembly for these settings.
+
+        Raises CannotStart when the stack cannot be synthesized or build/ cannot be written.
+        """
+        settings = json.dumps(raw, sort_keys=True)
+        kept = CACHE / digest_of(settings)
+        if (kept / "manifest.json").is_file():
+            say(f"the stack as synthesized before: build/account/{kept.name}")
+            kept.touch()
+            return kept
+        say("synthesizing the stack (kept for the next start)")
+        try:
+            CACHE.mkdir(parents=True, exist_ok=True)
+            fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+        except OSError as error:
+            raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
+        try:
+            self._synthesize(settings, fresh)
+            fresh.replace(kept)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        _forget_old()
+        return kept
+
+    def end(self) -> None:
+        """Break it off, with the Node that jsii starts below it."""
+        self._ended = True
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _synthesize(self, settings: str, folder: Path) -> None:
+        environment = {"JSII_NODE": str(node_for_jsii()), "CDK_DEFAULT_REGION": REGION}
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-m", SYNTHESIZE, str(folder)],
+            cwd=REPOSITORY,
+            env=dict(os.environ) | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a group of its own, to end as one
+        )
+        _, complaint = process.communicate(settings)
+        if self._ended:
+            raise CannotStart("stopped while synthesizing", FAILED)
+        if process.returncode:
+            lines = [line for line in complaint.splitlines() if line.strip()]
+            reason = lines[-1] if lines else f"exit code {process.returncode}"
+            raise CannotStart(f"the stack cannot be synthesized: {reason}")
+
+
+def digest_of(settings: str) -> str:
+    """What names an assembly: its settings and every byte that goes into it."""
+    digest = hashlib.sha256(settings.encode())
+    for path in _sources():
+        digest.update(path.relative_to(REPOSITORY).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources() -> Iterator[Path]:
+    for name in SOURCES:
+        root = REPOSITORY / name
+        inside = root.rglob("*") if root.is_dir() else [root]
+        yield from sorted(
+            each for each in inside if each.is_file() and "__pycache__" not in each.parts
+        )
+
+
+def _forget_old() -> None:
+    """Keep the newest assemblies only: each holds the Lambda zips' content."""
+    kept = sorted(CACHE.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in kept[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)

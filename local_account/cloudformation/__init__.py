@@ -1,0 +1,1 @@
+"""What of a template MiniStack cannot deploy: provisioned here, or accepted and listed."""

@@ -1,0 +1,79 @@
+"""Resources that are taken as they are and do nothing: kept, described, and listed as such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ministack.core.responses import get_account_id, get_region, new_uuid
+from ministack.services.cloudformation import provisioners
+
+Properties = Mapping[str, Any]
+Listed = Callable[[str], None]
+ALARM = "AWS::CloudWatch::Alarm"
+
+
+def accept_unknown_types(types: frozenset[str], listed: Listed) -> None:
+    """Have CloudFormation accept the types that MiniStack does not know; `listed` gets each."""
+    for resource_type in sorted(types):
+        if resource_type in provisioners._RESOURCE_HANDLERS or "::" not in resource_type:
+            continue
+        provisioners._RESOURCE_HANDLERS[resource_type] = {
+            "create": _create(resource_type),
+            "update": _keep(resource_type),
+            "delete": lambda _id, _properties: None,
+        }
+        listed(resource_type)
+
+
+def accept_metric_math(listed: Listed) -> None:
+    """Alarms on metric math, anomaly bands among them, are accepted and never evaluated."""
+    evaluated = provisioners._RESOURCE_HANDLERS[ALARM]
+    accepted = _create(ALARM)
+
+    def create(logical_id: str, properties: Properties, stack_name: str) -> Any:
+        if not properties.get("Metrics"):
+            return evaluated["create"](logical_id, properties, stack_name)
+        listed(f"{ALARM} with metric math")
+        return accepted(logical_id, properties, stack_name)
+
+    provisioners._RESOURCE_HANDLERS[ALARM] = {**evaluated, "create": create}
+
+
+class _Attributes(dict[str, str]):
+    """Whatever Fn::GetAtt asks of a resource that is only accepted."""
+
+    def __init__(self, identifier: str, arn: str) -> None:
+        super().__init__(Arn=arn)
+        self._identifier = identifier
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return self._identifier
+
+
+def _create(
+    resource_type: str,
+) -> Callable[[str, Properties, str], tuple[str, dict[str, str]]]:
+    def create(logical_id: str, properties: Properties, stack_name: str) -> tuple[str, Any]:
+        name = properties.get("Name") or properties.get("AlarmName")
+        identifier = str(name or f"{stack_name}-{logical_id}-{new_uuid()[:8]}")
+        return identifier, _attributes(resource_type, identifier)
+
+    return create
+
+
+def _keep(resource_type: str) -> Callable[..., tuple[str, dict[str, str]]]:
+    def update(identifier: str, *_ignored: object) -> tuple[str, Any]:
+        return identifier, _attributes(resource_type, identifier)
+
+    return update
+
+
+def _attributes(resource_type: str, identifier: str) -> _Attributes:
+    service = resource_type.split("::")[1].lower()
+    return _Attributes(
+        identifier, f"arn:aws:{service}:{get_region()}:{get_account_id()}:{identifier}"
+    )

@@ -1,0 +1,144 @@
+"""The ASGI layer that sees every SQS call and its answer, and has it recorded.
+
+What the pollers of event source mappings do inside MiniStack is no call here and leaves no record;
+whether AWS records theirs is not documented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from local_account.cloudtrail.delivery import Delivery
+from local_account.cloudtrail.identity import identity_of
+from local_account.cloudtrail.record import Spelling, record_of
+from local_account.cloudtrail.trails import destinations_of
+from local_account.sqs.calls import Answer, Call, is_sqs_call, read_answer, read_call
+from local_account.where import ACCOUNT, HOST, REGION
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+# Calls whose signature nobody's account can be found for are not in anybody's trail.
+_NOT_SIGNED = frozenset(
+    {
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_XML_REQUEST_ID = re.compile(rb"<RequestId>[^<]*</RequestId>")
+
+
+class CloudTrail:
+    """An ASGI application around the emulator's."""
+
+    def __init__(
+        self, emulator: Application, delivery: Delivery, spelling: Spelling = Spelling.QUERY
+    ) -> None:
+        self._emulator = emulator
+        self._delivery = delivery
+        self._spelling = spelling
+
+    async def __call__(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        if scope["type"] != "http" or not is_sqs_call(headers := _text(scope["headers"])):
+            await self._emulator(scope, receive, send)
+            return
+        body = await _whole_body(receive)
+        answer = _Collected()
+        await self._emulator(scope, _replay(body, receive), answer.collect)
+        answer.same_request_id()
+        # Recorded before it is sent: who has the answer may look for the record.
+        self._record(scope, headers, body, answer)
+        for message in answer.messages:
+            await send(message)
+
+    def _record(
+        self,
+        scope: MutableMapping[str, Any],
+        headers: dict[str, str],
+        body: bytes,
+        collected: _Collected,
+    ) -> None:
+        source_ip = (scope.get("client") or (HOST,))[0]
+        call = read_call(headers, scope["path"], body, source_ip, REGION)
+        if call is None or not collected.messages:
+            return
+        answer = read_answer(collected.status, collected.headers, collected.body)
+        if answer.error_name in _NOT_SIGNED:
+            return
+        self.take(call, answer)
+
+    def take(self, call: Call, answer: Answer) -> None:
+        """Record a call if a trail logs it."""
+        identity = identity_of(call.access_key, ACCOUNT)
+        account = identity["accountId"]
+        record = record_of(call, answer, identity, account, datetime.now(UTC), self._spelling)
+        if destinations := destinations_of(record, account):
+            self._delivery.take(record, destinations)
+
+
+class _Collected:
+    """An answer, held back until it is recorded."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    async def collect(self, message: Message) -> None:
+        self.messages.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.messages[0]["status"])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return _text(self.messages[0]["headers"])
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(each.get("body", b"") for each in self.messages[1:])
+
+    def same_request_id(self) -> None:
+        """MiniStack's XML answers carry another id than their header; AWS's carry one."""
+        if not self.messages or "xml" not in self.headers.get("content-type", ""):
+            return
+        request_id = self.headers.get("x-amzn-requestid", "").encode()
+        if len(request_id) == 36:  # a UUID for a UUID: the length stays
+            element = b"<RequestId>" + request_id + b"</RequestId>"
+            for message in self.messages[1:]:
+                message["body"] = _XML_REQUEST_ID.sub(element, message.get("body", b""))
+
+
+def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+
+
+async def _whole_body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"".join(parts)
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body once, then whatever follows: a long poll notices its client leaving."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return receive_again

@@ -1,0 +1,1 @@
+"""CloudWatch where MiniStack leaves something out: metrics in log lines, exact dimensions."""

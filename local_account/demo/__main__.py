@@ -1,0 +1,118 @@
+"""`python -m local_account.demo`: exits with 0 only if the queues really are as it says."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from local_account.demo import picture, verdict
+from local_account.demo.consumer import Consumer
+from local_account.demo.story import STORIES, BadQueue
+from local_account.demo.watching import Seen, Watch, configuration
+from local_account.process import AccountFailed, LocalAccount
+
+RESULT = Path("build/demo/result.json")
+PATIENCE_SECONDS = 60
+LOOK_EVERY_SECONDS = 0.25
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: it ended as claimed; 1: it did not; 2: the account could not be started."""
+    parser = argparse.ArgumentParser(prog="make demo")
+    parser.add_argument("--story", choices=sorted(STORIES), default="lease")
+    parser.add_argument("--port", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
+    echo = partial(console.print, style="dim", markup=False, soft_wrap=True)
+    try:
+        with LocalAccount(port=chosen.port, on_line=echo) as account:
+            return _tell(STORIES[chosen.story], account, console)
+    except AccountFailed as failed:
+        console.print(f"the local account did not start: {failed}", style="red", soft_wrap=True)
+        return 2
+
+
+def _tell(story: Sequence[BadQueue], account: LocalAccount, console: Console) -> int:
+    watch = Watch(account.client("sqs"), account.client("s3"), account.outputs["CaseBucket"])
+    for bad in story:
+        watch.queues[bad.name] = _make_queue(bad, account)
+    _run(story, watch, account, console)
+    console.print(picture.decisions(story, watch))
+    picture.honesty(console, account.not_emulated, account.floors_lowered)
+    verdict.write_result(
+        RESULT,
+        watch,
+        not_emulated=account.not_emulated,
+        floors_lowered=account.floors_lowered,
+    )
+    faults = verdict.faults(story, watch)
+    for fault in faults:
+        console.print(f"not as claimed: {fault}", style="bold red", soft_wrap=True)
+    if not faults:
+        console.print("\nIt ended as claimed. ", style="bold green", end="")
+        console.print(f"For machines: {RESULT}")
+    return int(bool(faults))
+
+
+def _make_queue(bad: BadQueue, account: LocalAccount) -> Seen:
+    sqs = account.client("sqs")
+    url = sqs.create_queue(
+        QueueName=bad.name,
+        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(bad.visibility_seconds)},
+        tags=bad.tags,
+    )["QueueUrl"]
+    before = configuration(sqs, url)
+    return Seen(before["QueueArn"], url, before, before)
+
+
+def _run(story: Sequence[BadQueue], watch: Watch, account: LocalAccount, console: Console) -> None:
+    def heard(name: str, fault: str | None) -> None:
+        watch.heard(name, fault)
+        what = "deleted in time" if fault is None else f"DeleteMessage failed: ...{fault[-40:]}"
+        console.print(picture.event(watch, name, what, "green" if fault is None else "red"))
+
+    consumers = [
+        Consumer(
+            account.client("sqs"),
+            watch.queues[bad.name].queue_url,
+            bad.works_seconds,
+            partial(heard, bad.name),
+        )
+        for bad in story
+    ]
+    with Live(
+        console=console,
+        get_renderable=lambda: picture.standing(story, watch, console.width),
+        refresh_per_second=4,
+    ):
+        for consumer in consumers:
+            consumer.start()
+        try:
+            _watch_until_told(story, watch, console)
+        finally:
+            for consumer in consumers:
+                consumer.stop()
+        watch.look()
+
+
+def _watch_until_told(story: Sequence[BadQueue], watch: Watch, console: Console) -> None:
+    while watch.seconds() < PATIENCE_SECONDS:
+        for case in watch.look():
+            console.print(picture.case_event(watch, case))
+        decided = all(watch.queues[bad.name].case for bad in story)
+        shown = all(watch.queues[bad.name].deletes_in_time for bad in story if bad.is_to_be_mended)
+        if decided and shown:
+            return
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

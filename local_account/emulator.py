@@ -1,0 +1,55 @@
+"""MiniStack with everything put in that it lacks, as one ASGI application.
+
+Import this only after `emulator_environment.enter`: MiniStack reads its settings when imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ministack.app
+from ministack.core import lambda_runtime
+from ministack.services import eventbridge
+from ministack.services.cloudformation import provisioners
+
+from local_account.cloudformation import accepted, trail
+from local_account.cloudtrail.delivery import Delivery
+from local_account.cloudtrail.events import put_event
+from local_account.cloudtrail.middleware import Application, CloudTrail
+from local_account.cloudtrail.record import Spelling
+from local_account.cloudtrail.rules import dispatch_event
+from local_account.cloudwatch.install import install as install_cloudwatch
+from local_account.lambdas import batching, processes, sessions
+from local_account.lambdas.runtime_packages import link_runtime_packages
+from local_account.not_emulated import NotEmulated
+from local_account.secure_transport import SecureTransport
+from local_account.sqs.install import install as install_sqs
+
+__all__ = ["AUTH_IS_ENFORCED", "accept_types", "application", "end_lambdas", "install", "put_event"]
+
+AUTH_IS_ENFORCED: bool = ministack.app.AUTH
+accept_types = accepted.accept_unknown_types
+
+
+def install(scratch: Path, not_emulated: NotEmulated) -> None:
+    """Hook MiniStack; once per process."""
+    install_sqs()
+    install_cloudwatch()
+    runtime_packages = scratch / "runtime"
+    link_runtime_packages(runtime_packages)
+    processes.install(runtime_packages)
+    sessions.install()
+    batching.install()
+    eventbridge._dispatch_event = dispatch_event
+    provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
+    accepted.accept_metric_math(not_emulated.accept)
+
+
+def application(delivery: Delivery, spelling: Spelling) -> Application:
+    """The emulator behind what sees its SQS calls."""
+    return SecureTransport(CloudTrail(ministack.app.app, delivery, spelling))
+
+
+def end_lambdas() -> None:
+    """End every Lambda process and remove its folder."""
+    lambda_runtime.reset()

@@ -1,0 +1,61 @@
+"""The environment that MiniStack and the Lambdas in it see: ours, not the caller's.
+
+MiniStack reads its settings when it is imported and hands its own environment to every Lambda, so
+a variable of the caller would hide one that the stack forgot. Only what is named here passes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from local_account.cannot_start import CannotStart
+from local_account.where import ACCOUNT, HOST, REGION
+
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
+
+
+def new_scratch_folder() -> Path:
+    """A fresh folder for everything that the account writes; raise CannotStart when none is."""
+    parent = os.environ.get("TMPDIR") or tempfile.gettempdir()
+    try:
+        return Path(tempfile.mkdtemp(prefix="mendq-account-", dir=parent))
+    except OSError as error:
+        raise CannotStart(
+            f"the folder {parent} cannot be written ({error.strerror}): "
+            "name another one with TMPDIR"
+        ) from error
+
+
+def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:
+    """Every variable that the emulator's process may have; AUTH is on unless AUTH=false."""
+    passed = {name: inherited[name] for name in PASSED_ON if name in inherited}
+    return {
+        "AUTH": "true",  # roles and queue policies are enforced, as on AWS
+        "LOG_LEVEL": "ERROR",
+        **passed,
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "BIND_HOST": HOST,
+        "MINISTACK_HOST": HOST,
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_REGION": REGION,
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "LAMBDA_EXECUTOR": "local",
+        "DOCKER_HOST": f"unix://{scratch}/no-docker",  # or it reaps containers of other MiniStacks
+        "PERSIST_STATE": "0",
+        "S3_PERSIST": "0",
+        "STATE_DIR": str(scratch / "state"),
+        "S3_DATA_DIR": str(scratch / "s3"),
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+    }
+
+
+def enter(environment: Mapping[str, str]) -> None:
+    """Make `environment` the whole environment of this process, before MiniStack is imported."""
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = environment["TMPDIR"]

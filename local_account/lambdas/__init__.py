@@ -1,0 +1,1 @@
+"""Lambdas as AWS runs them, as far as MiniStack's warm processes allow."""

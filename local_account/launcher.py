@@ -1,0 +1,174 @@
+"""One start of the local account, from an empty process to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+from botocore.config import Config
+
+from local_account.account_page import AccountPage
+from local_account.account_settings import checked
+from local_account.assembly_cache import Synthesis
+from local_account.cloud_assembly import StackArtifact, read_assembly
+from local_account.cloudtrail.delivery import Delivery
+from local_account.cloudtrail.faults import DeliveryFaults
+from local_account.cloudtrail.record import Spelling
+from local_account.deployment import deploy, publish
+from local_account.not_emulated import NotEmulated
+from local_account.private_names import PINNED
+from local_account.server import serve_until
+from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
+
+T = TypeVar("T")
+# One try: what fails in our own process fails again.
+_ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """What a start was asked for."""
+
+    settings: Mapping[str, Any]
+    assembly: Path | None = None  # one that is there already, instead of synthesizing
+    faults: DeliveryFaults = field(default_factory=DeliveryFaults)
+    spelling: Spelling = Spelling.QUERY
+    stop_with_parent: bool = False
+
+
+class Launcher:
+    """Serves the account until a signal comes; raises CannotStart when it does not start."""
+
+    def __init__(self, options: StartOptions, listening: socket.socket, scratch: Path) -> None:
+        self._options = options
+        self._listening = listening
+        self._url = endpoint_url(listening.getsockname()[1])
+        self._scratch = scratch
+        self._synthesis = Synthesis()
+        self._not_emulated = NotEmulated()
+        self._floors_lowered: tuple[str, ...] = ()
+        self._asked_to_stop = asyncio.Event()
+        self._serving_ends = asyncio.Event()
+
+    async def run(self) -> None:
+        """Return when a signal has ended the account."""
+        self._hear_signals()
+        assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
+        from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
+
+        emulator.install(self._scratch, self._not_emulated)
+        delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
+        application = emulator.application(delivery, self._options.spelling)
+        delivery.start()
+        auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
+        say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
+        page = AccountPage(application, self._describe)
+        serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
+        try:
+            await self._until_stopped(self._start(assembly, emulator.accept_types))
+        finally:
+            self._synthesis.end()
+            await asyncio.wait([_in_thread(delivery.stop)], timeout=2)
+            self._serving_ends.set()
+            await serving
+            emulator.end_lambdas()
+
+    async def _until_stopped(self, starting: Any) -> None:
+        """Run the start, then wait; a signal ends either."""
+        start = asyncio.ensure_future(starting)
+        stop = asyncio.create_task(self._asked_to_stop.wait())
+        await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
+        if start.done():
+            start.result()
+            await stop
+        else:
+            start.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await start
+
+    async def _start(
+        self, assembly: asyncio.Future[StackArtifact], accept_types: Callable[..., None]
+    ) -> None:
+        stack = await assembly
+        accept_types(stack.resource_types, self._not_emulated.accept)
+        say(f"publishing {len(stack.assets)} assets")
+        await _in_thread(lambda: publish(stack.assets, self._client))
+        say(f"deploying stack {stack.name}: {len(stack.template['Resources'])} resources")
+        await _in_thread(lambda: deploy(stack, self._client))
+        for line in self._not_emulated.lines:
+            say(f"not emulated: {line}")
+        for line in self._floors_lowered:
+            say(f"floor lowered: {line}")
+        say(f"ready {self._url} account={ACCOUNT} region={REGION}")
+
+    def _assembly(self) -> StackArtifact:
+        if self._options.assembly:
+            return read_assembly(self._options.assembly)
+        settings = checked(self._options.settings)
+        self._floors_lowered = settings.floors_lowered()
+        return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
+
+    def _client(self, service_name: str) -> Any:
+        return boto3.client(
+            service_name,  # type: ignore[call-overload]
+            endpoint_url=self._url,
+            region_name=REGION,
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+            config=_ONCE,
+        )
+
+    def _put_object(self, bucket: str, key: str, content: bytes) -> None:
+        self._client("s3").put_object(Bucket=bucket, Key=key, Body=content)
+
+    def _describe(self) -> Mapping[str, Any]:
+        return {
+            "not_emulated": self._not_emulated.lines,
+            "floors_lowered": list(self._floors_lowered),
+        }
+
+    def _hear_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._asked_to_stop.set)
+        if self._options.stop_with_parent:
+            ended = _in_thread(sys.stdin.buffer.read)
+            ended.add_done_callback(lambda _: self._asked_to_stop.set())
+
+
+def say(line: str) -> None:
+    """Tell what happens, at once."""
+    print(line, flush=True)
+
+
+def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Run `work` in a thread that nothing waits for at the end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  handed to whoever awaits
+            _settle(loop, future, lambda: future.set_exception(error))
+        else:
+            _settle(loop, future, lambda: future.set_result(result))
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def _settle(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], settle: Callable[[], None]
+) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        loop.call_soon_threadsafe(lambda: None if future.done() else settle())

@@ -1,0 +1,35 @@
+"""What the local account takes without doing it: printed at the start, served, shown by the demo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+# Things of every start; what a template adds stands in `NotEmulated.accepted`.
+ALWAYS = (
+    "TLS: the loopback interface stands in for it, policies see aws:SecureTransport",
+    "CloudTrail for services other than SQS, its digests, and its minutes of delay (off by default)",
+    "records of the calls that event source mappings make",
+    "KMS: keys are kept, nothing is encrypted, no KMS error occurs",
+    "Lambda: Runtime and Architectures (this machine's Python runs the code), memory limits",
+    "SQS: up to 60 s of propagation, approximate counts, move tasks, AWS/SQS metrics, OverLimit",
+    "CloudWatch alarms: dimensions, missing data, anomaly bands",
+    "DynamoDB: point-in-time recovery; items outlive their TTL by up to a minute",
+    "S3: lifecycle rules, object ownership",
+)
+
+
+@dataclass
+class NotEmulated:
+    """The list of one account; CloudFormation adds to it while it deploys."""
+
+    accepted: list[str] = field(default_factory=list)
+
+    def accept(self, resource: str) -> None:
+        """Note a resource that was accepted and does nothing."""
+        if resource not in self.accepted:
+            self.accepted.append(resource)
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything, resources of the template first."""
+        return [f"{each}: accepted, not emulated" for each in self.accepted] + list(ALWAYS)

@@ -1,0 +1,1 @@
+"""What MiniStack's SQS does otherwise than AWS's, put right."""

@@ -1,0 +1,32 @@
+"""`python -m local_account.synthesize FOLDER`: settings on standard input, an assembly in FOLDER.
+
+A process of its own, so that a start can be broken off and the emulator never loads the CDK.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from infra.packaging import ForeignLibrary
+from infra.settings import read
+from infra.synthesis import new_app, synthesize
+from infra.wheels import WheelsUnavailable
+from local_account.cannot_start import WRONG_USE
+
+
+def main() -> int:
+    """Write the assembly; one line on standard error and 2 when something is missing."""
+    try:
+        settings = read(json.load(sys.stdin), floors=False)
+        folder = Path(sys.argv[1])
+        synthesize(settings, new_app(folder), folder)
+    except (WheelsUnavailable, ForeignLibrary) as missing:
+        print(missing, file=sys.stderr)
+        return WRONG_USE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
