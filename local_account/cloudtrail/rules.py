@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import logging
 from collections.abc import Mapping
 from typing import Any
 
+from ministack.core import iam_evaluator
 from ministack.core.arn import parse_arn
 from ministack.core.responses import get_account_id
 from ministack.services import eventbridge, sqs
 
 from local_account.cloudtrail.events import rule_sees
+from local_account.where import HOST
 
 logger = logging.getLogger("mendq.eventbridge")
 EVENTBRIDGE = "events.amazonaws.com"
@@ -55,10 +58,14 @@ def _refusal(queue_arn: str, rule: Mapping[str, Any]) -> str | None:
     """Why SQS would not take the event; AWS does not try such a delivery again."""
     if sqs._queue_by_arn(queue_arn) is None:
         return "NO_RESOURCE"
-    rule_arn = str(rule.get("Arn", ""))
-    if sqs.queue_policy_allows(queue_arn, EVENTBRIDGE, rule_arn, get_account_id()):
-        return None
-    return "NO_PERMISSIONS"
+    context = contextvars.copy_context()
+    allowed = context.run(_queue_lets_in, queue_arn, str(rule.get("Arn", "")))
+    return None if allowed else "NO_PERMISSIONS"
+
+
+def _queue_lets_in(queue_arn: str, rule_arn: str) -> bool:
+    iam_evaluator.pin_request_origin(HOST, secure_transport=True)  # as AWS's services call
+    return bool(sqs.queue_policy_allows(queue_arn, EVENTBRIDGE, rule_arn, get_account_id()))
 
 
 def _dead_letter(
