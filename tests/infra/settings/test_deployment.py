@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import functions
+from functions.healing.limits import Limits, Timing
+from functions.healing.mode import Mode
+from infra.settings import NOT_USED_YET, DeploymentSettings, SettingsRefused, merge, read
+from infra.settings.bounds import LIMITS, TIMING
+from infra.settings.deployment import DEPLOYMENT, leaves_of
+from infra.settings.kinds import Number
+from infra.settings.page import page
+from infra.settings.sections import camel
+
+FUNCTIONS = Path(functions.__file__).parent
+
+
+def test_nothing_said_watches_and_changes_nothing() -> None:
+    settings = read({})
+    assert settings == DeploymentSettings()
+    assert settings.mode is settings.tag_may_raise_to is Mode.OBSERVE
+    assert settings.queues == ()
+    assert settings.autonomy == {}
+    assert settings.trail.queue_arn_prefixes == ()
+
+
+def test_everything_that_can_be_said_is_read() -> None:
+    settings = read(
+        {
+            "mode": "propose",
+            "tagMayRaiseTo": "heal",
+            "queues": ["orders", "billing-*", "orders.fifo"],
+            "autonomy": {"lease_expired": "propose"},
+            "trail": {"create": False, "bucket": "our-logs"},
+            "limits": {"writesPerMinute": 5, "massSymptomShare": 0.1},
+            "timing": {"soakFactor": 2, "watchHours": 24},
+            "pages": {"urgent": ["on-call@example.com", "https://events.example.com/key"]},
+            "report": {"timeZone": "UTC", "sender": "a@b.io", "recipients": ["c@d.io"]},
+            "night": {"hourUtc": 3},
+            "freezeCalendars": ["arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"],
+            "environments": [{"account": "111122223333", "region": "us-gov-west-1"}],
+        }
+    )
+    assert settings.mode is Mode.PROPOSE
+    assert settings.queues == ("orders", "billing-*", "orders.fifo")
+    assert settings.autonomy == {"lease_expired": Mode.PROPOSE}
+    assert settings.trail.bucket == "our-logs"
+    assert settings.limits == Limits(writes_per_minute=5, mass_symptom_share=0.1)
+    assert settings.timing == Timing(soak_factor=2, watch_hours=24)
+    assert settings.pages.urgent[1] == "https://events.example.com/key"
+    assert settings.environments[0].region == "us-gov-west-1"
+
+
+@pytest.mark.parametrize(
+    "prefix", ["arn:aws:sqs:", "arn:aws:sqs:eu-west-1:", "arn:aws-cn:sqs:cn-north-1:111122223333:a"]
+)
+def test_a_queue_arn_may_be_begun_only(prefix: str) -> None:
+    assert read({"trail": {"queueArnPrefixes": [prefix]}}).trail.queue_arn_prefixes == (prefix,)
+
+
+def test_the_defaults_lie_within_their_own_bounds() -> None:
+    spelled: dict[str, Any] = {}
+    for path, value in leaves_of(DeploymentSettings()):
+        outer, _, inner = path.rpartition(".")
+        section = spelled.setdefault(outer, {}) if outer else spelled
+        if value is not None:
+            section[inner] = str(value) if isinstance(value, Mode) else value
+    assert read(spelled) == DeploymentSettings()
+
+
+def test_limits_and_timing_are_described_field_by_field() -> None:
+    assert set(LIMITS) == {each.name for each in fields(Limits)}
+    assert set(TIMING) == {each.name for each in fields(Timing)}
+
+
+def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
+    kinds = {camel(name): described.kind for name, described in TIMING.items()}
+    low = {name: kind.least for name, kind in kinds.items() if isinstance(kind, Number)}
+    assert len(low) == len(TIMING)
+    with pytest.raises(SettingsRefused) as refused:
+        read({"timing": low})
+    assert len(refused.value.mistakes) == len(TIMING)
+    lifted = read({"timing": low}, floors=False)
+    assert [line.split(":")[0] for line in lifted.floors_lowered()] == [f"timing.{n}" for n in low]
+
+
+def test_what_is_not_lowered_is_not_listed() -> None:
+    assert read({}).floors_lowered() == ()
+    lowered = read({"timing": {"propagationSeconds": 5}}, floors=False).floors_lowered()
+    assert lowered == ("timing.propagationSeconds: 5 instead of at least 60",)
+
+
+def test_without_floors_the_other_bounds_still_hold() -> None:
+    with pytest.raises(SettingsRefused, match=r"^timing.propagationSeconds: -1 is out of range"):
+        read({"timing": {"propagationSeconds": -1}}, floors=False)
+
+
+def test_only_what_is_set_and_not_used_yet_is_listed() -> None:
+    settings = read({"mode": "heal", "night": {"hourUtc": 3}, "report": {"hour": 6}})
+    assert settings.set_but_not_used_yet() == ("night.hourUtc",)
+
+
+def test_a_limit_counts_as_used_once_the_lambdas_read_it() -> None:
+    sources = "\n".join(
+        each.read_text() for each in FUNCTIONS.rglob("*.py") if each.name != "limits.py"
+    )
+    for section, shape in (("limits", Limits), ("timing", Timing)):
+        for each in fields(shape):
+            read_somewhere = re.search(rf"\.{each.name}\b", sources) is not None
+            path = f"{section}.{camel(each.name)}"
+            assert read_somewhere != (path in NOT_USED_YET), path
+
+
+def test_what_is_not_used_yet_can_be_set() -> None:
+    known = {path for path, _ in leaves_of(DeploymentSettings())} | set(DEPLOYMENT.settings())
+    assert known >= NOT_USED_YET
+
+
+def test_merging_goes_deep_and_replaces_lists() -> None:
+    base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
+    over = {"queues": ["b"], "trail": {"eventNames": []}, "night": {"hourUtc": 3}}
+    assert merge(base, over) == {
+        "mode": "observe",
+        "queues": ["b"],
+        "trail": {"create": True, "eventNames": []},
+        "night": {"hourUtc": 3},
+    }
+    assert base["trail"] == {"create": True, "eventNames": ["x"]}, "the base stays as it was"
+
+
+def test_the_page_names_every_setting_and_what_is_not_used_yet() -> None:
+    rows = {
+        found[1]: line
+        for line in page().splitlines()
+        if (found := re.match(r"\| `([\w.\[\]]+)` \|", line))
+    }
+    for path, _ in leaves_of(DeploymentSettings()):
+        if path == "environments":
+            continue
+        unused = path in NOT_USED_YET or path.split(".")[0] in NOT_USED_YET
+        assert ("Not used yet." in rows[path]) == unused, path
+    assert "`environments[].account`" in page()

@@ -1,0 +1,94 @@
+"""`python app.py`, as a user runs it: no credentials, no network, no CLI."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+
+from infra.settings import SettingsRefused
+from infra.synthesis import new_app, raw_settings
+from infra.wheels import ROOT
+from tests.infra.synthesized import folder_of
+
+NOWHERE = "http://127.0.0.1:9"
+OFFLINE = {
+    **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
+    "PIP_NO_INDEX": "1",
+    "UV_DEFAULT_INDEX": NOWHERE,
+    "UV_NO_CACHE": "1",
+    "PYTHONHASHSEED": "7",
+}
+
+
+def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={
+            **OFFLINE,
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "CDK_OUTDIR": str(folder / "out"),
+            "CDK_CONTEXT_JSON": json.dumps(context),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> None:
+    done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nights": {}})
+    assert done.returncode == 1
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
+        "nights",
+        "mode",
+        "queues[0]",
+    ]
+    assert not list((tmp_path / "out").glob("*.template.json"))
+
+
+def test_what_is_set_and_not_used_yet_is_one_warning(tmp_path: Path) -> None:
+    done = _app(tmp_path, mendq={"night": {"hourUtc": 3}, "pages": {"info": ["a@b.io"]}})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "set but not used yet: pages.info, night.hourUtc\n"
+
+
+def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
+    done = _app(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("Mendq.template.json", "Mendq.assets.json"):
+        assert (tmp_path / "out" / name).read_text() == (folder_of("default") / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("{mode: heal}", "mendq: is not JSON"),
+        ("7", "mendq: is not an object"),
+        ("[]", "mendq: is not an object"),
+    ],
+)
+def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
+    with pytest.raises(SettingsRefused) as refused:
+        raw_settings(cdk.App(context={"mendq": said}))
+    assert str(refused.value).startswith(line)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_settings_on_the_command_line_are_json() -> None:
+    assert raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {"mode": "propose"}
+
+
+def test_settings_are_taken_from_cdk_json(tmp_path: Path) -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    assert raw_settings(new_app(tmp_path)) == context["mendq"]
+
+
+def test_app_py_stays_short() -> None:
+    assert len((ROOT / "app.py").read_text().splitlines()) < 25

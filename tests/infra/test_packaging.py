@@ -1,0 +1,208 @@
+"""What the heal zip holds, and that it runs with nothing but boto3 beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from functions.settings import HealSettings
+from infra import packaging
+from infra.elf import foreign_libraries
+from infra.packaging import THIS_MACHINE, ForeignLibrary, refuse_foreign_libraries, stage
+from infra.wheels import WheelsUnavailable
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, folder_of
+from tests.infra.test_elf import X86_64, elf
+
+# What Lambda's runtime brings along: boto3 and what boto3 needs.
+RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
+
+MESSAGE_ID = "059f36b4-87a3-44ab-83d2-661975830a7d"
+OWN_CALL = {
+    "detail-type": "AWS API Call via CloudTrail",
+    "source": "aws.sqs",
+    "account": ACCOUNT,
+    "region": REGION,
+    "detail": {
+        "eventVersion": "1.11",
+        "eventID": "9a7e8feb-b491-4cf7-a9f1-bf3703467718",
+        "eventTime": "2026-11-21T04:14:00Z",
+        "eventSource": "sqs.amazonaws.com",
+        "eventName": "GetQueueAttributes",
+        "awsRegion": REGION,
+        "recipientAccountId": ACCOUNT,
+        "errorCode": "AccessDenied",
+        "resources": [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARNS}orders"}],
+        "userIdentity": {
+            "type": "AssumedRole",
+            "sessionContext": {"sessionIssuer": {"type": "Role", "arn": HEAL_ROLE}},
+        },
+    },
+}
+
+HANDLE = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from functions.handlers.heal import handler
+
+class Context:
+    aws_request_id = "11111111-2222-3333-4444-555555555555"
+    function_name, memory_limit_in_mb = "heal", 512
+    invoked_function_arn = "arn:aws:lambda:us-east-1:111122223333:function:heal"
+
+    def get_remaining_time_in_millis(self):
+        return 60_000
+
+outside = [
+    each.__file__
+    for each in sys.modules.values()
+    if "site-packages" in (getattr(each, "__file__", None) or "")
+]
+answer = handler(json.load(sys.stdin), Context())
+print(json.dumps({"answer": answer, "outside": outside}))
+"""
+
+
+@pytest.fixture(scope="session")
+def lambda_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lambda-zip")
+    stage(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def host_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("host-zip")
+    stage(folder, THIS_MACHINE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runtime")
+    site_packages = Path(str(importlib.metadata.distribution("boto3").locate_file("")))
+    for name in RUNTIME:
+        (folder / name).symlink_to(site_packages / name)
+    return folder
+
+
+def _batch(body: str) -> dict[str, object]:
+    """What Lambda hands over for one message of the intake queue."""
+    record = {
+        "messageId": MESSAGE_ID,
+        "receiptHandle": "handle",
+        "body": body,
+        "attributes": {},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"{QUEUE_ARNS}intake",
+        "awsRegion": REGION,
+    }
+    return {"Records": [record]}
+
+
+def _handle(event: object, *folders: Path) -> dict[str, object]:
+    settings = HealSettings(ACCOUNT, "ledger", "cases", (HEAL_ROLE,))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", HANDLE, json.dumps([str(each) for each in folders])],
+        input=json.dumps(event),
+        env={"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
+        | settings.to_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _modules(folder: Path) -> set[str]:
+    """Python files as they are, native modules without what names their platform."""
+    return {
+        f"{each.parent.relative_to(folder) / each.name.split('.')[0]}"
+        for each in folder.rglob("*")
+        if each.suffix in (".py", ".so")
+    }
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for each in sorted(folder.rglob("*")):
+        digest.update(str(each.relative_to(folder)).encode())
+        digest.update(each.read_bytes() if each.is_file() else b"")
+    return digest.hexdigest()
+
+
+def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None:
+    with pytest.raises(AssertionError, match="No module named 'boto"):
+        _handle(_batch("{}"), host_zip)
+
+
+def test_alone_with_boto3_it_handles_a_call_of_our_own(host_zip: Path, runtime: Path) -> None:
+    handled = _handle(_batch(json.dumps(OWN_CALL)), host_zip, runtime)
+    assert handled["outside"] == []
+    assert handled["answer"] == {"batchItemFailures": []}
+
+
+def test_alone_with_boto3_it_gives_an_unreadable_record_back(host_zip: Path, runtime: Path) -> None:
+    handled = _handle(_batch("{no json"), host_zip, runtime)
+    assert handled["answer"] == {"batchItemFailures": [{"itemIdentifier": MESSAGE_ID}]}
+
+
+def test_the_shipped_zip_holds_the_same_modules(lambda_zip: Path, host_zip: Path) -> None:
+    assert "functions/handlers/heal" in _modules(host_zip)
+    assert _modules(lambda_zip) == _modules(host_zip)
+
+
+def test_the_shipped_zip_holds_libraries_for_arm64_alone(lambda_zip: Path) -> None:
+    assert list(foreign_libraries(lambda_zip)) == []
+
+
+def test_a_library_for_another_processor_is_not_shipped(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_bytes(elf(X86_64))
+    with pytest.raises(ForeignLibrary, match=r"^lib\.so is not built for arm64"):
+        refuse_foreign_libraries(tmp_path)
+
+
+def test_the_zip_holds_our_code_and_the_sub_lock_and_nothing_else(lambda_zip: Path) -> None:
+    assert {each.name for each in lambda_zip.iterdir()} == {
+        "functions",
+        "aws_lambda_powertools",
+        "jmespath",
+        "typing_extensions.py",
+    }
+    assert {each.name for each in (lambda_zip / "functions").iterdir()} == set(packaging.OURS)
+    assert not [each for each in lambda_zip.rglob("*") if each.name == "__pycache__"]
+
+
+def test_staging_twice_gives_the_same_bytes(lambda_zip: Path, tmp_path: Path) -> None:
+    stage(tmp_path)
+    assert _digest(tmp_path) == _digest(lambda_zip)
+
+
+def test_the_assembly_ships_what_was_staged(lambda_zip: Path) -> None:
+    (asset,) = folder_of("default").glob("asset.*")
+    assert _digest(asset) == _digest(lambda_zip)
+
+
+def test_without_wheels_one_line_says_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(WheelsUnavailable) as missing:
+        stage(tmp_path, wheels=tmp_path / ".wheels")
+    assert str(missing.value) == (
+        "there are no wheels in .wheels/; run `.venv/bin/python -m infra.wheels`"
+    )
+
+
+def test_wheels_of_another_lock_say_the_cure_in_one_line(tmp_path: Path) -> None:
+    wheels = tmp_path / ".wheels"
+    wheels.mkdir()
+    with pytest.raises(WheelsUnavailable) as stale:
+        stage(tmp_path, wheels=wheels)
+    assert "run `.venv/bin/python -m infra.wheels`" in str(stale.value)
+    assert "\n" not in str(stale.value)
