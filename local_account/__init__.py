@@ -1,1 +1,1 @@
-"""An AWS account on the loopback interface, for the demo and the tests; nothing here is deployed."""
+"""An AWS account on the loopback interface for demo and tests; nothing here is deployed."""

@@ -18,9 +18,7 @@ class AccountPage:
         self._inner = inner
         self._describe = describe
 
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != PATH:
             await self._inner(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""The settings that the local account deploys with: its own defaults and the user's file on them."""
+"""The settings that the account deploys with: its own defaults and the user's file on them."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from local_account.lambdas import batching, processes, sessions
 from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.not_emulated import NotEmulated
 from local_account.secure_transport import SecureTransport
+from local_account.sqs import poller_permissions
 from local_account.sqs.install import install as install_sqs
 
 __all__ = ["AUTH_IS_ENFORCED", "accept_types", "application", "end_lambdas", "install", "put_event"]
@@ -39,6 +40,7 @@ def install(scratch: Path, not_emulated: NotEmulated) -> None:
     link_runtime_packages(runtime_packages)
     processes.install(runtime_packages)
     sessions.install()
+    poller_permissions.install()
     batching.install()
     eventbridge._dispatch_event = dispatch_event
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER

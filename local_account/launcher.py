@@ -119,7 +119,7 @@ class Launcher:
 
     def _client(self, service_name: str) -> Any:
         return boto3.client(
-            service_name,  # type: ignore[call-overload]
+            service_name,
             endpoint_url=self._url,
             region_name=REGION,
             aws_access_key_id=ACCESS_KEY,
@@ -159,7 +159,8 @@ def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001  handed to whoever awaits
-            _settle(loop, future, lambda: future.set_exception(error))
+            failed = error
+            _settle(loop, future, lambda: future.set_exception(failed))
         else:
             _settle(loop, future, lambda: future.set_result(result))
 

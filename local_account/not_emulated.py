@@ -1,4 +1,4 @@
-"""What the local account takes without doing it: printed at the start, served, shown by the demo."""
+"""What the account takes without doing it: printed at the start, served, shown by the demo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 # Things of every start; what a template adds stands in `NotEmulated.accepted`.
 ALWAYS = (
     "TLS: the loopback interface stands in for it, policies see aws:SecureTransport",
-    "CloudTrail for services other than SQS, its digests, and its minutes of delay (off by default)",
+    "CloudTrail for services other than SQS, its digests; its minutes of delay are off by default",
     "records of the calls that event source mappings make",
     "KMS: keys are kept, nothing is encrypted, no KMS error occurs",
     "Lambda: Runtime and Architectures (this machine's Python runs the code), memory limits",

@@ -1,4 +1,4 @@
-"""Every private name of MiniStack that the local account hooks or reads, as it was when pinned.
+"""Every name of MiniStack that the local account hooks or reads and nobody promised to keep.
 
 A new version may move any of them without a word: the test of this table says which.
 """
@@ -7,36 +7,105 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 
 PINNED = "1.5.33"
 
-# Module -> name -> the signature of a function, or the type of anything else.
-NAMES: dict[str, dict[str, str]] = {
+# Module -> name -> a function's parameters, or the type of anything else.
+NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.app": {
-        "app": "(scope, receive, send)",
         "AUTH": "bool",
+        "app": "(scope, receive, send)",
     },
-    "ministack.core.concurrency": {"esm_wake": "Event"},
+    "ministack.core.arn": {
+        "parse_arn": "(value)",
+    },
+    "ministack.core.concurrency": {
+        "esm_wake": "Event",
+    },
     "ministack.core.iam_evaluator": {
-        "EvalContext": "type",
         "CredentialResolutionError": "type",
-        "evaluate_resource_policy": (
-            "(doc: str | dict | None, ctx: ministack.core.iam_evaluator.EvalContext, "
-            "service: str | None = None, named_only: bool = False, direct_only: bool = False) "
-            "-> ministack.core.iam_evaluator.EvalResult"
-        ),
-        "resolve_credential": "",
+        "EvalContext": "type",
+        "PrincipalInfo": "type",
+        "_gather_role_policies": "(role_name, account_id)",
+        "evaluate": "(ctx, policies, limits)",
+        "evaluate_resource_policy": "(doc, ctx, service, named_only, direct_only)",
+        "pin_request_origin": "(source_ip, secure_transport)",
+        "resolve_credential": "(access_key_id, account_id, session_token)",
     },
     "ministack.core.lambda_runtime": {
+        "Worker": "type",
         "_RESERVED_RUNTIME_ENV_VARS": "set",
-        "_account_region_from_function_config": "(config: dict) -> tuple[str, str]",
-        "execution_credentials": "(config: dict) -> dict[str, str]",
+        "_account_region_from_function_config": "(config)",
+        "execution_credentials": "(config)",
         "reset": "()",
         "subprocess": "module",
     },
-    "ministack.services.cloudformation.provisioners": {"_RESOURCE_HANDLERS": "dict"},
+    "ministack.core.responses": {
+        "get_account_id": "()",
+        "get_region": "()",
+        "new_uuid": "()",
+        "request_scope": "(account_id, region)",
+    },
+    "ministack.services.cloudformation.provisioners": {
+        "_RESOURCE_HANDLERS": "dict",
+    },
+    "ministack.services.cloudtrail": {
+        "_DEFAULT_EVENT_SELECTORS": "list",
+        "_DISPATCH": "dict",
+        "_event_selectors": "AccountRegionScopedDict",
+        "_trail_arn": "(name)",
+        "_trails": "AccountRegionScopedDict",
+    },
+    "ministack.services.cloudwatch": {
+        "_dims_from_list": "(dimensions)",
+        "_evaluate_all_alarms": "()",
+        "_store_datum": "(namespace, name, dims, ts, unit, value, values, counts, stat_values)",
+    },
+    "ministack.services.eventbridge": {
+        "_dispatch_event": "(event, view)",
+        "_dispatch_to_sqs": "(spec, payload, sqs_parameters)",
+        "_invoke_target": "(target, event, rule, view)",
+        "_matches_pattern_view": "(pattern_str, view, owner)",
+        "_pattern_event_view": "(event)",
+        "_put_events": "(data, allow_aws_source)",
+        "_rules": "AccountRegionScopedDict",
+        "_targets": "AccountRegionScopedDict",
+    },
+    "ministack.services.iam": {
+        "_roles": "AccountScopedDict",
+    },
+    "ministack.services.lambda_svc": {
+        "_emit_lambda_logs": "(func, request_id, log_text, error, duration_ms, log_source)",
+        "_get_func_record_for_qualifier": "(name, qualifier)",
+        "_iter_all_esms": "()",
+    },
+    "ministack.services.s3": {
+        "bucket_policy_for_arn": "(resource_arn)",
+    },
+    "ministack.services.sqs": {
+        "_Err": "type",
+        "_HANDLERS": "dict",
+        "_QUERY_COMPAT_CODES": "dict",
+        "_collect_msgs": "(q, max_n, vis_timeout)",
+        "_dlq_sweep": "(q)",
+        "_expire_retained": "(q)",
+        "_get_q": "(url, action)",
+        "_json_err_resp": "(code, msg, status)",
+        "_normalise": "(action, params)",
+        "_queue_by_arn": "(arn)",
+        "_queues": "AccountRegionScopedDict",
+        "_queues_lock": "lock",
+        "_receive_messages_for_esm": "(queue_url, max_number)",
+        "_validate_batch_entries": "(entries, entry_name)",
+        "_xml_err_resp": "(code, msg, status)",
+        "queue_policy_allows": "(queue_arn, service, source_arn, source_account)",
+    },
+    "ministack.services.sts": {
+        "_sessions": "dict",
+        "register_session": "(access_key, session)",
+    },
 }
 
 
@@ -55,7 +124,7 @@ def moved() -> Iterator[str]:
 
 
 def shape_of(thing: object) -> str:
-    """The signature of a function, the type's name of anything else."""
+    """The names of a function's parameters, the type's name of anything else."""
     if inspect.isfunction(thing):
-        return str(inspect.signature(thing))
+        return f"({', '.join(inspect.signature(thing).parameters)})"
     return type(thing).__name__

@@ -20,9 +20,7 @@ class SecureTransport:
     def __init__(self, inner: Application) -> None:
         self._inner = inner
 
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], _ENDED_TLS]}
         await self._inner(scope, receive, send)

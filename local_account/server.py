@@ -27,4 +27,4 @@ async def serve_until(
     config.graceful_timeout = GRACE_SECONDS
     config.shutdown_timeout = GRACE_SECONDS * 4
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS
-    await serve(application, config, shutdown_trigger=stopped.wait)  # type: ignore[arg-type]
+    await serve(application, config, shutdown_trigger=stopped.wait)

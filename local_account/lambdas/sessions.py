@@ -14,7 +14,6 @@ from ministack.core import lambda_runtime
 from ministack.services import sts
 
 
-
 def install() -> None:
     """Hook MiniStack's warm workers; once per process."""
     lambda_runtime.execution_credentials = execution_credentials

@@ -71,8 +71,7 @@ def _queue_type(value: str, target: Target) -> Refusal | None:
         return Refusal("InvalidAttributeName", "Unknown Attribute FifoQueue.")  # (recorded)
     return Refusal(  # (recorded)
         "InvalidAttributeValue",
-        "Invalid value for the parameter FifoQueue. "
-        "Reason: Modifying queue type is not supported.",
+        "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
-from xml.etree import ElementTree as XML
+from xml.etree import ElementTree as ET
 
 JSON_TARGET = "AmazonSQS."
 _SIGNED_FOR_SQS = re.compile(r"Credential=[^,\s]+/sqs/aws4_request")
@@ -111,8 +111,8 @@ def _json_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str, str]
 
 def _xml_error(body: bytes) -> tuple[str, str, str]:
     try:
-        root = XML.fromstring(body)  # noqa: S314  our own emulator wrote it
-    except XML.ParseError:
+        root = ET.fromstring(body)  # noqa: S314  our own emulator wrote it
+    except ET.ParseError:
         return "InternalFailure", "InternalFailure", ""
     text = {each.tag.rpartition("}")[2]: each.text or "" for each in root.iter()}
     code = text.get("Code", "InternalFailure")

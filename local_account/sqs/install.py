@@ -100,7 +100,7 @@ def _refusing_receive(
 
 
 def _locked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The poller of a mapping replaces a queue's list of messages: nothing may be added meanwhile."""
+    """A mapping's poller replaces a queue's list of messages: nothing may be added meanwhile."""
 
     def locking(*arguments: Any) -> Any:
         with sqs._queues_lock:

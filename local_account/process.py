@@ -1,0 +1,153 @@
+"""The local account as a child process: for tests and the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import boto3
+
+from local_account.account_page import PATH
+from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
+
+START_SECONDS = 180
+STOP_SECONDS = 15
+READY = "ready "
+STACK_NAME = "Mendq"  # contracts: how everything finds the stack
+
+
+class AccountFailed(Exception):
+    """The account ended before it was ready; the text is the line it gave, or its last ones."""
+
+
+class LocalAccount:
+    """`python -m local_account` from entering to leaving the block.
+
+    `settings` is the inner object of context `mendq`; `options` are further arguments, such as
+    `("--trail-loss", "0.1")`; `on_line` hears every line as it comes.
+    Entering raises AccountFailed.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        on_line: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._port = port
+        self._environment = {"AUTH": "true"} if environment is None else environment
+        self._options = options
+        self._on_line = on_line
+        self._process: subprocess.Popen[str] | None = None
+        self._answered = threading.Event()
+        self.endpoint_url = ""
+        self.log_lines: list[str] = []
+
+    def __enter__(self) -> Self:
+        with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
+            self._start(self._arguments(Path(folder)))
+            self._answered.wait(START_SECONDS)
+        if not self.endpoint_url:
+            self._stop()
+            raise AccountFailed(self._complaint())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def client(self, service_name: str, **identity: Any) -> Any:
+        """A boto3 client of the account; test/test unless `identity` says who."""
+        whose = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY} | identity
+        return boto3.client(
+            service_name,
+            endpoint_url=self.endpoint_url,
+            region_name=REGION,
+            **whose,
+        )
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of the deployed stack."""
+        cloudformation = self.client("cloudformation")
+        (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+
+    @property
+    def not_emulated(self) -> list[str]:
+        """What the account takes without doing it."""
+        return self._says_of_itself("not_emulated")
+
+    @property
+    def floors_lowered(self) -> list[str]:
+        """The settings that lie below what an account at AWS may have."""
+        return self._says_of_itself("floors_lowered")
+
+    def _says_of_itself(self, what: str) -> list[str]:
+        with urllib.request.urlopen(self.endpoint_url + PATH) as answer:  # noqa: S310  loopback
+            said: list[str] = json.load(answer)[what]
+        return said
+
+    def _arguments(self, folder: Path) -> list[str]:
+        arguments = ["--port", str(self._port), "--stop-with-parent", *self._options]
+        if self._settings is None:
+            return arguments
+        path = folder / "settings.json"
+        path.write_text(json.dumps(self._settings), "utf-8")
+        return [*arguments, "--settings", str(path)]
+
+    def _start(self, arguments: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "local_account", *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, **self._environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # a Ctrl-C is for whoever holds this object
+        )
+        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # noqa: S101  it is a pipe
+        for line in process.stdout:
+            self.log_lines.append(line.rstrip())
+            self._on_line(line.rstrip())
+            if line.startswith(READY):
+                self.endpoint_url = line.split()[1]
+                self._answered.set()
+        self._answered.set()
+
+    def _stop(self) -> None:
+        """End the process and whatever is left of its group, and wait for both."""
+        process = self._process
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _complaint(self) -> str:
+        refused = [line for line in self.log_lines if line.startswith("make account: ")]
+        return "\n".join(refused or self.log_lines[-10:] or ["the account said nothing"])
