@@ -41,14 +41,7 @@ def cli() -> Path:
     entry = INSTALLED / "node_modules" / "aws-cdk" / "bin" / "cdk"
     if not _is_pinned(entry):
         npm = NODE.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        into = [
-            "--prefix",
-            str(INSTALLED),
-            "--no-save",
-            "--no-package-lock",
-            "--no-audit",
-            "--no-fund",
-        ]
+        plain = ["--no-save", "--no-package-lock", "--no-audit", "--no-fund"]
         INSTALLED.mkdir(parents=True, exist_ok=True)
         done = _node([npm, "install", "--prefix", INSTALLED, *plain, CLI], Path.home())
         if done.returncode:
