@@ -31,7 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     console = Console(highlight=False)
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
-    echo = partial(console.print, style="dim", markup=False, soft_wrap=True)
+
+    def echo(line: str) -> None:
+        """The account's own progress; what it does not emulate stands at the end of the story."""
+        if not line.startswith("not emulated"):
+            console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
+
     try:
         with LocalAccount(port=chosen.port, on_line=echo) as account:
             return _tell(STORIES[chosen.story], account, console)
@@ -41,11 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(story: Sequence[BadQueue], account: LocalAccount, console: Console) -> int:
-    watch = Watch(account.client("sqs"), account.client("s3"), account.outputs["CaseBucket"])
+    watch = Watch(
+        account.client("sqs"),
+        account.client("s3"),
+        account.client("cloudwatch"),
+        account.outputs["CaseBucket"],
+    )
     for bad in story:
         watch.queues[bad.name] = _make_queue(bad, account)
     _run(story, watch, account, console)
     console.print(picture.decisions(story, watch))
+    console.print(picture.metrics(watch))
     picture.honesty(console, account.not_emulated, account.floors_lowered)
     verdict.write_result(
         RESULT,
@@ -74,17 +85,12 @@ def _make_queue(bad: BadQueue, account: LocalAccount) -> Seen:
 
 
 def _run(story: Sequence[BadQueue], watch: Watch, account: LocalAccount, console: Console) -> None:
-    def heard(name: str, fault: str | None) -> None:
-        watch.heard(name, fault)
-        what = "deleted in time" if fault is None else f"DeleteMessage failed: ...{fault[-40:]}"
-        console.print(picture.event(watch, name, what, "green" if fault is None else "red"))
-
     consumers = [
         Consumer(
             account.client("sqs"),
             watch.queues[bad.name].queue_url,
             bad.works_seconds,
-            partial(heard, bad.name),
+            partial(watch.heard, bad.name),
         )
         for bad in story
     ]
@@ -96,17 +102,24 @@ def _run(story: Sequence[BadQueue], watch: Watch, account: LocalAccount, console
         for consumer in consumers:
             consumer.start()
         try:
-            _watch_until_told(story, watch, console)
+            _watch_until_told(story, watch, consumers, console)
         finally:
             for consumer in consumers:
                 consumer.stop()
         watch.look()
 
 
-def _watch_until_told(story: Sequence[BadQueue], watch: Watch, console: Console) -> None:
+def _watch_until_told(
+    story: Sequence[BadQueue], watch: Watch, consumers: Sequence[Consumer], console: Console
+) -> None:
     while watch.seconds() < PATIENCE_SECONDS:
+        for (name, fault), times in watch.outcomes_since().items():
+            console.print(picture.deletes_event(watch, name, fault, times))
         for case in watch.look():
             console.print(picture.case_event(watch, case))
+        for bad, consumer in zip(story, consumers, strict=True):
+            if watch.queues[bad.name].case and not bad.is_to_be_mended:
+                consumer.put_down()
         decided = all(watch.queues[bad.name].case for bad in story)
         shown = all(watch.queues[bad.name].deletes_in_time for bad in story if bad.is_to_be_mended)
         if decided and shown:

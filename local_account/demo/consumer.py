@@ -42,9 +42,13 @@ class Consumer:
         for worker in self._workers:
             worker.start()
 
+    def put_down(self) -> None:
+        """Have every worker put its message down, soon."""
+        self._enough.set()
+
     def stop(self) -> None:
         """Return when every worker has put its message down."""
-        self._enough.set()
+        self.put_down()
         for worker in self._workers:
             worker.join(timeout=self.works_seconds + 5)
 

@@ -20,15 +20,25 @@ STYLES = {"applied": "bold green", "observed": "bold cyan", "refused": "bold yel
 NARROW_COLUMNS = 88
 
 
-def event(watch: Watch, name: str, what: str, style: str = "") -> Text:
+def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
     """One line of what happened, with the second of the story."""
-    line = Text(f"{watch.seconds():5.1f} s  ", style="dim")
-    line.append(f"{name:<15}", style="bold")
-    line.append(what, style=style)
-    return line
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=7, justify="right", style="dim")
+    grid.add_column(min_width=13, style="bold")
+    grid.add_column(overflow="fold", style=style)
+    grid.add_row(f"{watch.seconds():.1f} s", Text(name), Text(what))
+    return grid
 
 
-def case_event(watch: Watch, case: dict[str, Any]) -> Text:
+def deletes_event(watch: Watch, name: str, fault: str | None, times: int) -> RenderableType:
+    """Deletes that ended alike within one look."""
+    deletes = "1 delete" if times == 1 else f"{times} deletes"
+    if fault is None:
+        return event(watch, name, f"{deletes} in time", "green")
+    return event(watch, name, f"{deletes} failed: {fault}", "red")
+
+
+def case_event(watch: Watch, case: dict[str, Any]) -> RenderableType:
     """A decision, as it is read from the case bucket."""
     name = case["queue_arn"].rpartition(":")[2]
     return event(watch, name, f"{case['to']}: {case['reason']}", STYLES.get(case["to"], "bold"))
@@ -91,6 +101,13 @@ def decisions(story: Sequence[BadQueue], watch: Watch) -> RenderableType:
             Text(""),
         ]
     return Group(*parts)
+
+
+def metrics(watch: Watch) -> RenderableType:
+    """What the Lambda counted, as CloudWatch has it."""
+    names = ("FailedCallsSeen", "AutoFixes", "Refusals", "UnknownErrorCodes", "UnreadableEvents")
+    counts = ", ".join(f"{name} {watch.metric(name):.0f}" for name in names)
+    return Group(_field("metrics", counts), Text(""))
 
 
 def _change(seen: Seen) -> list[RenderableType]:

@@ -13,7 +13,11 @@ from local_account.demo.watching import Seen, Watch
 
 def faults(story: Sequence[BadQueue], watch: Watch) -> list[str]:
     """Every way in which the account is not as claimed; none: the claim holds."""
-    return [fault for bad in story for fault in _faults(bad, watch.queues[bad.name])]
+    found = [fault for bad in story for fault in _faults(bad, watch.queues[bad.name])]
+    mended = sum(bad.is_to_be_mended for bad in story)
+    if watch.metric("AutoFixes") != mended:
+        found.append(f"metric AutoFixes is {watch.metric('AutoFixes')}, expected {mended}")
+    return found
 
 
 def _faults(bad: BadQueue, seen: Seen) -> list[str]:

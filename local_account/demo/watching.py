@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from functions.aws.telemetry import NAMESPACE
+from functions.healing.error_messages import reason_given
+
 if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
@@ -59,23 +65,44 @@ class Watch:
 
     sqs: SQSClient
     s3: S3Client
+    cloudwatch: CloudWatchClient
     case_bucket: str
     queues: dict[str, Seen] = field(default_factory=dict)
     cases: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
+    outcomes: SimpleQueue[tuple[str, str | None]] = field(default_factory=SimpleQueue)
     _keys: set[str] = field(default_factory=set)
 
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
     def heard(self, name: str, fault: str | None) -> None:
-        """A consumer's delete has ended, with `fault` or in time."""
+        """A consumer's delete has ended, with `fault` or in time; called from its threads."""
+        self.outcomes.put((name, fault and (reason_given(fault, "ReceiptHandle") or fault)))
         seen = self.queues[name]
         if fault is None:
             seen.deletes_in_time += 1
             return
         seen.failed_calls += 1
         seen.first_failure_at = seen.first_failure_at or datetime.now(UTC)
+
+    def outcomes_since(self) -> Counter[tuple[str, str | None]]:
+        """How often each consumer heard what since the last call."""
+        return Counter(self.outcomes.get() for _ in range(self.outcomes.qsize()))
+
+    def metric(self, name: str) -> float:
+        """A metric of Mendq's in the last hour, over all dimensions of none."""
+        now = datetime.now(UTC)
+        answer = self.cloudwatch.get_metric_statistics(
+            Namespace=NAMESPACE,
+            MetricName=name,
+            Dimensions=[],
+            StartTime=now - timedelta(hours=1),
+            EndTime=now + timedelta(minutes=1),
+            Period=3600,
+            Statistics=["Sum"],
+        )
+        return sum(each["Sum"] for each in answer["Datapoints"])
 
     def look(self) -> list[dict[str, Any]]:
         """Look once; the cases that are new since the last look."""
