@@ -25,9 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; 2 and one line on standard error when that cannot be."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
-    options = _parser().parse_args(arguments)
     try:
-        start(options)
+        start(_parser().parse_args(arguments))
     except CannotStart as refused:
         print(f"make account: {refused}", file=sys.stderr, flush=True)
         return refused.exit_code
@@ -60,8 +59,14 @@ def start(options: argparse.Namespace) -> None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, as for every other mistake."""
+        raise CannotStart(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m local_account", description=__doc__)
+    parser = _Parser(prog="python -m local_account", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="a free one if it is 0 (the default)")
     parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")

@@ -52,6 +52,7 @@ class LocalAccount:
         self._options = options
         self._on_line = on_line
         self._process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread
         self._answered = threading.Event()
         self.endpoint_url = ""
         self.log_lines: list[str] = []
@@ -124,7 +125,8 @@ class LocalAccount:
             text=True,
             start_new_session=True,  # a Ctrl-C is for whoever holds this object
         )
-        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
+        self._listener.start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101  it is a pipe
@@ -137,7 +139,7 @@ class LocalAccount:
         self._answered.set()
 
     def _stop(self) -> None:
-        """End the process and whatever is left of its group, and wait for both."""
+        """End the process, by force if it has to be, and hear it to its end."""
         process = self._process
         if process is None:
             return
@@ -147,6 +149,10 @@ class LocalAccount:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        self._listener.join(STOP_SECONDS)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def _complaint(self) -> str:
         refused = [line for line in self.log_lines if line.startswith("make account: ")]

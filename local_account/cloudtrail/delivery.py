@@ -1,4 +1,4 @@
-"""Delivering records as CloudTrail does: events to the default bus, files to the trails' buckets."""
+"""Delivering as CloudTrail does: events to the default bus, files to the trails' buckets."""
 
 from __future__ import annotations
 

@@ -47,9 +47,7 @@ class CloudTrail:
         self._delivery = delivery
         self._spelling = spelling
 
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_sqs_call(headers := _text(scope["headers"])):
             await self._emulator(scope, receive, send)
             return
@@ -81,9 +79,8 @@ class CloudTrail:
     def take(self, call: Call, answer: Answer) -> None:
         """Record a call if a trail logs it."""
         identity = identity_of(call.access_key, ACCOUNT)
-        account = identity["accountId"]
-        record = record_of(call, answer, identity, account, datetime.now(UTC), self._spelling)
-        if destinations := destinations_of(record, account):
+        record = record_of(call, answer, identity, datetime.now(UTC), self._spelling)
+        if destinations := destinations_of(record, identity["accountId"]):
             self._delivery.take(record, destinations)
 
 
@@ -124,7 +121,7 @@ def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 async def _whole_body(receive: Receive) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while True:
         message = await receive()
         if message["type"] != "http.request":

@@ -38,11 +38,11 @@ def record_of(
     call: Call,
     answer: Answer,
     identity: Mapping[str, Any],
-    account: str,
     at: datetime,
     spelling: Spelling = Spelling.QUERY,
 ) -> dict[str, Any]:
-    """The record of a call that `account` made or received; every record has its own eventID."""
+    """The record of a call that `identity` made in its account; each has its own eventID."""
+    account: str = identity["accountId"]
     is_data = call.action in DATA_EVENT_NAMES
     record: dict[str, Any] = {
         "eventVersion": EVENT_VERSION,

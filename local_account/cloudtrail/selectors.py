@@ -48,9 +48,7 @@ def fields_of(record: Mapping[str, Any]) -> Fields:
         "resources.type": resource.get("type", ""),
         "resources.ARN": resource.get("ARN", ""),
         "userIdentity.arn": record["userIdentity"].get("arn", ""),
-        "sessionCredentialFromConsole": str(
-            record.get("sessionCredentialFromConsole", "")
-        ).lower(),
+        "sessionCredentialFromConsole": str(record.get("sessionCredentialFromConsole", "")).lower(),
     }
 
 

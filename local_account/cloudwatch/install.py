@@ -29,9 +29,7 @@ def install() -> None:
     threading.Thread(target=_run, args=(read,), name="metrics", daemon=True).start()
 
 
-def _passing_on(
-    emit: Callable[..., None], read: queue.SimpleQueue[Lines]
-) -> Callable[..., None]:
+def _passing_on(emit: Callable[..., None], read: queue.SimpleQueue[Lines]) -> Callable[..., None]:
     """No Lambda waits for its metrics: they are read in a thread of their own."""
 
     def emitting(
