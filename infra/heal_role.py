@@ -26,6 +26,8 @@ LEDGER_ACTIONS = (
     "dynamodb:DeleteItem",
     "dynamodb:ConditionCheckItem",
 )
+# CDK moves what is too much for one policy to the next, but never cuts a statement in two.
+NAMES_PER_STATEMENT = 25
 
 
 class HealRole(Construct):
@@ -97,10 +99,13 @@ def _writes(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicySt
             resources=[queue_arn(stack, "*")],
             conditions={"StringEquals": {tag: acting}},
         )
-    if settings.mode > Mode.OBSERVE and settings.queues:
+    named = settings.queues if settings.mode > Mode.OBSERVE else ()
+    for start in range(0, len(named), NAMES_PER_STATEMENT):
         yield iam.PolicyStatement(
             actions=_write_actions(),
-            resources=[queue_arn(stack, each) for each in settings.queues],
+            resources=[
+                queue_arn(stack, each) for each in named[start : start + NAMES_PER_STATEMENT]
+            ],
         )
     # A tag that says anything else holds, whatever names the queue.
     yield iam.PolicyStatement(

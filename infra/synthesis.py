@@ -23,10 +23,12 @@ CDK_JSON = ROOT / "cdk.json"
 
 
 def new_app(outdir: Path | None = None) -> cdk.App:
-    """An app that knows cdk.json's context, which only the CLI would read; its `-c` wins."""
-    context = json.loads(CDK_JSON.read_text())["context"]
+    """An app that knows cdk.json's context, which only the CLI would read; its `-c` wins.
+
+    Raises SettingsRefused where cdk.json cannot be read.
+    """
     chosen = outdir or os.environ.get("CDK_OUTDIR") or ROOT / "cdk.out"
-    return cdk.App(context=context, outdir=str(chosen))
+    return cdk.App(context=_context(), outdir=str(chosen))
 
 
 def raw_settings(app: cdk.App) -> Mapping[str, Any]:
@@ -36,21 +38,25 @@ def raw_settings(app: cdk.App) -> Mapping[str, Any]:
     """
     raw = app.node.try_get_context("mendq")
     if isinstance(raw, str):
-        try:
-            raw = json.loads(raw)
-        except ValueError as error:
-            raise SettingsRefused(
-                [
-                    Mistake(
-                        "mendq",
-                        f"is not JSON ({error})",
-                        '-c takes one such as \'{"mode": "heal"}\'',
-                    )
-                ]
-            ) from error
+        raw = _parsed(raw, "mendq", """-c takes one such as '{"mode": "heal"}'""")
+    if raw is None:
+        return {}
     if not isinstance(raw, Mapping):
         raise SettingsRefused([Mistake("mendq", "is not an object", "write it as {..}")])
     return raw
+
+
+def _context() -> Mapping[str, Any]:
+    cdk_json = _parsed(CDK_JSON.read_text(), CDK_JSON.name, "mend it there")
+    context: Mapping[str, Any] = cdk_json.get("context", {})
+    return context
+
+
+def _parsed(text: str, path: str, cure: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SettingsRefused([Mistake(path, f"is not JSON ({error})", cure)]) from error
 
 
 def synthesize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
+from infra import synthesis
 from infra.settings import SettingsRefused
 from infra.synthesis import new_app, raw_settings
 from infra.wheels import ROOT
@@ -88,6 +89,25 @@ def test_settings_on_the_command_line_are_json() -> None:
 def test_settings_are_taken_from_cdk_json(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     assert raw_settings(new_app(tmp_path)) == context["mendq"]
+
+
+def test_a_cdk_json_that_cannot_be_read_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "cdk.json"
+    broken.write_text('{"context": {"mendq": {"mode": "heal",}}}')
+    monkeypatch.setattr(synthesis, "CDK_JSON", broken)
+    with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); mend it"):
+        new_app(tmp_path / "out")
+
+
+def test_a_cdk_json_without_settings_means_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "cdk.json"
+    empty.write_text("{}")
+    monkeypatch.setattr(synthesis, "CDK_JSON", empty)
+    assert raw_settings(new_app(tmp_path / "out")) == {}
 
 
 def test_app_py_stays_short() -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.catalogue import CATALOGUE
 from functions.healing.steps import look_actions, write_actions
+from infra.settings import read
+from infra.synthesis import new_app, synthesize
 from tests.infra.permissions import decision
-from tests.infra.synthesized import CALENDAR, QUEUE_ARNS, SETTINGS, template_of
+from tests.infra.synthesized import CALENDAR, QUEUE_ARNS, SETTINGS, Template, template_of
 
 WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
 LOOKS = look_actions(need for symptom in CATALOGUE for need in symptom.needs)
@@ -70,6 +74,23 @@ def test_a_queue_that_the_settings_name_is_written(queue: str) -> None:
 @pytest.mark.parametrize("queue", ["orders-eu", "billing", "xorders"])
 def test_a_queue_whose_name_is_only_like_a_named_one_is_not(queue: str) -> None:
     assert _may("named", SET, f"{QUEUE_ARNS}{queue}") == "ImplicitDeny"
+
+
+def test_the_policies_fit_iam_however_many_queues_are_named(tmp_path: Path) -> None:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+    names = [f"orders-{number:03}" for number in range(200)]
+    synthesize(read({"mode": "heal", "queues": names}), new_app(tmp_path))
+    template = Template(json.loads((tmp_path / "Mendq.template.json").read_text()))
+    sizes = {
+        kind: [
+            len(json.dumps(each["Properties"]["PolicyDocument"], separators=(",", ":")))
+            for each in template.all(f"AWS::IAM::{kind}").values()
+        ]
+        for kind in ("Policy", "ManagedPolicy")
+    }
+    assert sum(sizes["Policy"]) <= 10_240
+    assert sizes["ManagedPolicy"]
+    assert max(sizes["ManagedPolicy"]) <= 6_144
 
 
 def test_it_may_look_as_its_facts_need() -> None:
