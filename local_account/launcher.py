@@ -56,6 +56,7 @@ class Launcher:
         self._synthesis = Synthesis()
         self._not_emulated = NotEmulated()
         self._floors_lowered: tuple[str, ...] = ()
+        self._s3: Any = None
         self._asked_to_stop = asyncio.Event()
         self._serving_ends = asyncio.Event()
 
@@ -128,7 +129,8 @@ class Launcher:
         )
 
     def _put_object(self, bucket: str, key: str, content: bytes) -> None:
-        self._client("s3").put_object(Bucket=bucket, Key=key, Body=content)
+        self._s3 = self._s3 or self._client("s3")
+        self._s3.put_object(Bucket=bucket, Key=key, Body=content)
 
     def _describe(self) -> Mapping[str, Any]:
         return {
