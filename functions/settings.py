@@ -23,8 +23,6 @@ class LambdaSettings:
     """What every Lambda of Mendq knows about where it runs."""
 
     account: str
-    ledger_table: str
-    case_bucket: str
 
     def to_environment(self) -> dict[str, str]:
         """The variables that `from_environment` reads back; text as it is, all else as JSON."""
@@ -56,6 +54,8 @@ class LambdaSettings:
 class HealSettings(LambdaSettings):
     """What the heal Lambda needs."""
 
+    ledger_table: str
+    case_bucket: str
     own_roles: tuple[str, ...]
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
@@ -64,6 +64,28 @@ class HealSettings(LambdaSettings):
     limits: Limits = field(default_factory=Limits)
     timing: Timing = field(default_factory=Timing)
     freeze_calendars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StartNightSettings(LambdaSettings):
+    """What start_night needs; the roots and the job's code are s3 URIs."""
+
+    application_id: str
+    job_role_arn: str
+    entry_point: str
+    package: str
+    trail_root: str
+    case_root: str
+    out_root: str
+    log_root: str
+
+
+@dataclass(frozen=True)
+class DeliverReportSettings(LambdaSettings):
+    """What deliver_report needs."""
+
+    report_bucket: str
+    topic_arn: str
 
 
 def variable_of(field_name: str) -> str:

@@ -12,9 +12,11 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_emr_serverless import EMRServerlessClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
@@ -65,6 +67,16 @@ class Clients:
     @cached_property
     def ssm(self) -> SSMClient:
         client: SSMClient = self.session.client("ssm", config=_CONFIG)
+        return client
+
+    @cached_property
+    def emr(self) -> EMRServerlessClient:
+        client: EMRServerlessClient = self.session.client("emr-serverless", config=_CONFIG)
+        return client
+
+    @cached_property
+    def sns(self) -> SNSClient:
+        client: SNSClient = self.session.client("sns", config=_CONFIG)
         return client
 
     @cached_property

@@ -1,0 +1,89 @@
+"""botocore's Stubber answers in EMR Serverless's shapes; nothing here ran on EMR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from functions.aws.clients import Clients
+from functions.aws.start_job import start
+from functions.healing.night import Job, Roots, night, week
+from functions.healing.plan import Refusal
+from functions.settings import StartNightSettings
+from tests.functions.healing.test_night import AT
+
+ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
+SETTINGS = StartNightSettings(
+    account="123456789012",
+    application_id="00f1a2b3",
+    job_role_arn="arn:aws:iam::123456789012:role/mendq-night-us-east-1",
+    entry_point="s3://code/job.py",
+    package="s3://code/package.zip",
+    trail_root=ROOTS.trail,
+    case_root=ROOTS.cases,
+    out_root=ROOTS.out,
+    log_root="s3://out/logs/",
+)
+
+
+@pytest.fixture
+def clients() -> Clients:
+    return Clients(boto3.Session(region_name="us-east-1"))
+
+
+def run(name: str) -> dict[str, Any]:
+    return {
+        "applicationId": "00f1a2b3",
+        "id": "run-1",
+        "name": name,
+        "arn": "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00f1a2b3/jobruns/run-1",
+        "createdBy": SETTINGS.job_role_arn,
+        "createdAt": AT,
+        "updatedAt": AT,
+        "executionRole": SETTINGS.job_role_arn,
+        "state": "RUNNING",
+        "stateDetails": "running",
+        "releaseLabel": "emr-7.14.0",
+    }
+
+
+def _started(clients: Clients, job: Job, *active: dict[str, Any]) -> str | Refusal:
+    with Stubber(clients.emr) as emr:
+        emr.add_response("list_job_runs", {"jobRuns": list(active)})
+        emr.add_response(
+            "start_job_run",
+            {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]},
+            {
+                "applicationId": "00f1a2b3",
+                "clientToken": job.client_token(AT),
+                "executionRoleArn": SETTINGS.job_role_arn,
+                "executionTimeoutMinutes": ANY,
+                "name": job.name,
+                "jobDriver": {
+                    "sparkSubmit": {
+                        "entryPoint": "s3://code/job.py",
+                        "entryPointArguments": list(job.arguments),
+                        "sparkSubmitParameters": ANY,
+                    }
+                },
+                "configurationOverrides": ANY,
+            },
+        )
+        return start(clients.emr, SETTINGS, job, AT)
+
+
+@pytest.mark.parametrize("job", [night(AT, ROOTS), week(AT, ROOTS)])
+def test_nothing_is_started_while_one_of_its_kind_is_active(clients: Clients, job: Job) -> None:
+    refusal = _started(clients, job, run(f"{job.kind}-2026-11-01"))
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "run_active"
+
+
+def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait(
+    clients: Clients,
+) -> None:
+    active = (run("week-2026-W45"), run("adhoc"))
+    assert _started(clients, night(AT, ROOTS), *active) == "run-2"
