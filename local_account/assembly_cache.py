@@ -17,9 +17,8 @@ from typing import Any
 
 from local_account.cannot_start import FAILED, CannotStart
 from local_account.node import node_for_jsii
-from local_account.where import BUILD, REGION, REPOSITORY
+from local_account.where import CACHE, REGION, REPOSITORY
 
-CACHE = BUILD / "account"
 KEPT = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
 SOURCES = ("functions", "infra", "app.py", "cdk.json", "requirements.txt")

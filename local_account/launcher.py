@@ -39,7 +39,7 @@ class StartOptions:
     """What a start was asked for."""
 
     settings: Mapping[str, Any]
-    assembly: Path | None = None  # one that is there already, instead of synthesizing
+    stack: StackArtifact | None = None  # one that is there already, instead of synthesizing
     faults: DeliveryFaults = field(default_factory=DeliveryFaults)
     spelling: Spelling = Spelling.QUERY
     stop_with_parent: bool = False
@@ -112,8 +112,8 @@ class Launcher:
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
 
     def _assembly(self) -> StackArtifact:
-        if self._options.assembly:
-            return read_assembly(self._options.assembly)
+        if self._options.stack:
+            return self._options.stack
         settings = checked(self._options.settings)
         self._floors_lowered = settings.floors_lowered()
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))

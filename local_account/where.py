@@ -10,7 +10,7 @@ REGION = "us-east-1"
 ACCESS_KEY = "test"
 SECRET_KEY = "test"  # noqa: S105  the contract's credentials of an account that is not one
 REPOSITORY = Path(__file__).resolve().parent.parent
-BUILD = REPOSITORY / "build"
+CACHE = REPOSITORY / "build" / "account"  # synthesized assemblies
 
 
 def endpoint_url(port: int) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from local_account.process import LocalAccount
-
-RECORDED_ERRORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "sqs-real-errors.json"
 
 
 @pytest.fixture(scope="session")

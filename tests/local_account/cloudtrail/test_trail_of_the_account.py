@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -115,7 +116,7 @@ def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFil
         aws_session_token=session["Credentials"]["SessionToken"],
     )
     for client in (ann, worker):
-        denied = error_of(lambda client=client: client.purge_queue(QueueUrl=queue.url))
+        denied = error_of(partial(client.purge_queue, QueueUrl=queue.url))
         assert denied[0].startswith("AccessDenied")
     eventually(lambda: len(files.records(queue, "PurgeQueue")) == 2)
     by_user, by_role = (each["userIdentity"] for each in files.records(queue, "PurgeQueue"))

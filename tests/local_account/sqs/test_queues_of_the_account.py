@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import partial
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_a_dead_letter_queue_has_to_fit(account: LocalAccount) -> None:
         source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5}))
 
     for arn in (standard.arn, fitting.arn + "-gone"):
-        assert error_of(lambda arn=arn: redrive_to(arn))[0] == "InvalidParameterValue"
+        assert error_of(partial(redrive_to, arn))[0] == "InvalidParameterValue"
     fitting.set(RedriveAllowPolicy='{"redrivePermission": "denyAll"}')
     assert error_of(lambda: redrive_to(fitting.arn))[0] == "InvalidParameterValue"
     assert "RedrivePolicy" not in source.attributes()

@@ -1,0 +1,86 @@
+"""What `python -m local_account` takes, and how it says that it cannot start."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from local_account.account_settings import raw_settings
+from local_account.cannot_start import CannotStart
+from local_account.cloud_assembly import read_assembly
+from local_account.cloudtrail.faults import DeliveryFaults
+from local_account.cloudtrail.record import Spelling
+from local_account.emulator_environment import emulator_environment, enter, new_scratch_folder
+from local_account.launcher import Launcher, StartOptions
+from local_account.listening import listen
+
+ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; 2 and one line on standard error when that cannot be."""
+    try:
+        start(_parser().parse_args(arguments))
+    except CannotStart as refused:
+        print(f"make account: {refused}", file=sys.stderr, flush=True)
+        return refused.exit_code
+    return 0
+
+
+def start(options: argparse.Namespace) -> None:
+    """Raise CannotStart when the account does not come up."""
+    start_options = StartOptions(
+        settings=raw_settings(options.settings),
+        stack=read_assembly(options.assembly.resolve()) if options.assembly else None,
+        faults=DeliveryFaults(
+            delay_seconds=options.trail_delay,
+            reordered_within_seconds=options.trail_reorder,
+            duplicated_share=options.trail_duplicates,
+            lost_share=options.trail_loss,
+            seed=options.trail_seed,
+        ),
+        spelling=options.trail_error_codes,
+        stop_with_parent=options.stop_with_parent,
+    )
+    with listen(options.port) as listening:
+        scratch = new_scratch_folder()
+        try:
+            port = listening.getsockname()[1]
+            enter(emulator_environment(dict(os.environ), scratch, port))
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(Launcher(start_options, listening, scratch).run())
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, as for every other mistake."""
+        raise CannotStart(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m local_account", description=ABOUT)
+    parser.add_argument("--port", type=int, default=0, help="a free one if it is 0 (the default)")
+    parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
+    parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
+    parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
+    trail = parser.add_argument_group("how CloudTrail delivers")
+    trail.add_argument("--trail-delay", type=float, default=0, metavar="SECONDS")
+    trail.add_argument("--trail-reorder", type=float, default=0, metavar="SECONDS")
+    trail.add_argument("--trail-duplicates", type=float, default=0, metavar="SHARE")
+    trail.add_argument("--trail-loss", type=float, default=0, metavar="SHARE")
+    trail.add_argument("--trail-seed", type=int, default=0)
+    trail.add_argument("--trail-error-codes", type=Spelling, default=Spelling.QUERY)
+    return parser
+
+
+def _path(text: str) -> Path | None:
+    """An empty SETTINGS in make is none."""
+    return Path(text) if text else None

@@ -1,0 +1,164 @@
+"""How a start ends that cannot succeed, and how one ends that is broken off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from local_account.where import CACHE, REPOSITORY
+from tests.local_account.assemblies import write_assembly
+
+pytestmark = pytest.mark.account
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "local_account", *arguments]
+
+
+def _refused(*arguments: str, **environment: str) -> str:
+    """The only line of a start that is refused."""
+    done = subprocess.run(
+        _command(*arguments),
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def test_a_taken_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert _refused("--port", port).startswith(f"make account: port {port} is taken: ")
+
+
+def test_an_unwritable_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.touch()
+    assert f"the folder {folder} cannot be written" in _refused(TMPDIR=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        ("mode: heal", "is not JSON"),
+        ("[]", "is not an object"),
+        ('{"mode": "heel", "quues": []}', "did you mean heal?"),
+        ('{"mode": "heel", "quues": []}', "quues: "),
+    ],
+)
+def test_settings_that_cannot_be_used(tmp_path: Path, content: str | None, said: str) -> None:
+    path = tmp_path / "settings.json"
+    if content is not None:
+        path.write_text(content)
+    assert said in _refused("--settings", str(path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "many"), "invalid int value: 'many'"),
+        (("--port", "70000"), "PORT 70000 is not a port"),
+        (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
+        (("--nonsense",), "unrecognized arguments: --nonsense"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[str, ...], said: str) -> None:
+    assert said in _refused(*arguments)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", ["listens on", "deploying", "ready"])
+def test_a_signal_ends_it_at_any_time(tmp_path: Path, number: int, after: str) -> None:
+    assembly = write_assembly(tmp_path / "cdk.out")
+    with _running(tmp_path, "--assembly", str(assembly)) as process:
+        _until(process, after)
+        _ended_by(process, number)
+
+
+def test_a_signal_breaks_off_synthesizing(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
+    before = set(CACHE.glob("*"))
+    with _running(tmp_path, "--settings", str(settings)) as process:
+        _until(process, "synthesizing")
+        _ended_by(process, signal.SIGTERM)
+    assert set(CACHE.glob("*")) == before
+
+
+def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    assembly = write_assembly(tmp_path / "cdk.out")
+    options = ("--assembly", str(assembly), "--stop-with-parent")
+    with _running(tmp_path, *options) as process:
+        _until(process, "ready")
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+@contextmanager
+def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """An account with a temporary folder of its own, which it has to leave empty."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        _command(*arguments),
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+            assert process.stderr is not None
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+    assert list(scratch.iterdir()) == []
+    assert _processes_that_know(scratch) == []
+
+
+def _until(process: subprocess.Popen[str], said: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if said in line:
+            return
+    pytest.fail(f"it never said {said!r}")
+
+
+def _ended_by(process: subprocess.Popen[str], number: int) -> None:
+    process.send_signal(number)
+    assert process.wait(10) == 0
+
+
+def _processes_that_know(folder: Path) -> list[int]:
+    """The processes that got the folder in their environment: those of the account."""
+    known = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (each / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in environment:
+            known.append(int(each.name))
+    return known
