@@ -1,0 +1,149 @@
+"""summary.json, version 1, read whole or refused; what is not named here is passed over."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from functions.report.document import At, SummaryUnreadable
+from functions.report.summary import (
+    SCHEMA,
+    DayCount,
+    EarlierWeek,
+    Incident,
+    NotSeen,
+    Summary,
+    Totals,
+    UnreadableFile,
+)
+
+MOST_CASES = 50
+_WEEK = re.compile(r"\d{4}-W\d{2}", re.ASCII)
+
+
+def read(summary: Mapping[str, Any] | bytes) -> Summary:
+    """Read a parsed summary.json or its bytes.
+
+    Raises SummaryUnreadable, one line, for the first thing that is wrong.
+    """
+    document = At("", _parsed(summary) if isinstance(summary, bytes) else summary)
+    schema = document["schema"].value
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise SummaryUnreadable(
+            f"summary.json has schema {ascii(schema)[:40]} and this report reads schema {SCHEMA}; "
+            "deploy the report and the night of one release"
+        )
+    return _summary(document)
+
+
+def _parsed(document: bytes) -> object:
+    try:
+        return json.loads(document, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise SummaryUnreadable("summary.json is not a JSON document") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _summary(document: At) -> Summary:
+    every_case = tuple(_incident(each) for each in document["cases"])
+    summary = Summary(
+        week=_week(document["week"]),
+        first_day=document["from"].day(),
+        last_day=document["to"].day(),
+        made_at=document["made_at"].time(),
+        accounts=document["accounts"].texts(),
+        regions=document["regions"].texts(),
+        totals=_totals(document["totals"]),
+        by_outcome=document["by_outcome"].counts(),
+        by_label=document["by_label"].counts(),
+        per_day=tuple(_day_count(each) for each in document["per_day"]),
+        previous_weeks=tuple(_earlier_week(each) for each in document["previous_weeks"]),
+        cases=every_case[:MOST_CASES],
+        cases_left_out=document["cases_left_out"].whole() + len(every_case[MOST_CASES:]),
+        not_seen=_not_seen(document["not_seen"]),
+    )
+    _require_one_week(document, summary)
+    return summary
+
+
+def _require_one_week(document: At, summary: Summary) -> None:
+    if summary.last_day - summary.first_day != timedelta(days=6):
+        raise document["to"].wrong("six days after `from`")
+    for place, count in zip(document["per_day"], summary.per_day, strict=True):
+        if count.day not in summary.days:
+            raise place["date"].wrong("a day from `from` to `to`")
+
+
+def _week(place: At) -> str:
+    if not _WEEK.fullmatch(place.text()):
+        raise place.wrong("a week such as 2026-W46")
+    return place.text()
+
+
+def _totals(place: At) -> Totals:
+    return Totals(
+        incidents=place["incidents"].whole(),
+        failed_calls=place["failed_calls"].whole(),
+        queues=place["queues"].whole(),
+        healed=place["healed"].whole(),
+        paged=place["paged"].whole(),
+    )
+
+
+def _day_count(place: At) -> DayCount:
+    return DayCount(
+        day=place["date"].day(),
+        label=place["label"].text_or_none(),
+        incidents=place["incidents"].whole(),
+        failed_calls=place["failed_calls"].whole(),
+    )
+
+
+def _earlier_week(place: At) -> EarlierWeek:
+    return EarlierWeek(
+        week=_week(place["week"]),
+        incidents=place["incidents"].whole(),
+        failed_calls=place["failed_calls"].whole(),
+        healed=place["healed"].whole(),
+        paged=place["paged"].whole(),
+    )
+
+
+def _incident(place: At) -> Incident:
+    return Incident(
+        incident_id=place["incident_id"].text(),
+        queue_arn=place["queue_arn"].text(),
+        label=place["label"].text(),
+        error_codes=place["error_codes"].texts(),
+        first_failure=place["first_failure"].time(),
+        last_failure=place["last_failure"].time(),
+        failed_calls=place["failed_calls"].whole(),
+        principals=place["principals"].texts(),
+        outcome=place["outcome"].text(),
+        why=place["why"].text_or_none() or "",
+        case_id=place["case_id"].text_or_none() or "",
+        seconds_to_heal=place["seconds_to_heal"].seconds_or_none(),
+        paged=place["paged"].truth(),
+    )
+
+
+def _not_seen(place: At) -> NotSeen:
+    files = place["unreadable_files"]
+    return NotSeen(
+        nights_missing=tuple(each.day() for each in place["nights_missing"]),
+        files_read=place["files_read"].whole(),
+        files_unreadable=place["files_unreadable"].whole(),
+        bytes_read=place["bytes_read"].whole(),
+        bytes_unreadable=place["bytes_unreadable"].whole(),
+        records_read=place["records_read"].whole(),
+        unlabelled=place["unlabelled"].counts(),
+        unreadable_files=tuple(
+            UnreadableFile(file=each["file"].text(), reason=each["reason"].text()) for each in files
+        ),
+    )

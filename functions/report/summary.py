@@ -1,0 +1,134 @@
+"""What a week's summary.json says, as frozen values under the document's own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+SCHEMA = 1
+UNRESOLVED = "unresolved"
+HEALED = "healed"
+OBSERVED = "observed"
+NOT_SEEN = "not_seen"
+COUNT_ONLY = "count_only"
+
+Counts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The week's sums: exact, whatever the list of cases leaves out."""
+
+    incidents: int
+    failed_calls: int
+    queues: int
+    healed: int
+    paged: int
+
+
+@dataclass(frozen=True)
+class DayCount:
+    """One day and label; a day without incidents has one with no label."""
+
+    day: date
+    label: str | None
+    incidents: int
+    failed_calls: int
+
+
+@dataclass(frozen=True)
+class EarlierWeek:
+    """The sums of a week before this one."""
+
+    week: str
+    incidents: int
+    failed_calls: int
+    healed: int
+    paged: int
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One incident of the list; `case_id` is empty where there was no case."""
+
+    incident_id: str
+    queue_arn: str
+    label: str
+    error_codes: tuple[str, ...]
+    first_failure: datetime
+    last_failure: datetime
+    failed_calls: int
+    principals: tuple[str, ...]
+    outcome: str
+    why: str
+    case_id: str
+    seconds_to_heal: float | None
+    paged: bool
+
+    @property
+    def is_healed(self) -> bool:
+        return self.outcome == HEALED
+
+    @property
+    def is_count_only(self) -> bool:
+        """A mistake of the caller's: nothing in the queue could have mended it."""
+        return self.why == COUNT_ONLY
+
+
+@dataclass(frozen=True)
+class UnreadableFile:
+    """A trail file that could not be read, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class NotSeen:
+    """What was read, and what was not."""
+
+    nights_missing: tuple[date, ...]
+    files_read: int
+    files_unreadable: int
+    bytes_read: int
+    bytes_unreadable: int
+    records_read: int
+    unlabelled: Counts
+    unreadable_files: tuple[UnreadableFile, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One week; `cases` are its worst incidents, worst first."""
+
+    week: str
+    first_day: date
+    last_day: date
+    made_at: datetime
+    accounts: tuple[str, ...]
+    regions: tuple[str, ...]
+    totals: Totals
+    by_outcome: Counts
+    by_label: Counts
+    per_day: tuple[DayCount, ...]
+    previous_weeks: tuple[EarlierWeek, ...]
+    cases: tuple[Incident, ...]
+    cases_left_out: int
+    not_seen: NotSeen
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        length_days = (self.last_day - self.first_day).days + 1
+        return tuple(self.first_day + timedelta(days=each) for each in range(length_days))
+
+    @property
+    def days_read(self) -> int:
+        return sum(each not in self.not_seen.nights_missing for each in self.days)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.days_read == len(self.days)
+
+    @property
+    def nothing_was_read(self) -> bool:
+        return not self.totals.incidents and not (self.not_seen.files_read and self.days_read)
