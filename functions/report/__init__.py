@@ -1,0 +1,12 @@
+"""A week's summary.json as a page and as text: no AWS, no clock, no environment.
+
+It stands alone and travels in a zip of its own, because the charts' library is 80 MB.
+"""
+
+from functions.report.document import SummaryUnreadable
+from functions.report.html_page import page
+from functions.report.read_summary import read
+from functions.report.summary import Summary
+from functions.report.verdict import verdict_text
+
+__all__ = ["Summary", "SummaryUnreadable", "page", "read", "verdict_text"]

@@ -1,0 +1,94 @@
+"""Incidents per day by label, folded to what one picture can show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+
+from functions.report.summary import Summary
+from functions.report.visible import visible
+from functions.report.words import counted, day, listed, short_day
+
+MOST_SERIES = 5
+MOST_NAMED_DAYS = 2
+
+
+@dataclass(frozen=True)
+class Day:
+    """`incidents` of each series, in the order of `PerDay.series`."""
+
+    day: date
+    incidents: tuple[int, ...]
+    failed_calls: int
+    is_read: bool
+
+    @property
+    def total(self) -> int:
+        return sum(self.incidents)
+
+    @property
+    def name(self) -> str:
+        return short_day(self.day)
+
+
+@dataclass(frozen=True)
+class PerDay:
+    """The week's days and the names of the series: the commonest labels, then the others."""
+
+    series: tuple[str, ...]
+    days: tuple[Day, ...]
+
+    @property
+    def has_incidents(self) -> bool:
+        return any(each.total for each in self.days)
+
+
+def per_day(summary: Summary) -> PerDay:
+    """Every day of the week, also one without a row."""
+    totals = Counter[str]()
+    counts = Counter[tuple[date, str]]()
+    for row in summary.per_day:
+        totals[row.label or ""] += row.incidents
+        counts[row.day, row.label or ""] += row.incidents
+    order = sorted((label for label in totals if totals[label]), key=lambda it: (-totals[it], it))
+    named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
+    folded = order[len(named) :]
+    groups = [[label] for label in named] + ([folded] if folded else [])
+    days = tuple(
+        Day(
+            day=each,
+            incidents=tuple(sum(counts[each, label] for label in group) for group in groups),
+            failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
+            is_read=each not in summary.not_seen.nights_missing,
+        )
+        for each in summary.days
+    )
+    others = [counted(len(folded), "other label")] if folded else []
+    return PerDay((*(visible(label) for label in named), *others), days)
+
+
+def caption(week: PerDay) -> str:
+    """The day or days with most incidents."""
+    if not week.has_incidents:
+        return "No day that was read had an incident."
+    most = max(each.total for each in week.days)
+    busiest = [each for each in week.days if each.total == most]
+    if len(busiest) == 1:
+        return f"{day(busiest[0].day)} had the most: {most:,}."
+    names = listed([day(each.day) for each in busiest])
+    if len(busiest) > MOST_NAMED_DAYS:
+        names = f"{len(busiest)} days"
+    return f"{names} had the most: {most:,} each."
+
+
+def in_words(week: PerDay) -> str:
+    """The picture for who cannot see it."""
+    return "Incidents per day. " + " ".join(_day_in_words(week, each) for each in week.days)
+
+
+def _day_in_words(week: PerDay, each: Day) -> str:
+    parts = [f"{name} {count:,}" for name, count in zip(week.series, each.incidents, strict=True)]
+    some = [part for part, count in zip(parts, each.incidents, strict=True) if count]
+    total = f"{each.total:,}" if each.total or each.is_read else "not read"
+    return f"{each.name}: {total} ({', '.join(some)})." if some else f"{each.name}: {total}."
