@@ -1,0 +1,1 @@
+"""The night: trail files and cases in, incidents out; job.py and storage/ alone touch files."""

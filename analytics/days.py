@@ -1,0 +1,57 @@
+"""UTC days: the days a run is asked for, reads, and writes anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+DAY = timedelta(days=1)
+_EPOCH = date(1970, 1, 1)
+_DAY_MICROSECONDS = 86_400 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Days:
+    """From `first` to `last`, both inclusive."""
+
+    first: date
+    last: date
+
+    def __iter__(self) -> Iterator[date]:
+        for offset in range((self.last - self.first).days + 1):
+            yield self.first + offset * DAY
+
+    def __contains__(self, other: Days) -> bool:
+        return self.first <= other.first and other.last <= self.last
+
+    def __or__(self, other: Days) -> Days:
+        """The shortest run of days that covers both."""
+        return Days(min(self.first, other.first), max(self.last, other.last))
+
+    def widened(self, before: int, after: int) -> Days:
+        return Days(self.first - before * DAY, self.last + after * DAY)
+
+    @property
+    def from_microseconds(self) -> int:
+        """The first microsecond since 1970."""
+        return (self.first - _EPOCH).days * _DAY_MICROSECONDS
+
+    @property
+    def before_microseconds(self) -> int:
+        """The first microsecond after these days."""
+        return ((self.last - _EPOCH).days + 1) * _DAY_MICROSECONDS
+
+    @classmethod
+    def touched(cls, first_microseconds: int, last_microseconds: int) -> Days:
+        """The days between two moments."""
+        return cls(_day_of(first_microseconds), _day_of(last_microseconds))
+
+
+def _day_of(microseconds: int) -> date:
+    return _EPOCH + (microseconds // _DAY_MICROSECONDS) * DAY
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970, exactly; Spark's own converting of Python times goes through the local zone."""
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

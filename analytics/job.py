@@ -1,0 +1,96 @@
+"""The night's command: `python -m analytics.job nightly|backfill|weekly`; EMR's entry point.
+
+The only module that opens roots, knows the time and prints.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from pyspark.sql import SparkSession
+
+from analytics import tables
+from analytics.arguments import BadArguments, NightArguments, WeeklyArguments, parse
+from analytics.days import Days
+from analytics.night import Night, Written
+from analytics.session import session
+from analytics.storage import RootUnusable, Storage, open_root
+from analytics.trail import LOGS, began
+from analytics.week import NightRows, Nights, days_of, summary, weeks_before
+
+DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
+UNREADABLE_SHARE = 0.01
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code; people read the progress on standard output, mistakes on standard error."""
+    try:
+        parsed = parse(arguments)
+        return run(parsed, session())
+    except (BadArguments, RootUnusable) as mistake:
+        print(f"analytics.job: {mistake}", file=sys.stderr)
+        return BAD_ARGUMENTS
+
+
+def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int:
+    """Raise RootUnusable where a root cannot be used."""
+    if isinstance(arguments, WeeklyArguments):
+        return _weekly(arguments, open_root(arguments.out, spark))
+    trail = open_root(arguments.trail, spark)
+    if not trail.folders(LOGS):
+        raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
+    night = Night(
+        spark, trail, open_root(arguments.cases, spark), open_root(arguments.out, spark), _say
+    )
+    return _code(night.write(arguments.days), trail, arguments.days)
+
+
+def _code(written: Written, trail: Storage, days: Days) -> int:
+    if not written.days:
+        since = began(trail)
+        if since is not None and days.last < since:
+            _say(f"the trail begins on {since}, after {days.last}")
+            return DONE
+        _say("nothing was read though the trail is active: look at the trail and --trail")
+        return NOTHING_READ
+    if written.bytes_unreadable > UNREADABLE_SHARE * written.bytes_read:
+        _say(
+            f"{written.bytes_unreadable} of {written.bytes_read} bytes were unreadable: "
+            "the quality table names the files"
+        )
+        return UNREADABLE
+    return DONE
+
+
+def _weekly(arguments: WeeklyArguments, out: Storage) -> int:
+    week = arguments.week
+    nights = _nights(out, days_of(week))
+    earlier = {each: _nights(out, days_of(each)) for each in weeks_before(week)}
+    document = summary(week, nights, earlier, datetime.now(UTC))
+    path = f"summary/week={week}/summary.json"
+    out.put(path, json.dumps(document, indent=1).encode())
+    _say(f"{path}: {document['totals']['incidents']} incidents from {len(nights)} nights")
+    return DONE if nights else NOTHING_READ
+
+
+def _nights(out: Storage, days: Days) -> Nights:
+    found: dict[date, NightRows] = {}
+    for day in days:
+        incidents = out.read(tables.path_of("incidents", day))
+        quality = out.read(tables.path_of("quality", day))
+        if incidents is not None and quality is not None:
+            found[day] = NightRows(
+                tables.from_parquet(incidents).to_pylist(), tables.from_parquet(quality).to_pylist()
+            )
+    return found
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""What became of a case, in the word of its incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from functions.healing.case import Case
+from functions.healing.states import FINAL, State
+
+NOT_SEEN = "not_seen"
+HEALED = "healed"
+APPROVED = "approved"
+APPLIED = "applied"
+
+_MENDED = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+_SAME_WORD = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.PROPOSED,
+        State.APPROVED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.ESCALATED,
+        State.CONTESTED,
+        State.ROLLED_BACK,
+        State.INEFFECTIVE,
+    }
+)
+
+
+def in_order(transitions: Sequence[Case]) -> tuple[Case, ...]:
+    """A case's transitions by n; the later of two that claim the same."""
+    by_n = {each.n: each for each in sorted(transitions, key=lambda each: (each.n, each.at))}
+    return tuple(by_n.values())
+
+
+def outcome(transitions: Sequence[Case]) -> str:
+    """The word for a case whose transitions are `transitions`, in order; the latest decides."""
+    state = transitions[-1].state
+    if state in _SAME_WORD:
+        return str(state)
+    if state not in _MENDED:
+        return APPLIED
+    if any(each.state is State.APPROVED for each in transitions):
+        return APPROVED
+    return _reached_a_person(transitions) or HEALED
+
+
+def _reached_a_person(transitions: Sequence[Case]) -> str | None:
+    """Mended, but not without a page: a person may have closed it, so healing is not claimed."""
+    if not any(each.paged for each in transitions):
+        return None
+    words = [str(each.state) for each in transitions if each.state in _SAME_WORD]
+    return words[-1] if words else str(State.ESCALATED)
+
+
+def has_ended(state: State) -> bool:
+    """Whether a case in `state` no longer takes up its queue's failures."""
+    return state in FINAL

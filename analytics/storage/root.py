@@ -1,0 +1,41 @@
+"""What the night asks of the places that it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class RootUnusable(Exception):
+    """A root that cannot be read or written; the text is for the person who named it."""
+
+
+class Listed(NamedTuple):
+    """A file below a root; the path is relative to it."""
+
+    path: str
+    size_bytes: int
+
+
+class Storage(Protocol):
+    """All paths are relative to the root; a folder that is not there is empty."""
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders directly in `folder`, sorted."""
+        ...
+
+    def files(self, folder: str) -> list[Listed]:
+        """The files directly in `folder`, sorted."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """None where there is no such file."""
+        ...
+
+    def put(self, path: str, content: bytes) -> None:
+        """Replace the file whole: a reader sees the old one or the new one."""
+        ...
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        """A root below which Spark finds `folders`, as Hadoop spells it, ending in a slash."""
+        ...

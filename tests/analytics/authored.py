@@ -1,0 +1,138 @@
+"""Trail files and transitions as the tests author them; no record here was CloudTrail's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
+WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
+_numbers = count(1)
+
+
+def at(text: str) -> datetime:
+    """`11-10 23:59:59` of 2026, in UTC."""
+    return datetime.fromisoformat(f"2026-{text}").replace(tzinfo=UTC)
+
+
+def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
+    """A failed extension of a lease: `lease_expired`."""
+    moment = at(when) if isinstance(when, str) else when
+    whole = {
+        "eventVersion": "1.11",
+        "userIdentity": {
+            "type": "AssumedRole",
+            "arn": f"{role_arn.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/me",
+            "accountId": ACCOUNT,
+            "sessionContext": {"sessionIssuer": {"type": "Role", "arn": role_arn}},
+        },
+        "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "eventSource": "sqs.amazonaws.com",
+        "eventName": "ChangeMessageVisibility",
+        "awsRegion": REGION,
+        "errorCode": "MessageNotInflight",
+        "requestID": "4b7c6f0e-0000-5000-8000-000000000001",
+        "eventID": f"event-{next(_numbers)}",
+        "resources": [{"type": "AWS::SQS::Queue", "ARN": QUEUE_ARN}],
+        "recipientAccountId": ACCOUNT,
+    }
+    return {**whole, **fields}
+
+
+def burst(start: str, calls: int = 3, seconds: int = 60, **fields: Any) -> list[dict[str, Any]]:
+    """Failed calls `seconds` apart."""
+    return [
+        record(at(start) + timedelta(seconds=number * seconds), **fields)
+        for number in range(calls)
+    ]
+
+
+def content(records: list[Any]) -> bytes:
+    return gzip.compress(json.dumps({"Records": records}).encode(), mtime=0)
+
+
+def transition(n: int, state: str, when: str, *, first_at: str, last_at: str, **fields: Any) -> dict[str, Any]:
+    """A transition as the case bucket holds it."""
+    return {
+        "schema": 1,
+        "case_id": "lease_expired-0123456789ab",
+        "n": n,
+        "at": _text(when),
+        "from": None,
+        "to": state,
+        "queue_arn": QUEUE_ARN,
+        "account": ACCOUNT,
+        "region": REGION,
+        "symptom": "lease_expired",
+        "reason": "",
+        "evidence": {"first_at": _text(first_at), "last_at": _text(last_at)},
+        "steps": [],
+        "paged": False,
+        "actor": WORKER,
+        **fields,
+    }
+
+
+def _text(when: str) -> str:
+    return at(when).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass
+class Account:
+    """A trail, a case bucket and the night's tables, each a folder."""
+
+    folder: Path
+    region: str = REGION
+    _file_numbers: Any = field(default_factory=lambda: count(1))
+
+    @property
+    def trail(self) -> Path:
+        return self.folder / "trail"
+
+    @property
+    def cases(self) -> Path:
+        return self.folder / "cases"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def publish(self, day: str, records: list[Any] | bytes, name: str | None = None, kind: str = "CloudTrail") -> str:
+        """Write a file into the publish folder of `day` (`11-10`); its path below the trail."""
+        published = at(f"{day} 00:00")
+        unique = f"{next(self._file_numbers):016}"
+        stem = f"{ACCOUNT}_{kind}_{self.region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
+        folder = f"AWSLogs/{ACCOUNT}/{kind}/{self.region}/{published:%Y/%m/%d}"
+        path = self.trail / folder / (name or stem)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(records if isinstance(records, bytes) else content(records))
+        return f"{folder}/{path.name}"
+
+    def record_transitions(self, *transitions: dict[str, Any]) -> None:
+        for each in transitions:
+            path = self.cases / f"dt={each['at'][:10]}" / f"{each['case_id']}-{each['n']}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(each))
+
+    def rows(self, table: str, day: str) -> list[dict[str, Any]]:
+        """A day (`11-10`) of a table; fails where the night did not write it."""
+        path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
+        found: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
+        return found
+
+    def written(self) -> dict[str, bytes]:
+        """Every file below the tables' root."""
+        return {
+            each.relative_to(self.out).as_posix(): each.read_bytes()
+            for each in sorted(self.out.rglob("*"))
+            if each.is_file()
+        }

@@ -1,0 +1,60 @@
+"""One Spark for all tests of the night: starting it takes longer than most of them."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import job
+from analytics.arguments import parse
+from analytics.session import session
+from tests.analytics.authored import Account
+
+HERE = Path(__file__).parent
+RunNight = Callable[..., int]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark 3.5 leaves the sockets of `collect` to the garbage collector."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(autouse=True)
+def _no_socket_is_left_to_other_tests() -> Iterator[None]:
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    started = session()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Account:
+    return Account(tmp_path)
+
+
+@pytest.fixture
+def run_night(spark: SparkSession, account: Account) -> RunNight:
+    """`nightly` for one day (`11-10`) of the account, `backfill` for two; the exit code."""
+
+    def run(first: str, last: str | None = None) -> int:
+        days = ["nightly", "--date", f"2026-{first}"]
+        if last is not None:
+            days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
+        roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
+        return job.run(parse([*days, *roots]), spark)
+
+    return run
