@@ -19,7 +19,7 @@ from local_account.cloudtrail.middleware import Application, CloudTrail
 from local_account.cloudtrail.record import Spelling
 from local_account.cloudtrail.rules import dispatch_event
 from local_account.cloudwatch.install import install as install_cloudwatch
-from local_account.lambdas import batching, processes, sessions
+from local_account.lambdas import batching, mappings, processes, sessions
 from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.not_emulated import NotEmulated
 from local_account.secure_transport import SecureTransport
@@ -42,6 +42,7 @@ def install(scratch: Path, not_emulated: NotEmulated) -> None:
     sessions.install()
     poller_permissions.install()
     batching.install()
+    mappings.install()
     eventbridge._dispatch_event = dispatch_event
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
     accepted.accept_metric_math(not_emulated.accept)

@@ -24,12 +24,14 @@ from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.record import Spelling
 from local_account.deployment import deploy, publish
+from local_account.make_parent import MakeParent
 from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
 from local_account.server import serve_until
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
 
 T = TypeVar("T")
+WATCH_SECONDS = 0.5
 # One try: what fails in our own process fails again.
 _ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
@@ -145,6 +147,14 @@ class Launcher:
         if self._options.stop_with_parent:
             ended = _in_thread(sys.stdin.buffer.read)
             ended.add_done_callback(lambda _: self._asked_to_stop.set())
+        self._watch(MakeParent())
+
+    def _watch(self, parent: MakeParent) -> None:
+        if parent.has_stopped():
+            self._asked_to_stop.set()
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(WATCH_SECONDS, self._watch, parent)
 
 
 def say(line: str) -> None:

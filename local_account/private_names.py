@@ -43,6 +43,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "subprocess": "module",
     },
     "ministack.core.responses": {
+        "error_response_json": "(code, message, status, extra, message_key, content_type)",
         "get_account_id": "()",
         "get_region": "()",
         "new_uuid": "()",
@@ -77,6 +78,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_roles": "AccountScopedDict",
     },
     "ministack.services.lambda_svc": {
+        "_create_esm": "(data)",
         "_emit_lambda_logs": "(func, request_id, log_text, error, duration_ms, log_source)",
         "_get_func_record_for_qualifier": "(name, qualifier)",
         "_iter_all_esms": "()",

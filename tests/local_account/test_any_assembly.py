@@ -39,7 +39,7 @@ def _handled(account: LocalAccount, dimensions: list[dict[str, str]]) -> float:
         Period=3600,
         Statistics=["Sum"],
     )
-    return sum(each["Sum"] for each in answer["Datapoints"])
+    return float(sum(each["Sum"] for each in answer["Datapoints"]))
 
 
 def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:

@@ -101,17 +101,26 @@ def _queue_with_consumer(account: LocalAccount) -> tuple[str, str]:
     sqs, functions = account.client("sqs"), account.client("lambda")
     url = sqs.create_queue(
         QueueName=f"orders-{uuid.uuid4().hex[:8]}.fifo",
-        Attributes={"FifoQueue": "true", "VisibilityTimeout": "30"},
+        Attributes={"FifoQueue": "true", "VisibilityTimeout": "900"},  # or Lambda refuses it
         tags={"mendq": "heal"},
     )["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"][
         "QueueArn"
     ]
-    (heal,) = functions.list_functions()["Functions"]
     functions.create_event_source_mapping(
-        EventSourceArn=arn, FunctionName=heal["FunctionName"], BatchSize=1
+        EventSourceArn=arn, FunctionName=_heal_name(account), BatchSize=1
     )
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "30"})
     return url, arn
+
+
+def _heal_name(account: LocalAccount) -> str:
+    (name,) = (
+        each["FunctionName"]
+        for each in account.client("lambda").list_functions()["Functions"]
+        if each["Role"].endswith(f":role/{ROLE}")
+    )
+    return str(name)
 
 
 def _visibility(account: LocalAccount, url: str) -> str:
@@ -143,9 +152,8 @@ def _late_deletes(queue_arn: str) -> dict[str, Any]:
 def _heal(account: LocalAccount, queue_arn: str) -> list[Any]:
     """The messages that the Lambda reports as failed."""
     functions = account.client("lambda")
-    (heal,) = functions.list_functions()["Functions"]
     answer = functions.invoke(
-        FunctionName=heal["FunctionName"], Payload=json.dumps(_late_deletes(queue_arn))
+        FunctionName=_heal_name(account), Payload=json.dumps(_late_deletes(queue_arn))
     )
     assert "FunctionError" not in answer, answer["Payload"].read()
     failures: list[Any] = json.loads(answer["Payload"].read())["batchItemFailures"]

@@ -17,6 +17,7 @@ import pytest
 
 from local_account.where import CACHE, REPOSITORY
 from tests.local_account.assemblies import write_assembly
+from tests.local_account.queues import eventually
 
 pytestmark = pytest.mark.account
 
@@ -111,6 +112,28 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_make_alone_ends_it(tmp_path: Path, number: int) -> None:
+    """As in `kill -INT $(pidof make)`: make hands on neither SIGINT nor, of course, SIGKILL."""
+    assembly = write_assembly(tmp_path / "cdk.out")
+    makefile = tmp_path / "Makefile"
+    makefile.write_text(f"account:\n\t@{' '.join(_command('--assembly', str(assembly)))}\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen(
+        ["make", "--file", str(makefile), "account"],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        _until(process, "ready")
+        process.send_signal(number)
+        process.wait(10)
+    eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(scratch) == [])
 
 
 @contextmanager
