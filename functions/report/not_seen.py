@@ -69,9 +69,9 @@ def _unlabelled(codes: Counts) -> str:
     names = [f"{visible(_code(code))} ({count:,})" for code, count in most_first[:MOST_CODES]]
     rest = [f"{len(codes) - MOST_CODES:,} more"] if len(codes) > MOST_CODES else []
     calls = sum(count for _, count in codes)
-    have = "has a code" if calls == 1 else "have codes"
+    have, them = ("has a code", "it") if calls == 1 else ("have codes", "them")
     unknown = f"{counted(calls, 'failed call')} {have} that the catalogue does not know"
-    return f"{unknown}, so nothing acted on them: {listed([*names, *rest])}."
+    return f"{unknown}, so nothing acted on {them}: {listed([*names, *rest])}."
 
 
 def _code(label: str) -> str:

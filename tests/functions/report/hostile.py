@@ -1,0 +1,69 @@
+"""Summaries whose every text is an attacker's, in the shape that `read` accepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.functions.report.weeks import DAYS, incident, week
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "<a href=javascript:alert(1)>x</a>",
+    "<!-- ", "-->", "]]>", "&lt;b&gt;", "&#60;script&#62;", "{{ 7 * 7 }}", "{% raw %}",
+    "data:text/html,<script>alert(1)</script>",
+    "http://evil.example/", "https://https://", "www.evil.example",
+    "=cmd()|' /C calc'!A0", "[x](javascript:alert(1))", "`code`", "\x1b[31mred\x1b[0m",
+    "a\nSubject: paid", "a\r\n\r\nb", "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "\x00", "\ud800",
+    "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",
+)  # fmt: skip
+TEXT = st.one_of(
+    st.sampled_from(PAYLOADS),
+    st.text(st.characters(exclude_categories=[]), max_size=120),
+)
+
+
+@st.composite
+def hostile_weeks(draw: st.DrawFn) -> dict[str, Any]:
+    """Every string that is not a date, a week or the queue's place is drawn."""
+    cases = [draw(_incidents(day)) for day in range(draw(st.integers(0, 3)))]
+    labels = draw(st.lists(TEXT, max_size=8))
+    files = draw(st.lists(st.tuples(TEXT, TEXT), max_size=2))
+    document = week(
+        cases,
+        accounts=draw(st.lists(TEXT, max_size=4)),
+        regions=draw(st.lists(TEXT, max_size=2)),
+        by_outcome=dict.fromkeys(draw(st.lists(TEXT, max_size=2)), 1),
+        by_label=dict.fromkeys(labels, 1),
+        not_seen={
+            "unlabelled": dict.fromkeys(draw(st.lists(TEXT, max_size=3)), 2),
+            "unreadable_files": [{"file": file, "reason": reason} for file, reason in files],
+        },
+    )
+    document["per_day"] += [
+        {"date": f"{DAYS[n % 7]}", "label": label, "incidents": n + 1, "failed_calls": 3}
+        for n, label in enumerate(labels)
+    ]
+    return document
+
+
+@st.composite
+def _incidents(draw: st.DrawFn, day: int) -> dict[str, Any]:
+    return incident(
+        day=day,
+        incident_id=draw(TEXT),
+        queue_arn=draw(TEXT),
+        label=draw(TEXT),
+        outcome=draw(TEXT),
+        why=draw(st.none() | TEXT),
+        case_id=draw(st.none() | TEXT),
+        error_codes=draw(st.lists(TEXT, max_size=4)),
+        principals=draw(st.lists(TEXT, max_size=3)),
+        paged=draw(st.booleans()),
+    )

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+
+from functions.report import page, read
+from tests.functions.report.hostile import PAYLOADS, hostile_weeks
+from tests.functions.report.page_parts import PageParts
+from tests.functions.report.weeks import DAYS, arn, busy_week, earlier, incident, week
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# Letters that no other text in a test uses, for the characters that mean something in HTML.
+TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010404")
+
+
+def _tamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_tamed(key): _tamed(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_tamed(each) for each in value]
+    return value.translate(TAMED) if isinstance(value, str) else value
+
+
+def _parts(document: dict[str, Any]) -> PageParts:
+    return PageParts(page(read(document)))
+
+
+@settings(max_examples=15)
+@given(hostile_weeks())
+@example(week([incident(label=each, why=each, queue_arn=arn(each)) for each in PAYLOADS]))
+def test_no_name_becomes_markup(document: dict[str, Any]) -> None:
+    """The elements and attributes are those of the same week in tame letters, one by one."""
+    parts = _parts(document)
+    assert parts.elements == _parts(_tamed(document)).elements
+    assert parts.alone == []
+    _refuse_what_acts(parts)
+
+
+def _refuse_what_acts(parts: PageParts) -> None:
+    assert not {tag for tag, _ in parts.elements} & {
+        "script",
+        "a",
+        "link",
+        "iframe",
+        "base",
+        "form",
+    }
+    for tag, name, value in parts.values:
+        assert not name.startswith("on"), (tag, name)
+        assert name not in {"href", "style", "action"}, (tag, name)
+        if name in {"src", "srcset"}:
+            assert re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value)
+        elif name != "alt":
+            assert re.fullmatch(r"[\w .,:;'=()/#%-]*", value), (tag, name, value)
+
+
+def test_a_name_is_shown_as_it_is_written() -> None:
+    text = _parts(week([incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
+    assert '<b>"orders" & co</b>' in text
+    assert "{{ 7 * 7 }}" in text
+
+
+@pytest.mark.parametrize("document", [busy_week(), week(), week([incident()])])
+def test_the_page_needs_nothing_and_runs_nothing(document: dict[str, Any]) -> None:
+    html = page(read(document))
+    parts = PageParts(html)
+    _refuse_what_acts(parts)
+    policies = [value for tag, name, value in parts.values if value.startswith("default-src")]
+    assert len(policies) == 1
+    assert policies[0].startswith(POLICY)
+    assert not re.search(r"url\(|@import|https?://", re.sub(r"base64,[\w+/=]+", "", html))
+
+
+def test_the_policy_comes_before_anything_it_governs() -> None:
+    tags = [tag for tag, _ in _parts(busy_week()).elements]
+    assert tags[:5] == ["html", "head", "meta", "meta", "meta"]
+
+
+def test_the_same_summary_gives_the_same_bytes() -> None:
+    document = json.dumps(busy_week()).encode()
+    assert page(read(document)) == page(read(document))
+
+
+def test_the_verdict_comes_first_and_the_rest_in_order() -> None:
+    text = _parts(busy_week()).text
+    order = [
+        "26 incidents: 19 healed without a page",
+        "invoices stands out: 3 of its 13 incidents were not healed.",
+        "the need of 1,380 s is above the ceiling of 900 s",
+        "Healed without a page 19 of 26",
+        "Incidents per day Fri 13 Nov had the most: 8.",
+        "Incidents, worst first",
+        "What this report could not see",
+        "2 of 414 trail files could not be read",
+        "Made Mon 16 Nov 2026 06:00 UTC by Mendq from 412 trail files",
+    ]
+    # The title says the headline too, before the page begins.
+    places = [text.rindex(each) if n == 0 else text.find(each) for n, each in enumerate(order)]
+    assert places == sorted(places)
+    assert -1 not in places
+
+
+def test_the_picture_has_words_and_a_table() -> None:
+    parts = _parts(busy_week())
+    alt = next(value for tag, name, value in parts.values if (tag, name) == ("img", "alt"))
+    assert alt.startswith("Incidents per day. Mon 9: 5 (lease_expired 4, kms_throttled 1).")
+    assert "The same as a table" in parts.text
+
+
+def test_a_week_without_incidents_has_no_picture_and_reads_well() -> None:
+    parts = _parts(week(previous_weeks=earlier(3, 4)))
+    assert "img" not in {tag for tag, _ in parts.elements}
+    for each in ("No incidents this week.", "3.5 below the 2-week median of 3.5", "None."):
+        assert each in parts.text
+
+
+def test_a_week_in_which_nothing_was_read_shows_no_figures() -> None:
+    missing = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+    parts = _parts(week(not_seen=missing))
+    assert "Nothing was read this week: whether there were incidents is not known." in parts.text
+    assert "Incidents per day" not in parts.text
+    assert "No night of the week was read." in parts.text
+
+
+@pytest.mark.parametrize("incidents", [1, 10_000])
+def test_the_page_stays_small(incidents: int) -> None:
+    cases = [incident(f"queue-{n:02}" * 8, why="w" * 900) for n in range(50)]
+    totals = week(cases)["totals"] | {"incidents": incidents}
+    rows = [
+        {"date": f"{day}", "label": f"unlabelled:{n}", "incidents": incidents, "failed_calls": 9}
+        for day in DAYS
+        for n in range(40)
+    ]
+    html = page(read(week(cases, totals=totals, per_day=rows, cases_left_out=incidents)))
+    assert len(html.encode()) < 200_000

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.report.not_seen import BLIND, not_seen, not_seen_in_short
+from tests.functions.report.weeks import DAYS, incident, summary
+
+ALL_NIGHTS = "All 7 nights were read."
+ALL_FILES = "412 trail files (81.2 MB): all were readable."
+UNKNOWN = "that the catalogue does not know, so nothing acted on"
+COUNTED = "a caller's mistake, counted only"
+NOT_MANAGED = "Mendq does not manage this queue"
+
+
+def test_a_week_seen_whole_still_says_what_no_trail_shows() -> None:
+    assert not_seen(summary()) == (ALL_NIGHTS, ALL_FILES, BLIND)
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        ({"nights_missing": ["2026-11-10"]}, "1 night was not read: Tue 10 Nov."),
+        (
+            {"nights_missing": ["2026-11-10", "2026-11-11", "2026-11-15"]},
+            "3 nights were not read: Tue 10 Nov, Wed 11 Nov and Sun 15 Nov.",
+        ),
+        ({"nights_missing": [f"{each}" for each in DAYS]}, "No night of the week was read."),
+        ({"files_read": 0, "bytes_read": 0}, "There was no trail file to read."),
+        (
+            {"files_read": 1, "bytes_read": 999},
+            "1 trail file (999 bytes): it was readable.",
+        ),
+        (
+            {"files_unreadable": 2, "bytes_unreadable": 1_250_000},
+            "2 of 414 trail files could not be read (1.2 MB of 82.5 MB, 2 %).",
+        ),
+        (
+            {"files_unreadable": 1, "bytes_unreadable": 0},
+            "1 of 413 trail files could not be read (0 bytes of 81.2 MB, 0 %).",
+        ),
+        (
+            {"files_read": 0, "bytes_read": 0, "files_unreadable": 1},
+            "1 of 1 trail file could not be read (0 bytes of 0 bytes).",
+        ),
+        (
+            {"unlabelled": {"unlabelled:Teapot": 1}},
+            f"1 failed call has a code {UNKNOWN} it: Teapot (1).",
+        ),
+        (
+            {"unlabelled": {"unlabelled:Teapot": 2, "unlabelled:Kettle": 1_000}},
+            f"1,002 failed calls have codes {UNKNOWN} them: Kettle (1,000) and Teapot (2).",
+        ),
+    ],
+)
+def test_what_was_not_seen_is_counted(seen: dict[str, Any], sentence: str) -> None:
+    week = summary(not_seen=seen)
+    assert sentence in not_seen(week)
+    assert sentence in not_seen_in_short(week)
+
+
+def test_many_unknown_codes_are_cut() -> None:
+    codes = {f"unlabelled:C{n:02}": 1 for n in range(12)}
+    assert not_seen(summary(not_seen={"unlabelled": codes}))[2].endswith("C09 (1) and 2 more.")
+
+
+def unseen(why: str | None) -> Any:
+    return incident(outcome="not_seen", why=why)
+
+
+@pytest.mark.parametrize(
+    ("whys", "sentence"),
+    [
+        (["not_managed"], f"1 incident has no case: {NOT_MANAGED}."),
+        ([None], "1 incident has no case: no reason given."),
+        (
+            ["count_only", "not_managed", "not_managed"],
+            f"3 incidents have no case: {NOT_MANAGED} (2) and {COUNTED} (1).",
+        ),
+    ],
+)
+def test_incidents_without_a_case_are_counted_by_reason(
+    whys: list[str | None], sentence: str
+) -> None:
+    assert not_seen(summary([unseen(each) for each in whys]))[2] == sentence
+
+
+def test_reasons_beyond_the_list_are_not_made_up() -> None:
+    sentence = not_seen(summary([unseen("event_lost")], by_outcome={"not_seen": 3}))[2]
+    assert sentence == (
+        "3 incidents have no case: CloudTrail recorded the calls, and no event reached Mendq (1)."
+    )
+    assert not_seen(summary(by_outcome={"not_seen": 3}))[2] == "3 incidents have no case."
+
+
+@pytest.mark.parametrize(
+    ("left_out", "ends"),
+    [(1, "1 more is in the report bucket, "), (9_950, "9,950 more are in the report bucket, ")],
+)
+def test_a_list_that_was_cut_says_where_the_rest_is(left_out: int, ends: str) -> None:
+    sentence = not_seen(summary([incident()], cases_left_out=left_out))[2]
+    assert sentence == f"The table lists the 1 worst incident; {ends}under incidents/."

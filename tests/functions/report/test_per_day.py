@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.report.per_day import caption, in_words, per_day
+from tests.functions.report.weeks import incident, summary
+
+
+def on(*days: int) -> list[Any]:
+    return [incident(day=each) for each in days]
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([], "No day that was read had an incident."),
+        (on(4), "Fri 13 Nov had the most: 1."),
+        (on(0, 4, 4), "Fri 13 Nov had the most: 2."),
+        (on(0, 4), "Mon 9 Nov and Fri 13 Nov had the most: 1 each."),
+        (on(0, 1, 4), "3 days had the most: 1 each."),
+    ],
+)
+def test_the_caption_names_the_busiest_day(cases: list[Any], said: str) -> None:
+    assert caption(per_day(summary(cases))) == said
+
+
+def test_every_day_is_there_also_without_a_row() -> None:
+    week = per_day(summary(on(2), per_day=[]))
+    assert [each.name for each in week.days] == [
+        "Mon 9", "Tue 10", "Wed 11", "Thu 12", "Fri 13", "Sat 14", "Sun 15",
+    ]  # fmt: skip
+    assert not week.has_incidents
+
+
+def labelled(*labels: str) -> list[Any]:
+    return [incident(label=each, day=n % 7) for n, each in enumerate(labels)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "series"),
+    [
+        ("", ()),
+        ("abb", ("b", "a")),
+        ("ab", ("a", "b")),
+        ("abcde", ("a", "b", "c", "d", "e")),
+        ("abcdef", ("a", "b", "c", "d", "2 other labels")),
+        ("abcdefgg", ("g", "a", "b", "c", "3 other labels")),
+    ],
+)
+def test_what_one_picture_cannot_show_is_folded(labels: str, series: tuple[str, ...]) -> None:
+    week = per_day(summary(labelled(*labels)))
+    assert week.series == series
+    assert sum(each.total for each in week.days) == len(labels)
+
+
+def test_the_words_say_what_the_picture_shows() -> None:
+    cases = [*on(0, 0), incident(day=0, label="access_denied"), incident(day=2)]
+    week = per_day(summary(cases, not_seen={"nights_missing": ["2026-11-10", "2026-11-11"]}))
+    assert in_words(week) == (
+        "Incidents per day. Mon 9: 3 (lease_expired 2, access_denied 1). Tue 10: not read. "
+        "Wed 11: 1 (lease_expired 1). Thu 12: 0. Fri 13: 0. Sat 14: 0. Sun 15: 0."
+    )

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.report.document import SummaryUnreadable
+from functions.report.read_summary import read
+from tests.functions.report.weeks import busy_week, incident, week
+
+Document = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (2, "summary.json has schema 2 and this report reads schema 1; deploy the report and the "),
+        ("1", "summary.json has schema '1' and this report reads schema 1;"),
+        (True, "summary.json has schema True and"),
+        (None, "summary.json has schema None and"),
+    ],
+)
+def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) -> None:
+    with pytest.raises(SummaryUnreadable, match=rf"^{re.escape(says)}.*$"):
+        read(week(schema=schema))
+
+
+@pytest.mark.parametrize("document", [b"", b"{", b"\xff\xfe", b'{"schema": NaN}', b"[" * 100_000])
+def test_what_is_not_json_is_refused(document: bytes) -> None:
+    with pytest.raises(SummaryUnreadable, match=r"^summary\.json is not a JSON document$"):
+        read(document)
+
+
+@pytest.mark.parametrize("document", [b"[]", b"1", b"null", b'"schema"'])
+def test_what_is_no_object_is_refused(document: bytes) -> None:
+    with pytest.raises(SummaryUnreadable, match=r"the document must be an object"):
+        read(document)
+
+
+def _put(document: Document, path: str, value: object) -> Document:
+    *way, last = path.split(".")
+    place: Any = document
+    for each in way:
+        place = place[int(each)] if each.isdigit() else place[each]
+    place[last] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("week", "46", "week must be a week such as 2026-W46, not '46'"),
+        ("from", "2026-02-30", "from must be a day such as 2026-11-09, not '2026-02-30'"),
+        ("to", "2026-11-16", "to must be six days after `from`, not '2026-11-16'"),
+        ("to", "2026-11-02", "to must be six days after `from`, not '2026-11-02'"),
+        ("made_at", "2026-11-16T06:00:00", "made_at must be a time such as 2026-11-09T06:00:00Z"),
+        ("made_at", "0001-01-01T00:00:00+14:00", "made_at must be a time such as"),
+        ("accounts", "123456789012", "accounts must be a list, not '123456789012'"),
+        ("regions", [7], "regions[0] must be text, not 7"),
+        ("totals", [], "totals must be an object, not []"),
+        ("totals.incidents", -1, "totals.incidents must be a whole number from 0, not -1"),
+        ("totals.incidents", 1.5, "totals.incidents must be a whole number from 0, not 1.5"),
+        ("totals.incidents", True, "totals.incidents must be a whole number from 0, not True"),
+        ("totals.incidents", 2**63, "totals.incidents must be a whole number from 0"),
+        ("by_outcome", {"healed": "3"}, "by_outcome.healed must be a whole number from 0"),
+        ("per_day.0.date", "2026-11-16", "per_day[0].date must be a day from `from` to `to`"),
+        ("cases.0.seconds_to_heal", float("nan"), "cases[0].seconds_to_heal must be seconds from"),
+        ("cases.0.seconds_to_heal", -0.1, "cases[0].seconds_to_heal must be seconds from 0"),
+        ("cases.0.seconds_to_heal", "40", "cases[0].seconds_to_heal must be seconds from 0"),
+        ("cases.0.paged", 1, "cases[0].paged must be true or false, not 1"),
+        ("cases.0.why", 1, "cases[0].why must be text, not 1"),
+        ("not_seen.nights_missing", ["x"], "not_seen.nights_missing[0] must be a day such as"),
+        ("not_seen.unreadable_files", [{"file": "a"}], "unreadable_files[0].reason is missing"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(path: str, value: object, says: str) -> None:
+    with pytest.raises(SummaryUnreadable, match=re.escape(says)):
+        read(_put(week([incident()]), path, value))
+
+
+@pytest.mark.parametrize("field", list(week()))
+def test_a_field_that_is_missing_is_named(field: str) -> None:
+    document = week()
+    del document[field]
+    with pytest.raises(SummaryUnreadable, match=rf"^summary\.json: {field} is missing$"):
+        read(document)
+
+
+def test_a_hostile_value_stays_on_one_line_of_plain_characters() -> None:
+    with pytest.raises(SummaryUnreadable) as caught:
+        read(week(by_outcome={"a\nb\N{RIGHT-TO-LEFT OVERRIDE}" * 40: "\x1b[31m" * 1000}))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1200
+
+
+def test_bytes_and_a_mapping_read_alike() -> None:
+    assert read(json.dumps(busy_week()).encode()) == read(busy_week())
+
+
+def test_what_is_not_known_is_passed_over() -> None:
+    assert read(week(owner="billing")) == read(week())
+
+
+def test_values_have_their_types() -> None:
+    summary = read(week([incident(case_id=None, why=None, seconds_to_heal=3)]))
+    case = summary.cases[0]
+    assert (case.case_id, case.why, case.seconds_to_heal) == ("", "", 3.0)
+    assert case.first_failure == datetime(2026, 11, 9, 14, 2, 11, tzinfo=UTC)
+    assert summary.first_day == date(2026, 11, 9)
+    assert len(summary.days) == 7
+
+
+def test_more_cases_than_the_page_lists_count_as_left_out() -> None:
+    summary = read(week([incident() for _ in range(53)], cases_left_out=10))
+    assert (len(summary.cases), summary.cases_left_out) == (50, 13)
+
+
+def _paths(value: object, path: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [path] * bool(path) + [
+            each for key in value for each in _paths(value[key], f"{path}.{key}".lstrip("."))
+        ]
+    if isinstance(value, list):
+        return [path, *(each for n, it in enumerate(value) for each in _paths(it, f"{path}.{n}"))]
+    return [path]
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(), st.integers(), max_size=2),
+)
+# The dates of `cases.N` hold no dots, so a path is its own address.
+PATHS = [each for each in _paths(week([incident()])) if each.rpartition(".")[2].isalpha()]
+
+
+@given(st.sampled_from(PATHS), ODD)
+def test_anything_anywhere_is_read_or_refused(path: str, odd: object) -> None:
+    document = _put(week([incident()]), path, odd)
+    with suppress(SummaryUnreadable):
+        assert read(document).week == "2026-W46" or path == "week"

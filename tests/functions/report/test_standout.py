@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.report.standout import standout
+from tests.functions.report.weeks import incident, summary
+
+WHY = "the need is above the ceiling of 900 s"
+
+
+def refused(queue: str, *, count: int = 1, failed_calls: int = 12, **fields: Any) -> list[Any]:
+    fields = {"outcome": "refused", "why": WHY} | fields
+    return [incident(queue, failed_calls=failed_calls, day=n % 7, **fields) for n in range(count)]
+
+
+def healed(queue: str, count: int) -> list[Any]:
+    return [incident(queue, day=n % 7) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param([], id="no incident"),
+        pytest.param([*refused("a"), *refused("b")], id="one each"),
+        pytest.param(
+            [*refused("a", failed_calls=99), *refused("b")], id="one each, unlike in size"
+        ),
+        pytest.param([*refused("a", count=2), *refused("b", count=2)], id="a tie"),
+        pytest.param(refused("a", count=3, why="count_only"), id="a caller's mistakes"),
+        pytest.param(refused("a", count=3, queue_arn="unresolved"), id="nobody knows which"),
+        pytest.param(healed("a", 2), id="healed twice"),
+        pytest.param([*healed("a", 3), *healed("b", 3)], id="all healed, half of them"),
+    ],
+)
+def test_nobody_stands_out(cases: list[Any]) -> None:
+    assert standout(summary(cases)) is None
+
+
+@pytest.mark.parametrize(
+    ("cases", "sentence"),
+    [
+        (refused("a"), "a stands out: its one incident was not healed."),
+        (refused("a", count=2), "a stands out: neither of its 2 incidents was healed."),
+        (refused("a", count=3), "a stands out: none of its 3 incidents was healed."),
+        (
+            [*refused("a"), *healed("a", 3)],
+            "a stands out: 1 of its 4 incidents was not healed.",
+        ),
+        (
+            [*refused("a", count=2), *healed("a", 3), *refused("b")],
+            "a stands out: 2 of its 5 incidents were not healed.",
+        ),
+        (
+            [*refused("a", count=2), *refused("b", count=2, failed_calls=13)],
+            "b stands out: neither of its 2 incidents was healed.",
+        ),
+        (
+            [*refused("a", count=2), *refused("b", count=9, why="count_only")],
+            "a stands out: neither of its 2 incidents was healed.",
+        ),
+        (
+            [*refused("a", count=2), *healed("b", 9)],
+            "a stands out: neither of its 2 incidents was healed.",
+        ),
+        (healed("a", 3), "a stands out: it had 3 of the 3, all healed."),
+        (
+            [*healed("a", 4), *healed("b", 3)],
+            "a stands out: it had 4 of the 7, all healed.",
+        ),
+    ],
+)
+def test_one_queue_stands_out(cases: list[Any], sentence: str) -> None:
+    found = standout(summary(cases))
+    assert found is not None
+    assert found.sentence == sentence
+
+
+def test_a_list_that_was_cut_says_what_it_counts() -> None:
+    found = standout(summary(refused("a", count=2), cases_left_out=4))
+    assert found is not None
+    assert found.says == (
+        "stands out among the listed incidents: neither of its 2 incidents was healed."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cases", "because"),
+    [
+        (refused("a"), f"lease_expired, 12 failed calls: {WHY}"),
+        (refused("a", failed_calls=1), f"lease_expired, 1 failed call: {WHY}"),
+        (refused("a", why=None), "lease_expired, 12 failed calls"),
+        (
+            refused("a", why="not_managed"),
+            "lease_expired, 12 failed calls: Mendq does not manage this queue",
+        ),
+        (
+            [*refused("a", count=2), *refused("a", label="access_denied", why="its own")],
+            f"lease_expired (2 of 3), 36 failed calls: {WHY}",
+        ),
+        (
+            [*refused("a", count=2, why="b"), *refused("a", why="c"), *refused("a", why=None)],
+            "lease_expired, 48 failed calls: b",
+        ),
+        (
+            [*refused("a", why="b"), *refused("a", why="a")],
+            "lease_expired, 24 failed calls: a",
+        ),
+        (healed("a", 3), "lease_expired, 36 failed calls"),
+    ],
+)
+def test_and_says_why(cases: list[Any], because: str) -> None:
+    found = standout(summary(cases))
+    assert found is not None
+    assert found.because == because
