@@ -1,0 +1,21 @@
+"""One browser for all tests of the folder; they say why they skip where there is none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.chromium import Chromium, chromium
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(NAMES)} is on the path")
+    with chromium(program, tmp_path_factory.mktemp("profile")) as started:
+        yield started
