@@ -47,7 +47,9 @@ def _not_healed(named: list[Incident], open_ones: list[Incident], among: str) ->
     if queue_arn is None or (len(mine) == 1 and len(open_ones) > 1):
         return None
     all_mine = sum(each.queue_arn == queue_arn for each in named)
-    says = f"stands out{among}: {_how_many(len(mine), all_mine)}."
+    # A list that was cut has lost healed ones first, so it cannot say of how many.
+    how_many = f"{counted(len(mine), 'incident')} not healed" if among else ""
+    says = f"stands out{among}: {how_many or _how_many(len(mine), all_mine)}."
     return Standout(queue_name(queue_arn), says, _because(mine))
 
 
