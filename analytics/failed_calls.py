@@ -47,9 +47,7 @@ def _without_own(calls: DataFrame) -> DataFrame:
     )
 
 
-def within(calls: DataFrame, days: Days) -> DataFrame:
-    """The calls whose event time lies in `days`."""
-    moment = sf.unix_micros("event_time")
-    return calls.where(
-        (moment >= days.from_microseconds) & (moment < days.before_microseconds)
-    )
+def within(frame: DataFrame, column: str, days: Days) -> DataFrame:
+    """The rows whose timestamp `column` lies in `days`."""
+    moment = sf.unix_micros(column)
+    return frame.where((moment >= days.from_microseconds) & (moment < days.before_microseconds))

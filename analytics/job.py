@@ -56,9 +56,9 @@ def _code(written: Written, trail: Storage, days: Days) -> int:
             return DONE
         _say("nothing was read though the trail is active: look at the trail and --trail")
         return NOTHING_READ
-    if written.bytes_unreadable > UNREADABLE_SHARE * written.bytes_read:
+    if written.bytes_unreadable > UNREADABLE_SHARE * written.bytes_listed:
         _say(
-            f"{written.bytes_unreadable} of {written.bytes_read} bytes were unreadable: "
+            f"{written.bytes_unreadable} of {written.bytes_listed} bytes were unreadable: "
             "the quality table names the files"
         )
         return UNREADABLE

@@ -25,14 +25,18 @@ _GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 
 @dataclass(frozen=True)
 class Written:
-    """What a run wrote; `bytes_unreadable` of `bytes_read` could not be used."""
+    """The days that a run wrote; `bytes_unreadable` of `bytes_listed` could not be used."""
 
-    days: tuple[date, ...]
-    incidents: int
-    failed_calls: int
-    files: int
-    bytes_read: int
-    bytes_unreadable: int
+    days: tuple[date, ...] = ()
+    bytes_listed: int = 0
+    bytes_unreadable: int = 0
+
+    def __add__(self, other: Written) -> Written:
+        return Written(
+            self.days + other.days,
+            self.bytes_listed + other.bytes_listed,
+            self.bytes_unreadable + other.bytes_unreadable,
+        )
 
 
 @dataclass(frozen=True)
@@ -53,28 +57,30 @@ class Night:
         """
         reader = TrailReader(self.spark, self.trail)
         try:
-            loaded, affected = self._reach(reader, requested)
-            calls = reader.failed_calls(loaded).persist()
-            found = joined(incidents(calls), self._cases(affected)).persist()
+            affected, calls, bursts = self._reach(reader, requested)
+            found = joined(bursts, self._cases(affected)).persist()
             seen = quality(reader.listing(), reader.readings()).persist()
             written = self._write_days(affected, calls, found, seen)
-            for frame in (calls, found, seen):
+            for frame in (calls, bursts, found, seen):
                 frame.unpersist()
         finally:
             reader.close()
         return written
 
-    def _reach(self, reader: TrailReader, requested: Days) -> tuple[Days, Days]:
-        """(days to load, days to write): widened until no burst that matters crosses an edge."""
+    def _reach(self, reader: TrailReader, requested: Days) -> tuple[Days, DataFrame, DataFrame]:
+        """(days to write, their calls, their bursts): read on until no burst crosses an edge."""
         loaded = requested.widened(1, 1)
         while True:
             self.say(f"reading the trail for {loaded.first} to {loaded.last}")
-            spans = _spans(reader.failed_calls(loaded))
-            affected = requested | (_touching(spans, requested) or requested)
-            needed = affected | (_touching(spans, affected, _GAP_MICROSECONDS) or affected)
+            calls = reader.failed_calls(loaded).persist()
+            bursts = incidents(calls).persist()
+            affected = requested | (_touching(bursts, requested) or requested)
+            needed = affected | (_touching(bursts, affected, _GAP_MICROSECONDS) or affected)
             if needed in loaded:
-                return loaded, affected
+                return affected, calls, bursts
             loaded |= needed
+            for frame in (calls, bursts):
+                frame.unpersist()
 
     def _cases(self, affected: Days) -> DataFrame:
         """The cases that may speak for incidents of `affected`, and those of the week before."""
@@ -97,54 +103,43 @@ class Night:
     def _write_days(
         self, affected: Days, calls: DataFrame, found: DataFrame, seen: DataFrame
     ) -> Written:
-        days, counts = [], [0, 0, 0, 0, 0]
-        for day in affected:
-            of_day = Days(day, day)
-            day_calls = tables.collected(
-                within(calls, of_day), tables.FAILED_CALLS, ("event_time", "event_id")
-            )
-            day_quality = tables.collected(
-                seen.where(sf.col("published") == sf.lit(day)), tables.QUALITY, ("file",)
-            )
-            if not day_calls.num_rows and not day_quality.num_rows:
-                self.say(f"{day}: nothing in the trail, nothing written")
-                continue
-            day_incidents = tables.collected(
-                _starting_in(found, of_day), tables.INCIDENTS, ("first_failure", "incident_id")
-            )
-            for name, table in (
-                ("failed_calls", day_calls),
-                ("quality", day_quality),
-                ("incidents", day_incidents),
-            ):
-                self.out.put(tables.path_of(name, day), tables.parquet(table))
-            days.append(day)
-            unreadable = [each for each in day_quality.to_pylist() if each["reason"]]
-            for index, more in enumerate(
-                (
-                    day_incidents.num_rows,
-                    day_calls.num_rows,
-                    day_quality.num_rows,
-                    sum(day_quality["bytes"].to_pylist()),
-                    sum(each["bytes"] for each in unreadable),
-                )
-            ):
-                counts[index] += more
-            self.say(
-                f"{day}: {day_incidents.num_rows} incidents of {day_calls.num_rows} failed calls; "
-                f"{day_quality.num_rows} files, {len(unreadable)} unreadable"
-            )
-        return Written(tuple(days), *counts)
+        written = [self._write_day(day, calls, found, seen) for day in affected]
+        return sum((each for each in written if each), Written())
+
+    def _write_day(
+        self, day: date, calls: DataFrame, found: DataFrame, seen: DataFrame
+    ) -> Written | None:
+        of_day = Days(day, day)
+        day_calls = tables.collected(
+            within(calls, "event_time", of_day), tables.FAILED_CALLS, ("event_time", "event_id")
+        )
+        files = tables.collected(
+            seen.where(sf.col("published") == sf.lit(day)), tables.QUALITY, ("file",)
+        )
+        if not day_calls.num_rows and not files.num_rows:
+            self.say(f"{day}: nothing in the trail, nothing written")
+            return None
+        day_incidents = tables.collected(
+            within(found, "first_failure", of_day),
+            tables.INCIDENTS,
+            ("first_failure", "incident_id"),
+        )
+        by_table = {"failed_calls": day_calls, "quality": files, "incidents": day_incidents}
+        for name, table in by_table.items():
+            self.out.put(tables.path_of(name, day), tables.parquet(table))
+        unreadable = [each["bytes"] for each in files.to_pylist() if each["reason"]]
+        self.say(
+            f"{day}: {day_incidents.num_rows} incidents of {day_calls.num_rows} failed calls; "
+            f"{files.num_rows} files, {len(unreadable)} unreadable"
+        )
+        return Written((day,), sum(files["bytes"].to_pylist()), sum(unreadable))
 
 
-def _spans(calls: DataFrame) -> DataFrame:
-    return incidents(calls).select(
+def _touching(bursts: DataFrame, days: Days, margin_microseconds: int = 0) -> Days | None:
+    """The days over which the bursts that touch `days` reach."""
+    spans = bursts.select(
         sf.unix_micros("first_failure").alias("first"), sf.unix_micros("last_failure").alias("last")
     )
-
-
-def _touching(spans: DataFrame, days: Days, margin_microseconds: int = 0) -> Days | None:
-    """The days over which the bursts that touch `days` reach."""
     touches = (sf.col("first") < days.before_microseconds) & (
         sf.col("last") >= days.from_microseconds
     )
@@ -152,8 +147,3 @@ def _touching(spans: DataFrame, days: Days, margin_microseconds: int = 0) -> Day
     if first is None:
         return None
     return Days.touched(first - margin_microseconds, last + margin_microseconds)
-
-
-def _starting_in(found: DataFrame, days: Days) -> DataFrame:
-    first = sf.unix_micros("first_failure")
-    return found.where((first >= days.from_microseconds) & (first < days.before_microseconds))

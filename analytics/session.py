@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 # Bursts are few: more partitions than this only cost time on a laptop.
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
+# A night here is short: what the JVM's second compiler gains comes after the night is over.
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def session(master: str = LOCAL_MASTER) -> SparkSession:
@@ -21,6 +23,7 @@ def session(master: str = LOCAL_MASTER) -> SparkSession:
             builder.master(master)
             .config("spark.ui.enabled", value=False)
             .config("spark.ui.showConsoleProgress", value=False)
+            .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.sql.shuffle.partitions", LOCAL_PARTITIONS)

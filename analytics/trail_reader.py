@@ -32,7 +32,7 @@ class TrailReader:
     def failed_calls(self, days: Days) -> DataFrame:
         """The failed calls of `days`, from every publish folder that may hold them."""
         self.read(publish_days(days))
-        return failed_calls(self.readings()).transform(lambda calls: within(calls, days))
+        return within(failed_calls(self.readings()), "event_time", days)
 
     def read(self, days: Days) -> None:
         """Read the publish folders of `days` that were not read yet."""

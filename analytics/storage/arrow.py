@@ -40,7 +40,10 @@ class ArrowStorage:
 
     def _listed(self, folder: str) -> list[pafs.FileInfo]:
         selector = pafs.FileSelector(self._full(folder), allow_not_found=True)
-        found: list[pafs.FileInfo] = self._filesystem.get_file_info(selector)
+        try:
+            found: list[pafs.FileInfo] = self._filesystem.get_file_info(selector)
+        except OSError as error:
+            raise RootUnusable(f"{self._root} cannot be read: {error}") from error
         return found
 
     def _full(self, path: str) -> str:

@@ -36,7 +36,10 @@ def _no_socket_is_left_to_other_tests() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    """Interpreted plans: compiling them takes longer than a handful of rows."""
     started = session()
+    started.conf.set("spark.sql.codegen.wholeStage", value=False)
+    started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield started
     started.stop()
 

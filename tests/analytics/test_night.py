@@ -1,16 +1,160 @@
-"""The night as an operator runs it, on files of one account."""
+"""The night as an operator runs it, on the files of one account."""
 
 from __future__ import annotations
 
-from tests.analytics.authored import Account, burst
+import gzip
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.analytics.authored import ACCOUNT, QUEUE_ARN, Account, burst, content, record, transition
 from tests.analytics.conftest import RunNight
+from tests.real_records import detonations
+
+OTHER_QUEUE = [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARN}-2"}]
 
 
-def test_a_burst_is_one_incident(account: Account, run_night: RunNight) -> None:
-    account.publish("11-10", burst("11-10 09:00"))
+def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
+    account: Account, run_night: RunNight
+) -> None:
+    file = account.publish("11-10", [*burst("11-10 09:00"), *detonations()[:20]])
     assert run_night("11-10") == 0
     [incident] = account.rows("incidents", "11-10")
-    assert incident["failed_calls"] == 3
-    assert incident["label"] == "lease_expired"
-    assert incident["outcome"] == "not_seen"
-    print(incident, account.rows("quality", "11-10"), list(account.written()))
+    assert (incident["queue_arn"], incident["label"]) == (QUEUE_ARN, "lease_expired")
+    assert (incident["failed_calls"], incident["error_codes"]) == (3, ["MessageNotInflight"])
+    [file_read] = account.rows("quality", "11-10")
+    assert (file_read["file"], file_read["records"], file_read["reason"]) == (file, 23, None)
+    first = account.written()
+    assert set(first) == {
+        f"{table}/dt=2026-11-10/{table}.parquet" for table in ("failed_calls", "incidents", "quality")
+    }
+    assert run_night("11-10") == 0
+    assert account.written() == first
+
+
+def test_nights_in_any_order_give_what_one_backfill_gives(
+    account: Account, run_night: RunNight
+) -> None:
+    """A burst over two midnights, a late file, copies that differ, another queue beside it."""
+    account.publish("11-10", burst("11-10 23:40", calls=3, seconds=600))
+    account.publish("11-11", burst("11-11 00:10", calls=144, seconds=600))
+    account.publish("11-14", burst("11-11 12:00", calls=2, resources=OTHER_QUEUE))
+    doubled = record("11-11 18:00", resources=OTHER_QUEUE)
+    account.publish("11-12", [{**doubled, "errorCode": "Teapot"}], name="b.json.gz")
+    account.publish("11-13", [doubled], name="a.json.gz")
+    account.record_transitions(
+        transition(1, "observed", "11-11 12:02", first_at="11-11 12:00", last_at="11-11 12:01")
+        | {"queue_arn": f"{QUEUE_ARN}-2"}
+    )
+    assert run_night("11-10", "11-13") == 0
+    backfilled = account.written()
+    shutil.rmtree(account.out)
+    for day in ("11-12", "11-10", "11-13", "11-11"):
+        assert run_night(day) == 0
+    assert account.written() == backfilled
+    [over_midnights] = account.rows("incidents", "11-10")
+    assert over_midnights["failed_calls"] == 147
+    by_calls = {each["failed_calls"]: each for each in account.rows("incidents", "11-11")}
+    assert by_calls[2]["outcome"] == "observed"
+    assert by_calls[1]["label"] == "lease_expired"
+    assert len(by_calls) == 2
+    assert account.rows("incidents", "11-12") == []
+
+
+def test_a_late_file_joins_bursts_and_mends_every_day_they_touch(
+    account: Account, run_night: RunNight
+) -> None:
+    account.publish("11-10", burst("11-10 23:50", calls=1))
+    account.publish("11-11", burst("11-11 00:15", calls=1))
+    assert run_night("11-10", "11-11") == 0
+    assert len(account.rows("incidents", "11-11")) == 1
+    account.publish("11-12", burst("11-11 00:02", calls=1))
+    assert run_night("11-11") == 0
+    [joined] = account.rows("incidents", "11-10")
+    assert joined["failed_calls"] == 3
+    assert account.rows("incidents", "11-11") == []
+    assert len(account.rows("failed_calls", "11-11")) == 2
+
+
+def hostile_files() -> dict[str, tuple[bytes, str | None]]:
+    """Each with the reason that quality gives."""
+    good = content(burst("11-10 09:00"))
+    bomb = gzip.compress(bytes(51 * 1024 * 1024))
+    return {
+        "truncated.json.gz": (good[:-20], "truncated"),
+        "html.json.gz": (b"<html><body>503</body></html>", "not_gzip"),
+        "zipped-html.json.gz": (gzip.compress(b"<html>"), "not_json"),
+        "empty.json.gz": (b"", "empty"),
+        "shape.json.gz": (gzip.compress(b'{"digestS3Bucket": "b"}'), "not_a_trail_file"),
+        "list.json.gz": (gzip.compress(b"[]"), "not_a_trail_file"),
+        "deep.json.gz": (gzip.compress(b"[" * 200_000), "not_json"),
+        "bomb.json.gz": (bomb, "too_large"),
+        "_hidden.json.gz": (good, "not_read"),
+        "plain.json": (b'{"Records": []}', "not_json_gz"),
+        "two-members.json.gz": (gzip.compress(b'{"Records"') + gzip.compress(b": []}"), None),
+        "types.json.gz": (content([None, 7, "x", [], {}, {"eventSource": 1}]), None),
+        "surrogate.json.gz": (
+            content([record("11-10 10:00", errorCode="\ud800", awsRegion="\udfff")]),
+            None,
+        ),
+    }
+
+
+def test_a_hostile_file_costs_itself_and_nothing_else(
+    account: Account, run_night: RunNight
+) -> None:
+    account.publish("11-10", burst("11-10 09:00"))
+    files = hostile_files()
+    for name, (written, _) in files.items():
+        account.publish("11-10", written, name=name)
+    for kind in ("CloudTrail-Digest", "CloudTrail-Insight", "CloudTrail-NetworkActivity"):
+        account.publish("11-10", burst("11-10 11:00"), kind=kind)
+    account.publish("11-10", burst("11-10 11:00"), kind="CloudTrail-Aggregated")
+    account.cases.joinpath("dt=2026-11-10").mkdir(parents=True)
+    account.cases.joinpath("dt=2026-11-10", "x-1.json").write_text("{")
+    assert run_night("11-10") == 3
+    quality = {each["file"].rpartition("/")[2]: each for each in account.rows("quality", "11-10")}
+    assert {name: quality[name]["reason"] for name in files} == {
+        name: reason for name, (_, reason) in files.items()
+    }
+    assert len(quality) == len(files) + 1
+    assert quality["types.json.gz"]["unreadable_records"] == [
+        {"reason": "not_a_record", "records": 4}
+    ]
+    labels = {each["label"]: each["failed_calls"] for each in account.rows("incidents", "11-10")}
+    assert labels == {"lease_expired": 3, "unlabelled:?": 1}
+
+
+def test_our_own_roles_are_left_out_by_role_never_by_session(
+    account: Account, run_night: RunNight
+) -> None:
+    role = f"arn:aws:iam::{ACCOUNT}:role/"
+    stranger: dict[str, Any] = record("11-10 09:03", role_arn=f"{role}worker")
+    stranger["userIdentity"]["arn"] = (
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1"
+    )
+    calls = [
+        record("11-10 09:00", role_arn=f"{role}mendq-heal-us-east-1"),
+        record("11-10 09:01", role_arn=f"{role}mendq-pulse-us-east-1"),
+        record("11-10 09:02", role_arn=f"{role}mendq-demo"),
+        stranger,
+        record("11-10 09:04", userIdentity={"type": "IAMUser", "arn": "arn:aws:iam::1:user/u"}),
+        record("11-10 09:05", userIdentity=None),
+        record("11-10 09:06", role_arn="arn:aws:iam::999999999999:role/mendq-heal-us-east-1"),
+    ]
+    account.publish("11-10", calls)
+    assert run_night("11-10") == 0
+    [incident] = account.rows("incidents", "11-10")
+    assert incident["failed_calls"] == 5
+
+
+def test_nothing_read_is_no_quiet_day(
+    account: Account, run_night: RunNight, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.publish("11-10", burst("11-10 09:00"))
+    assert run_night("11-12") == 4
+    assert "nothing was read" in capsys.readouterr().out
+    assert run_night("11-08") == 0
+    assert "the trail begins on 2026-11-10" in capsys.readouterr().out
+    assert account.written() == {}
