@@ -1,4 +1,4 @@
-"""What a Lambda zip contains: our own code and the sub-lock's packages, nothing else."""
+"""What is shipped: Lambda zips of our own code and a sub-lock's packages, and the job's code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,44 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from uv import find_uv_bin
 
 from infra.elf import foreign_libraries
-from infra.wheels import CURE, LOCK, ROOT, WHEELS, WheelsUnavailable
+from infra.wheels import CURE, LOCK, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
 
-OURS = ("__init__.py", "settings.py", "handlers", "catalogue", "healing", "aws")
-_LEFT_OUT = ("__pycache__", "*.pyc")
+_LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
+
+
+@dataclass(frozen=True)
+class LambdaZip:
+    """A lock and what of our own code goes beside its packages.
+
+    `asks_versions` where a package asks for the versions of others when it runs.
+    """
+
+    lock: Path
+    ours: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    asks_versions: bool = False
+
+
+_SHARED = ("functions/__init__.py", "functions/settings.py", "functions/aws", "functions/healing")
+# The handler that needs the charts goes where the charts are: 100 MB that the others do without.
+_DELIVERS = "functions/handlers/deliver_report.py"
+LAMBDAS = LambdaZip(
+    LOCK, (*_SHARED, "functions/handlers", "functions/catalogue"), left_out=(_DELIVERS,)
+)
+REPORT = LambdaZip(
+    REPORT_LOCK,
+    (*_SHARED, "functions/handlers/__init__.py", _DELIVERS, "functions/report"),
+    asks_versions=True,  # Altair, of itself and of what draws for it
+)
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
+ENTRY_POINT = ROOT / "analytics" / "job.py"
+JOB = ("analytics", "functions/__init__.py", "functions/catalogue", "functions/healing")
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
 THIS_MACHINE: tuple[str, ...] = ()
@@ -24,22 +53,26 @@ class ForeignLibrary(Exception):
     """The zip would hold a library that Lambda cannot load."""
 
 
-def stage(folder: Path, target: Sequence[str] = LAMBDA, wheels: Path = WHEELS) -> None:
+def stage(
+    folder: Path,
+    contents: LambdaZip = LAMBDAS,
+    target: Sequence[str] = LAMBDA,
+    wheels: Path = WHEELS,
+) -> None:
     """Fill the empty `folder` with what the zip contains: the same bytes each time.
 
     Raises WheelsUnavailable, and ForeignLibrary where a library is not for Lambda's processor.
     """
-    _install(folder, target, wheels)
-    source = ROOT / "functions"
-    for name in OURS:
-        if (source / name).is_dir():
-            ignored = shutil.ignore_patterns(*_LEFT_OUT)
-            shutil.copytree(source / name, folder / "functions" / name, ignore=ignored)
-        else:
-            (folder / "functions").mkdir(exist_ok=True)
-            shutil.copy(source / name, folder / "functions" / name)
+    _install(folder, contents.lock, target, wheels)
+    _strip(folder, asks_versions=contents.asks_versions)
+    _copy(folder, contents.ours, contents.left_out)
     if target == LAMBDA:
         refuse_foreign_libraries(folder)
+
+
+def stage_job(folder: Path) -> None:
+    """Fill the empty `folder` with the modules that the job imports; EMR brings the rest."""
+    _copy(folder, JOB, ())
 
 
 def refuse_foreign_libraries(folder: Path) -> None:
@@ -48,7 +81,19 @@ def refuse_foreign_libraries(folder: Path) -> None:
         raise ForeignLibrary(f"{library} is not built for arm64; {CURE}")
 
 
-def _install(folder: Path, target: Sequence[str], wheels: Path) -> None:
+def _copy(folder: Path, ours: Sequence[str], left_out: Sequence[str]) -> None:
+    for name in ours:
+        source, copy = ROOT / name, folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        else:
+            shutil.copy(source, copy)
+    for name in left_out:
+        (folder / name).unlink()
+
+
+def _install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
     if not wheels.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {CURE}")
     offline = ("--no-index", "--offline", "--find-links", str(wheels), "--require-hashes")
@@ -58,7 +103,7 @@ def _install(folder: Path, target: Sequence[str], wheels: Path) -> None:
             *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
             *("--python", sys.executable, "--target", str(folder)),
             *(*offline, *plain, *target),
-            *("--requirement", str(LOCK)),
+            *("--requirement", str(lock)),
         ],
         capture_output=True,
         text=True,
@@ -67,8 +112,17 @@ def _install(folder: Path, target: Sequence[str], wheels: Path) -> None:
     if done.returncode:
         why = " ".join(done.stderr.split())
         raise WheelsUnavailable(
-            f"{wheels.name}/ does not hold what {LOCK.name} names; {CURE}: {why}"
+            f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names; {CURE}: {why}"
         )
-    for pattern in ("*.dist-info", "bin", ".lock", *_LEFT_OUT):
-        for each in folder.rglob(pattern) if pattern in _LEFT_OUT else folder.glob(pattern):
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def _strip(folder: Path, *, asks_versions: bool) -> None:
+    """Take away what an installation leaves beside the packages."""
+    shutil.rmtree(folder / "bin", ignore_errors=True)
+    (folder / ".lock").unlink(missing_ok=True)
+    for described in folder.glob("*.dist-info"):
+        versions = (described / "METADATA").read_bytes()
+        shutil.rmtree(described)
+        if asks_versions:
+            described.mkdir()
+            (described / "METADATA").write_bytes(versions)

@@ -5,15 +5,19 @@ Synth installs from there and needs no network.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WHEELS = ROOT / ".wheels"
 LOCK = ROOT / "functions" / "requirements.txt"
+REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"
+LOCKS = (LOCK, REPORT_LOCK)
 CURE = "run `.venv/bin/python -m infra.wheels`"
 
 _FOR_LAMBDA = (
@@ -29,14 +33,14 @@ class WheelsUnavailable(Exception):
     """What the Lambda zips contain is not there; says the cure."""
 
 
-def fill(lock: Path = LOCK, wheels: Path = WHEELS) -> None:
-    """Replace `wheels` by what `lock` names, for Lambda and for this machine.
+def fill(locks: Sequence[Path] = LOCKS, wheels: Path = WHEELS) -> None:
+    """Replace `wheels` by what `locks` name, for Lambda and for this machine.
 
     Raises WheelsUnavailable, and keeps what was there, when something cannot be fetched.
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
         fresh = Path(folder) / "wheels"
-        for target in (_FOR_LAMBDA, _FOR_THIS_MACHINE):
+        for lock, target in itertools.product(locks, (_FOR_LAMBDA, _FOR_THIS_MACHINE)):
             _download(lock, fresh, target)
         shutil.rmtree(wheels, ignore_errors=True)
         fresh.rename(wheels)
@@ -54,7 +58,7 @@ def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise WheelsUnavailable(
-            f"the wheels of {lock.name} could not be fetched: {last}; "
+            f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {last}; "
             "check that pip reaches its index and run `make setup` again"
         )
 

@@ -1,26 +1,20 @@
-"""What the heal zip holds, and that it runs with nothing but boto3 beside it."""
+"""What the Lambdas' zip holds, and that it runs with nothing but boto3 beside it."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from functions.settings import HealSettings
-from infra import packaging
 from infra.elf import foreign_libraries
 from infra.packaging import THIS_MACHINE, ForeignLibrary, refuse_foreign_libraries, stage
 from infra.wheels import WheelsUnavailable
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, folder_of
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, asset_of
 from tests.infra.test_elf import X86_64, elf
-
-# What Lambda's runtime brings along: boto3 and what boto3 needs.
-RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
+from tests.infra.zips import digest, in_isolation, modules, ours
 
 MESSAGE_ID = "059f36b4-87a3-44ab-83d2-661975830a7d"
 OWN_CALL = {
@@ -46,8 +40,6 @@ OWN_CALL = {
 }
 
 HANDLE = """
-import json, sys
-sys.path[:0] = json.loads(sys.argv[1])
 from functions.handlers.heal import handler
 
 class Context:
@@ -58,13 +50,8 @@ class Context:
     def get_remaining_time_in_millis(self):
         return 60_000
 
-outside = [
-    each.__file__
-    for each in sys.modules.values()
-    if "site-packages" in (getattr(each, "__file__", None) or "")
-]
 answer = handler(json.load(sys.stdin), Context())
-print(json.dumps({"answer": answer, "outside": outside}))
+print(json.dumps({"answer": answer, "outside": outside()}))
 """
 
 
@@ -78,16 +65,7 @@ def lambda_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def host_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("host-zip")
-    stage(folder, THIS_MACHINE)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runtime")
-    site_packages = Path(str(importlib.metadata.distribution("boto3").locate_file("")))
-    for name in RUNTIME:
-        (folder / name).symlink_to(site_packages / name)
+    stage(folder, target=THIS_MACHINE)
     return folder
 
 
@@ -106,37 +84,9 @@ def _batch(body: str) -> dict[str, object]:
     return {"Records": [record]}
 
 
-def _handle(event: object, *folders: Path) -> dict[str, object]:
+def _handle(event: object, *folders: Path) -> Any:
     settings = HealSettings(ACCOUNT, "ledger", "cases", (HEAL_ROLE,))
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", HANDLE, json.dumps([str(each) for each in folders])],
-        input=json.dumps(event),
-        env={"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
-        | settings.to_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return answer
-
-
-def _modules(folder: Path) -> set[str]:
-    """Python files as they are, native modules without what names their platform."""
-    return {
-        f"{each.parent.relative_to(folder) / each.name.split('.')[0]}"
-        for each in folder.rglob("*")
-        if each.suffix in (".py", ".so")
-    }
-
-
-def _digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for each in sorted(folder.rglob("*")):
-        digest.update(str(each.relative_to(folder)).encode())
-        digest.update(each.read_bytes() if each.is_file() else b"")
-    return digest.hexdigest()
+    return in_isolation(HANDLE, json.dumps(event), folders, settings.to_environment())
 
 
 def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None:
@@ -155,9 +105,9 @@ def test_alone_with_boto3_it_gives_an_unreadable_record_back(host_zip: Path, run
     assert handled["answer"] == {"batchItemFailures": [{"itemIdentifier": MESSAGE_ID}]}
 
 
-def test_the_shipped_zip_holds_the_same_modules(lambda_zip: Path, host_zip: Path) -> None:
-    assert "functions/handlers/heal" in _modules(host_zip)
-    assert _modules(lambda_zip) == _modules(host_zip)
+def test_the_shipped_zip_holds_the_samemodules(lambda_zip: Path, host_zip: Path) -> None:
+    assert "functions/handlers/heal" in modules(host_zip)
+    assert modules(lambda_zip) == modules(host_zip)
 
 
 def test_the_shipped_zip_holds_libraries_for_arm64_alone(lambda_zip: Path) -> None:
@@ -177,18 +127,26 @@ def test_the_zip_holds_our_code_and_the_sub_lock_and_nothing_else(lambda_zip: Pa
         "jmespath",
         "typing_extensions.py",
     }
-    assert {each.name for each in (lambda_zip / "functions").iterdir()} == set(packaging.OURS)
+    assert ours(lambda_zip) == {
+        "__init__.py",
+        "settings.py",
+        "aws",
+        "catalogue",
+        "handlers",
+        "healing",
+    }
+    assert not (lambda_zip / "functions" / "handlers" / "deliver_report.py").exists()
     assert not [each for each in lambda_zip.rglob("*") if each.name == "__pycache__"]
 
 
 def test_staging_twice_gives_the_same_bytes(lambda_zip: Path, tmp_path: Path) -> None:
     stage(tmp_path)
-    assert _digest(tmp_path) == _digest(lambda_zip)
+    assert digest(tmp_path) == digest(lambda_zip)
 
 
 def test_the_assembly_ships_what_was_staged(lambda_zip: Path) -> None:
-    (asset,) = folder_of("default").glob("asset.*")
-    assert _digest(asset) == _digest(lambda_zip)
+    assert digest(asset_of("default", "Heal")) == digest(lambda_zip)
+    assert asset_of("default", "StartNight") == asset_of("default", "Heal")
 
 
 def test_without_wheels_one_line_says_the_cure(tmp_path: Path) -> None:
