@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
+from infra.report_bucket import LOGS, TABLES
 from infra.settings import DeploymentSettings
 
 
@@ -32,14 +33,22 @@ _ALWAYS = (
         "CloudTrail's S3 data events where wanted.",
     ),
     Meant(
-        "Intake/Undelivered",
-        "AwsSolutions-SQS3",
-        "It is a dead-letter queue itself: EventBridge's, which the rule cannot see.",
+        "Reports/Bucket",
+        "AwsSolutions-S1",
+        "Only the night and deliver_report may write here, and versions are kept; reads show in "
+        "CloudTrail's S3 data events where wanted.",
     ),
-    Meant(
-        "Heal/Function",
-        "AwsSolutions-L1",
-        "Python 3.13 on purpose: the wheels in the zip are locked and tested for it.",
+    *(
+        Meant(path, "AwsSolutions-SQS3", "It is a dead-letter queue itself, of what is no queue.")
+        for path in ("Intake/Undelivered", "StartNight/DeadLetters", "DeliverReport/DeadLetters")
+    ),
+    *(
+        Meant(
+            f"{path}/Function",
+            "AwsSolutions-L1",
+            "Python 3.13 on purpose: the wheels in the zip are locked and tested for it.",
+        )
+        for path in ("Heal", "StartNight", "DeliverReport")
     ),
 )
 _ON_QUEUES = (
@@ -48,8 +57,9 @@ _ON_QUEUES = (
 )
 _ON_PREFIXES = "The settings name the start of these queues' names."
 _ON_FUNCTIONS = "Any function of the account may read a managed queue; its timeout is looked at."
-_ON_CASES = "One object per transition, under one prefix of one bucket."
+_ON_OBJECTS = "One object per day, week or transition, under one prefix of one bucket."
 _ON_ALL = "These actions take no narrower resource."
+_ON_A_TRAILS_KEY = "Whose key encrypts an existing trail is not said; only trails' objects count."
 
 
 def acknowledge(stack: Stack, settings: DeploymentSettings) -> None:
@@ -69,18 +79,46 @@ def expected(stack: Stack, settings: DeploymentSettings) -> tuple[Meant, ...]:
 
 def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
     """The rule's name holds the resource, and so the account and the bucket's logical id."""
+    for path, found in (
+        ("HealRole/Role", _of_heal(stack, settings)),
+        ("Night/Role", _of_the_night(stack, settings)),
+        ("DeliverReport/Role", _of_the_report(stack)),
+    ):
+        for resource, reason in found.items():
+            yield Meant(path, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
+
+
+def _of_heal(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     here = f"{stack.region}:{_shown(stack.resolve(stack.account))}"
     partition = _shown(stack.resolve(stack.partition))
-    found = {
+    prefixes = (each for each in settings.queues if each.endswith("*"))
+    return {
         "*": _ON_ALL,
         f"arn:{partition}:sqs:{here}:*": _ON_QUEUES,
         f"arn:{partition}:lambda:{here}:function:*": _ON_FUNCTIONS,
-        f"<{_logical_id(stack, 'Cases/Bucket/Resource')}.Arn>/cases/*": _ON_CASES,
+        f"{_bucket(stack, 'Cases')}/cases/*": _ON_OBJECTS,
+        **{f"arn:{partition}:sqs:{here}:{each}": _ON_PREFIXES for each in prefixes},
     }
-    prefixes = (each for each in settings.queues if each.endswith("*"))
-    found.update({f"arn:{partition}:sqs:{here}:{each}": _ON_PREFIXES for each in prefixes})
-    for resource, reason in found.items():
-        yield Meant("HealRole/Role", f"AwsSolutions-IAM5[Resource::{resource}]", reason)
+
+
+def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
+    partition = _shown(stack.resolve(stack.partition))
+    existing = settings.trail.bucket
+    trail = f"arn:{partition}:s3:::{existing}" if existing else _bucket(stack, "Trail")
+    reports = _bucket(stack, "Reports")
+    folders = (f"{trail}/AWSLogs", f"{_bucket(stack, 'Cases')}/cases")
+    written = (f"{reports}/{each}" for each in (*TABLES, LOGS))
+    keys = {f"arn:{partition}:kms:{stack.region}:*:key/*": _ON_A_TRAILS_KEY} if existing else {}
+    return {f"{each}/*": _ON_OBJECTS for each in (*folders, *written)} | keys
+
+
+def _of_the_report(stack: Stack) -> dict[str, str]:
+    keys = ("summary/*", "report/*", "report/*/delivered")
+    return {f"{_bucket(stack, 'Reports')}/{each}": _ON_OBJECTS for each in keys}
+
+
+def _bucket(stack: Stack, name: str) -> str:
+    return f"<{_logical_id(stack, f'{name}/Bucket/Resource')}.Arn>"
 
 
 def _below(stack: Stack, path: str) -> Construct | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.settings import HealSettings
+from infra.lambda_function import Handler, hand_over, lambda_function
 from infra.settings import Mistake, SettingsRefused
 
 TIMEOUT = Duration.seconds(60)
@@ -21,6 +21,9 @@ VISIBILITY = Duration.seconds(6 * TIMEOUT.to_seconds() + BATCHING_WINDOW.to_seco
 # 4 KB, less what CloudFormation's names may add to the placeholders that stand for them.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_CHARACTERS = 4_096 - 256
+HANDLER = Handler(
+    "heal", "Mendq: mends the queue that a failed SQS call names", timeout=TIMEOUT, memory_mb=512
+)
 
 
 class Heal(Construct):
@@ -32,29 +35,7 @@ class Heal(Construct):
 
     def __init__(self, scope: Construct, name: str, *, code: lambda_.Code, role: iam.Role) -> None:
         super().__init__(scope, name)
-        log_group = logs.LogGroup(
-            self,
-            "Log",
-            retention=logs.RetentionDays.THREE_MONTHS,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        log_group.grant_write(role)
-        self.function = lambda_.Function(
-            self,
-            "Function",
-            description="Mendq: mends the queue that a failed SQS call names",
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
-            handler="functions.handlers.heal.handler",
-            code=code,
-            role=role,
-            timeout=TIMEOUT,
-            memory_size=512,
-            log_group=log_group,
-            logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-            system_log_level_v2=lambda_.SystemLogLevel.INFO,
-        )
+        self.function = lambda_function(self, HANDLER, code=code, role=role)
 
     def knows(self, settings: HealSettings) -> None:
         """Hand it its settings, under the names that it reads them by.
@@ -69,8 +50,7 @@ class Heal(Construct):
             fault = "more names than the 4 KB of a Lambda's environment hold"
             cure = "say the start of several names and a *, or tag the queues instead"
             raise SettingsRefused([Mistake("queues", fault, cure)])
-        for variable, value in variables.items():
-            self.function.add_environment(variable, value)
+        hand_over(self.function, variables)
 
     def reads(self, intake: sqs.Queue) -> None:
         """Feed it; records that it reports as failed come again, the others are done."""

@@ -16,7 +16,7 @@ from functions.healing.managed import MODE_TAG
 from functions.healing.mode import Mode
 from functions.healing.steps import LookAction, look_actions, write_actions
 from infra.own_queues import PULSE_PREFIX, queue_arn
-from infra.roles import HEAL, role_name
+from infra.roles import HEAL, own_role
 from infra.settings import DeploymentSettings
 
 LEDGER_ACTIONS = (
@@ -36,12 +36,12 @@ class HealRole(Construct):
     def __init__(self, scope: Construct, name: str, settings: DeploymentSettings) -> None:
         super().__init__(scope, name)
         stack = Stack.of(self)
-        self.role = iam.Role(
+        self.role = own_role(
             self,
             "Role",
-            role_name=role_name(HEAL, stack.region),
+            purpose=HEAL,
+            service="lambda",
             description="Mendq: looks at queues and changes the attributes it may",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         )
         for statement in (*_looks(stack), *_writes(stack, settings)):
             self.role.add_to_policy(statement)

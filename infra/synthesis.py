@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import cx_api
 
-from infra.packaging import stage
+from infra.night import JobCode
+from infra.packaging import ENTRY_POINT, REPORT, stage, stage_job
 from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
-from infra.stack import MendqStack
+from infra.stack import Code, MendqStack
 from infra.wheels import ROOT
 
 STACK_NAME = "Mendq"
@@ -68,7 +68,7 @@ def synthesize(
     """
     app = app or new_app(outdir)
     with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
-        stage(Path(folder))
+        code = _staged(Path(folder))
         environments = settings.environments
         for environment in environments or (None,):
             MendqStack(
@@ -79,9 +79,20 @@ def synthesize(
                 env=_environment(environment),
                 analytics_reporting=False,
                 settings=settings,
-                code=lambda_.Code.from_asset(folder),
+                code=code,
             )
         return app.synth()
+
+
+def _staged(folder: Path) -> Code:
+    job = JobCode(ENTRY_POINT, folder / "job")
+    code = Code(folder / "lambdas", folder / "report", job)
+    for each in (code.lambdas, code.report, job.package):
+        each.mkdir()
+    stage(code.lambdas)
+    stage(code.report, REPORT)
+    stage_job(job.package)
+    return code
 
 
 def _stack_id(environment: Environment | None) -> str:

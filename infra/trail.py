@@ -21,12 +21,13 @@ KEPT_DAYS = 90
 
 
 class Trail(Construct):
-    """A trail and its bucket; a bucket alone by name where a trail exists already."""
+    """A trail and its bucket; the bucket alone, by its name, where a trail exists already."""
 
     def __init__(self, scope: Construct, name: str, settings: TrailSettings) -> None:
         super().__init__(scope, name)
+        self.bucket: s3.IBucket
         if settings.bucket is not None:
-            self.bucket_name = settings.bucket
+            self.bucket = s3.Bucket.from_bucket_name(self, "Existing", settings.bucket)
             return
         expired = s3.LifecycleRule(expiration=Duration.days(KEPT_DAYS))
         bucket = retained_bucket(self, "Bucket", [expired], versioned=False)
@@ -44,7 +45,7 @@ class Trail(Construct):
         )
         assert bucket.policy is not None  # noqa: S101 - enforce_ssl has made it
         trail.node.add_dependency(bucket.policy)
-        self.bucket_name = bucket.bucket_name
+        self.bucket = bucket
 
     def _let_cloudtrail_write(self, bucket: s3.Bucket) -> None:
         """https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html"""

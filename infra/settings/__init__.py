@@ -1,7 +1,12 @@
 """The settings of a deployment. Nothing here knows CDK or AWS: a mistake is told in a blink."""
 
 from infra.settings.deployment import NOT_USED_YET, DeploymentSettings, merge, read
-from infra.settings.groups import Environment, TrailSettings
+from infra.settings.groups import (
+    Environment,
+    NightSettings,
+    ReportSettings,
+    TrailSettings,
+)
 from infra.settings.mistakes import Mistake, SettingsRefused
 
 __all__ = [
@@ -9,6 +14,8 @@ __all__ = [
     "DeploymentSettings",
     "Environment",
     "Mistake",
+    "NightSettings",
+    "ReportSettings",
     "SettingsRefused",
     "TrailSettings",
     "merge",

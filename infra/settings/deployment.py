@@ -22,9 +22,9 @@ NOT_USED_YET = frozenset(
         "timing.propagationSeconds",
         "timing.soakFactor",
         "timing.pulseMinutes",
-        "pages",
-        "report",
-        "night",
+        "pages.urgent",
+        "report.sender",
+        "report.recipients",
     }
 )
 

@@ -23,7 +23,12 @@ class TrailSettings:
     bucket: str | None = field(
         default=None,
         metadata=setting(
-            shapes.BUCKET, "The bucket that an existing trail of SQS data events writes to."
+            shapes.BUCKET,
+            "The bucket that an existing trail of SQS data events writes to. It must lie in the "
+            "stack's region, which its name does not tell: the nightly job, which has no VPC, "
+            "reaches this region alone, and with a bucket elsewhere it fails. Where a KMS key "
+            "encrypts the trail, the key's policy must let the role `mendq-night-<region>` "
+            "decrypt, and so must the policy of a bucket of another account let it read.",
         ),
     )
     management_events: bool = field(
@@ -64,7 +69,8 @@ class PageSettings:
     info: tuple[str, ...] = field(
         default=(),
         metadata=setting(
-            ListOf(shapes.PAGE, "e-mail addresses and https URLs"), "Whom the others reach."
+            ListOf(shapes.PAGE, "e-mail addresses and https URLs"),
+            "Whom the others reach, and the verdict of the weekly report.",
         ),
     )
 
@@ -97,10 +103,17 @@ class NightSettings:
 
     hour_utc: int = field(default=2, metadata=setting(Number(0, 23), "The hour it starts."))
     maximum_vcpu: int = field(
-        default=16, metadata=setting(Number(2, 400), "The most virtual CPUs it may use at once.")
+        default=16,
+        metadata=setting(
+            Number(4, 400),
+            "The most virtual CPUs it may use at once: 2 for each worker, of which it needs two.",
+        ),
     )
     maximum_memory_gb: int = field(
-        default=64, metadata=setting(Number(8, 3_000), "The most memory it may use at once.")
+        default=64,
+        metadata=setting(
+            Number(16, 3_000), "The most memory it may use at once: 7 GB for each worker."
+        ),
     )
 
 

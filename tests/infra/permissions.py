@@ -15,8 +15,12 @@ def decision(
     action: str,
     resource: str,
     tags: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> str:
-    """`Allow`, `Deny` or `ImplicitDeny` for a call on a resource that carries `tags`."""
+    """`Allow`, `Deny` or `ImplicitDeny` for a call on a resource that carries `tags`.
+
+    `keys` are further condition keys of the call, such as `iam:PassedToService`.
+    """
     context = EvalContext(
         principal_arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/heal",
         principal_type="AssumedRole",
@@ -24,7 +28,8 @@ def decision(
         action=action,
         resource_arn=resource,
         region=REGION,
-        service_context={f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()},
+        service_context={f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()}
+        | {name.lower(): value for name, value in (keys or {}).items()},
     )
     document = {"Version": "2012-10-17", "Statement": list(statements)}
     answer: str = evaluate(context, [parse_policy_document(document)]).decision

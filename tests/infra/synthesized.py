@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,11 @@ from infra.synthesis import new_app, synthesize
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
-HEAL_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-{REGION}"
+OWN_ROLES = tuple(
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
+    for purpose in ("heal", "start-night", "schedule", "night", "deliver-report")
+)
+HEAL_ROLE = OWN_ROLES[0]
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -23,6 +27,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "tagged": {"tagMayRaiseTo": "heal"},
     "named": {
         "mode": "heal",
+        "pages": {"info": ["sqs@example.com", "https://events.example.com/key"]},
+        "report": {"weekday": "FRIDAY", "hour": 9, "timeZone": "Europe/Berlin"},
+        "night": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
         "queues": ["orders", "billing-*"],
         "trail": {
             "managementEvents": True,
@@ -68,20 +75,30 @@ class Template:
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         ]
 
+    def arn_of(self, resource_type: str, start: str) -> str:
+        """The ARN, as `resolved` gives it, of the one resource that starts so."""
+        (found,) = (name for name in self.all(resource_type) if name.startswith(start))
+        return self._arn(found)
+
     def resolved(self, value: Any) -> Any:
         """`value` without intrinsic functions; a resource's ARN becomes `arn:<logical id>`."""
         if isinstance(value, list):
             return [self.resolved(each) for each in value]
         if not isinstance(value, dict):
             return value
-        if set(value) == {"Ref"}:
-            return {"AWS::AccountId": ACCOUNT}.get(value["Ref"], value["Ref"])
-        if set(value) == {"Fn::GetAtt"}:
-            return self._arn(value["Fn::GetAtt"][0])
-        if set(value) == {"Fn::Join"}:
-            separator, parts = value["Fn::Join"]
-            return separator.join(self.resolved(parts))
+        ((intrinsic, of), *others) = value.items() or [("", None)]
+        function = {} if others else self._intrinsic_functions()
+        if intrinsic in function:
+            return function[intrinsic](of)
         return {name: self.resolved(each) for name, each in value.items()}
+
+    def _intrinsic_functions(self) -> dict[str, Callable[[Any], Any]]:
+        return {
+            "Ref": lambda name: ACCOUNT if name == "AWS::AccountId" else name,
+            "Fn::GetAtt": lambda of: self._arn(of[0]) if of[1] == "Arn" else of[0],
+            "Fn::Sub": lambda text: text.replace("${AWS::AccountId}", ACCOUNT),
+            "Fn::Join": lambda of: of[0].join(self.resolved(of[1])),
+        }
 
     def _arn(self, logical_id: str) -> str:
         is_queue = self.raw["Resources"][logical_id]["Type"] == "AWS::SQS::Queue"
@@ -103,3 +120,13 @@ def template_of(name: str) -> Template:
 
 def templates() -> Iterator[Template]:
     yield from (template_of(name) for name in SETTINGS)
+
+
+def asset_of(name: str, function: str) -> Path:
+    """What the assembly ships for the Lambda whose logical id starts so."""
+    (key,) = (
+        each["Properties"]["Code"]["S3Key"]
+        for logical_id, each in template_of(name).all("AWS::Lambda::Function").items()
+        if logical_id.startswith(function)
+    )
+    return folder_of(name) / f"asset.{key.removesuffix('.zip')}"

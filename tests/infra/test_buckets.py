@@ -7,7 +7,7 @@ import pytest
 from tests.infra.synthesized import template_of
 
 
-@pytest.fixture(params=["Trail", "Cases"])
+@pytest.fixture(params=["Trail", "Cases", "Reports"])
 def bucket(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any]
     (found,) = (

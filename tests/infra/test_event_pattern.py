@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, template_of, templates
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, template_of, templates
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
 QUOTA_CHARACTERS = 2_048
 
 
 def _pattern() -> str:
-    return json.dumps(template_of("named").only("AWS::Events::Rule")["EventPattern"])
+    return json.dumps(template_of("named").only("AWS::Events::Rule", "Intake")["EventPattern"])
 
 
 def _event(identity: dict[str, Any], **detail: Any) -> dict[str, Any]:
@@ -42,8 +42,9 @@ IAM_USER = {"type": "IAMUser", "arn": f"arn:aws:iam::{ACCOUNT}:user/batch"}
 OTHER_ROLE = _role(f"arn:aws:iam::{ACCOUNT}:role/consumer")
 
 
-def test_a_call_of_our_own_role_stays_out() -> None:
-    assert not _matches_pattern(_pattern(), _event(_role(HEAL_ROLE)))
+@pytest.mark.parametrize("role", OWN_ROLES)
+def test_a_call_of_our_own_role_stays_out(role: str) -> None:
+    assert not _matches_pattern(_pattern(), _event(_role(role)))
 
 
 def test_a_call_that_did_not_fail_stays_out() -> None:
@@ -77,6 +78,6 @@ def test_any_error_code_comes_in(code: str) -> None:
 
 def test_the_pattern_fits_the_quota_in_the_longest_region() -> None:
     for template in templates():
-        pattern = json.dumps(template.only("AWS::Events::Rule")["EventPattern"])
+        pattern = json.dumps(template.only("AWS::Events::Rule", "Intake")["EventPattern"])
         longest = pattern.replace("us-east-1", "us-gov-northwest-12")
         assert len(longest) < QUOTA_CHARACTERS

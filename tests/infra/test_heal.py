@@ -9,7 +9,7 @@ from functions.settings import HealSettings
 from infra.heal import ENVIRONMENT_CHARACTERS
 from infra.settings import SettingsRefused, read
 from infra.synthesis import new_app, synthesize
-from tests.infra.synthesized import ACCOUNT, CALENDAR, HEAL_ROLE, template_of
+from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, template_of
 
 
 def _function(name: str = "default") -> Any:
@@ -53,7 +53,7 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     variables = _function("named")["Environment"]["Variables"]
     settings = HealSettings.from_environment(variables)
     assert settings.account == ACCOUNT
-    assert settings.own_roles == (HEAL_ROLE,)
+    assert settings.own_roles == OWN_ROLES
     assert settings.mode is Mode.HEAL
     assert settings.tag_may_raise_to is Mode.OBSERVE
     assert settings.queues == ("orders", "billing-*")

@@ -13,7 +13,7 @@ def _queue(start: str) -> Any:
 
 
 def _rule() -> Any:
-    return template_of("default").only("AWS::Events::Rule")
+    return template_of("default").only("AWS::Events::Rule", "Intake")
 
 
 def _function() -> Any:

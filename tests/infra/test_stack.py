@@ -28,9 +28,16 @@ def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, d
 
 def test_outsiders_find_the_outputs_by_name() -> None:
     outputs = template_of("default").outputs
-    assert set(outputs) == {"TrailBucket", "CaseBucket", "LedgerTable"}
+    assert set(outputs) == {
+        "TrailBucket",
+        "CaseBucket",
+        "LedgerTable",
+        "ReportBucket",
+        "NightApplication",
+    }
     assert outputs["TrailBucket"]["Value"].startswith("TrailBucket")
     assert outputs["CaseBucket"]["Value"].startswith("CasesBucket")
+    assert outputs["ReportBucket"]["Value"].startswith("ReportsBucket")
     assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
 
 

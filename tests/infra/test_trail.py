@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
+from tests.infra.synthesized import ACCOUNT, OWN_ROLES, QUEUE_ARNS, REGION, template_of
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/mendq"
 
@@ -45,11 +45,14 @@ def test_named_queues_are_logged_with_the_named_calls_alone() -> None:
 
 @pytest.mark.parametrize("name", ["default", "named"])
 def test_every_data_event_selector_leaves_our_own_sessions_out(name: str) -> None:
-    prefix = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/"
+    prefixes = [
+        f"{role.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/"
+        for role in OWN_ROLES
+    ]
     data = [each for each in _selectors(name) if each["eventCategory"] == {"Equals": ["Data"]}]
     assert data
     for selector in data:
-        assert selector["userIdentity.arn"] == {"NotStartsWith": [prefix]}
+        assert selector["userIdentity.arn"] == {"NotStartsWith": prefixes}
         assert selector["resources.type"] == {"Equals": ["AWS::SQS::Queue"]}
 
 

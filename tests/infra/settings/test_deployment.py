@@ -101,8 +101,8 @@ def test_without_floors_the_other_bounds_still_hold() -> None:
 
 
 def test_only_what_is_set_and_not_used_yet_is_listed() -> None:
-    settings = read({"mode": "heal", "night": {"hourUtc": 3}, "report": {"hour": 6}})
-    assert settings.set_but_not_used_yet() == ("night.hourUtc",)
+    settings = read({"mode": "heal", "report": {"hour": 7, "sender": "a@b.io"}})
+    assert settings.set_but_not_used_yet() == ("report.sender",)
 
 
 def test_a_limit_counts_as_used_once_the_lambdas_read_it() -> None:

@@ -114,7 +114,7 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"report": {"timeZone": "CET!"}}, "report.timeZone", "is not a time zone", "Europe/Berlin"),
     ({"report": {"recipients": ["a@b.io"]}}, "report.sender", "is missing", "name it"),
     ({"night": {"hourUtc": -1}}, "night.hourUtc", "-1 is out of range", "from 0 to 23"),
-    ({"night": {"maximumVcpu": 1}}, "night.maximumVcpu", "1 is out of range", "from 2 to 400"),
+    ({"night": {"maximumVcpu": 3}}, "night.maximumVcpu", "3 is out of range", "from 4 to 400"),
     ({"freezeCalendars": ["quiet-days"]}, "freezeCalendars[0]", "is not the ARN", "arn:aws:ssm"),
     ({"freezeCalendars": [CALENDAR] * 2}, "freezeCalendars[1]", "is there twice", "leave one out"),
     (

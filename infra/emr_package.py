@@ -1,0 +1,44 @@
+"""What a night on EMR Serverless is given: one zip of our own modules, and the entry point.
+
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from infra.wheels import ROOT
+
+OURS = ("analytics", "functions/__init__.py", "functions/catalogue", "functions/healing")
+ENTRY_POINT = "analytics/job.py"
+# The earliest time that a zip can hold: the same modules give the same bytes.
+_WRITTEN_AT = (1980, 1, 1, 0, 0, 0)
+
+
+class EmrPackage(NamedTuple):
+    """`modules` is for spark.submit.pyFiles, `entry_point` for the job driver."""
+
+    modules: Path
+    entry_point: Path
+
+
+def stage(folder: Path) -> EmrPackage:
+    """Write both into `folder`: the same bytes each time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    package = EmrPackage(folder / "mendq.zip", folder / "job.py")
+    with zipfile.ZipFile(package.modules, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in _sources():
+            member = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), _WRITTEN_AT)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, source.read_bytes())
+    package.entry_point.write_bytes((ROOT / ENTRY_POINT).read_bytes())
+    return package
+
+
+def _sources() -> Iterator[Path]:
+    for name in OURS:
+        path = ROOT / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)

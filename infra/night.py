@@ -1,0 +1,126 @@
+"""The nightly job's place on EMR Serverless: an application with bounds, and the job's role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import Stack
+from aws_cdk import aws_emrserverless as emr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+from infra.report_bucket import LOGS, TABLES
+from infra.roles import NIGHT, own_role
+from infra.settings import NightSettings
+
+# Spark 3.5.8, which pyspark is pinned to.
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
+RELEASE = "emr-7.14.0"
+IDLE_MINUTES = 15
+# The smallest worker of ours, and the disk that comes with each without a charge.
+WORKER_VCPU = 2
+WORKER_DISK_GB = 20
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """What the job reads and writes."""
+
+    trail: s3.IBucket
+    cases: s3.IBucket
+    reports: s3.IBucket
+
+
+@dataclass(frozen=True)
+class JobCode:
+    """The file that Spark runs, and the folder of the modules that it imports."""
+
+    entry_point: Path
+    package: Path
+
+
+class Night(Construct):
+    """No worker waits for work: between nights it costs nothing."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        settings: NightSettings,
+        buckets: Buckets,
+        code: JobCode,
+    ) -> None:
+        super().__init__(scope, name)
+        self.entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
+        self.package = assets.Asset(self, "Package", path=str(code.package))
+        workers = settings.maximum_vcpu // WORKER_VCPU
+        self.application = emr.CfnApplication(
+            self,
+            "Application",
+            name="mendq",
+            type="SPARK",
+            release_label=RELEASE,
+            architecture="ARM64",
+            maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
+                cpu=f"{settings.maximum_vcpu} vCPU",
+                memory=f"{settings.maximum_memory_gb} GB",
+                disk=f"{workers * WORKER_DISK_GB} GB",
+            ),
+            auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(
+                enabled=True
+            ),
+            auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+        )
+        self.role = own_role(
+            self,
+            "Role",
+            purpose=NIGHT,
+            service="emr-serverless",
+            description="Mendq: reads the trail and the cases, writes incidents and summaries",
+        )
+        for statement in self._statements(buckets):
+            self.role.add_to_policy(statement)
+
+    def may_decrypt_a_trail(self) -> None:
+        """For a trail that others made and may encrypt: only what a CloudTrail trail wrote.
+
+        https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
+        """
+        keys = Stack.of(self).format_arn(
+            service="kms", account="*", resource="key", resource_name="*"
+        )
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[keys],
+                conditions={"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}},
+            )
+        )
+
+    def _statements(self, buckets: Buckets) -> Iterator[iam.PolicyStatement]:
+        """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403."""
+        tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
+        code = [each.bucket.arn_for_objects(each.s3_object_key) for each in self._code()]
+        inputs = (
+            buckets.trail.arn_for_objects("AWSLogs/*"),
+            buckets.cases.arn_for_objects("cases/*"),
+        )
+        yield _allow(["s3:GetObject"], *inputs, *tables, *code)
+        yield _allow(["s3:PutObject", "s3:DeleteObject"], *tables)
+        yield _allow(["s3:PutObject"], buckets.reports.arn_for_objects(f"{LOGS}/*"))
+        listed = (buckets.trail, buckets.cases, buckets.reports, self.package.bucket)
+        yield _allow(["s3:ListBucket"], *(each.bucket_arn for each in listed))
+
+    def _code(self) -> tuple[assets.Asset, ...]:
+        return (self.entry_point, self.package)
+
+
+def _allow(actions: list[str], *resources: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=list(resources))

