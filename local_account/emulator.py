@@ -13,6 +13,7 @@ from ministack.services import eventbridge
 from ministack.services.cloudformation import provisioners
 
 from local_account.cloudformation import accepted, trail
+from local_account.cloudtrail import patterns
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.events import put_event
 from local_account.cloudtrail.middleware import Application, CloudTrail
@@ -44,6 +45,7 @@ def install(scratch: Path, not_emulated: NotEmulated) -> None:
     batching.install()
     mappings.install()
     eventbridge._dispatch_event = dispatch_event
+    patterns.install()
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
     accepted.accept_metric_math(not_emulated.accept)
 

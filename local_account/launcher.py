@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -32,6 +33,7 @@ from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoin
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
+STOP_SECONDS = 2.0
 # One try: what fails in our own process fails again.
 _ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
@@ -80,10 +82,15 @@ class Launcher:
             await self._until_stopped(self._start(assembly, emulator.accept_types))
         finally:
             self._synthesis.end()
-            await asyncio.wait([_in_thread(delivery.stop)], timeout=2)
+            await asyncio.wait([_in_thread(delivery.stop)], timeout=STOP_SECONDS)
+            logging.disable()  # what is cut off from here on is no error
+            # A call that waits for a Lambda cannot be cancelled: the Lambda ends first.
+            await _in_thread(emulator.end_lambdas)
+            # Connections that are cut now would each be reported with a trace.
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             self._serving_ends.set()
-            await serving
-            emulator.end_lambdas()
+            await asyncio.wait([serving], timeout=STOP_SECONDS)
+            await _in_thread(emulator.end_lambdas)
 
     async def _until_stopped(self, starting: Any) -> None:
         """Run the start, then wait; a signal ends either."""

@@ -67,6 +67,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.services.eventbridge": {
         "_dispatch_event": "(event, view)",
         "_dispatch_to_sqs": "(spec, payload, sqs_parameters)",
+        "_event_pattern_error": "(pattern_str)",
         "_invoke_target": "(target, event, rule, view)",
         "_matches_pattern_view": "(pattern_str, view, owner)",
         "_pattern_event_view": "(event)",

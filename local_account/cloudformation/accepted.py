@@ -37,7 +37,12 @@ def accept_metric_math(listed: Listed) -> None:
         listed(f"{ALARM} with metric math")
         return accepted(logical_id, properties, stack_name)
 
-    provisioners._RESOURCE_HANDLERS[ALARM] = {**evaluated, "create": create}
+    def update(name: str, old: Properties, properties: Properties, *rest: str) -> Any:
+        if not properties.get("Metrics"):
+            return evaluated["update"](name, old, properties, *rest)
+        return name, _attributes(ALARM, name)
+
+    provisioners._RESOURCE_HANDLERS[ALARM] = {**evaluated, "create": create, "update": update}
 
 
 class _Attributes(dict[str, str]):

@@ -10,6 +10,7 @@ HANDLER = """
 import importlib.util, json, os, time
 
 def handler(event, context):
+    time.sleep(event.get("sleep_seconds", 0))
     directive = {"Namespace": "Test", "Dimensions": [["who"], []],
                  "Metrics": [{"Name": "Handled", "Unit": "Count"}]}
     aws = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]}
@@ -65,6 +66,7 @@ def _template(bucket_open_to_cloudtrail: bool) -> dict[str, Any]:
             "Properties": {
                 "Runtime": "python3.13",
                 "Handler": "index.handler",
+                "Timeout": 30,
                 "Role": {"Fn::GetAtt": ["Role", "Arn"]},
                 "Environment": {"Variables": {"OWN": "yes"}},
                 "Code": {"S3Bucket": "assets-000000000000", "S3Key": "code.zip"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,11 +10,17 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local_account.where import CACHE, REPOSITORY
 from tests.local_account.assemblies import write_assembly
@@ -94,6 +101,49 @@ def test_a_signal_ends_it_at_any_time(tmp_path: Path, number: int, after: str) -
         _ended_by(process, number)
 
 
+def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
+    """Neither a long poll nor a Lambda that somebody waits for."""
+    assembly = write_assembly(tmp_path / "cdk.out")
+    with _running(tmp_path, "--assembly", str(assembly)) as process:
+        endpoint_url = _until(process, "ready").split()[1]
+        lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
+        (function,) = lambdas.list_functions()["Functions"]
+        url = sqs.create_queue(QueueName="polled")["QueueUrl"]
+        calls = (
+            partial(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20),
+            partial(
+                lambdas.invoke,
+                FunctionName=function["FunctionName"],
+                Payload=b'{"sleep_seconds": 20}',
+            ),
+        )
+        with ThreadPoolExecutor() as pool:
+            waiting = [pool.submit(_ignoring_its_end, call) for call in calls]
+            logs = _client("logs", endpoint_url)
+            eventually(lambda: _processes_that_know(tmp_path / "scratch")[1:])  # the Lambda's
+            assert logs.describe_log_groups()["logGroups"] == []  # it has not returned
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(5) == 0
+            assert all(each.result() for each in waiting)
+
+
+def _client(service_name: str, endpoint_url: str) -> Any:
+    return boto3.client(
+        service_name,
+        endpoint_url=endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+
+
+def _ignoring_its_end(call: Callable[[], object]) -> bool:
+    with contextlib.suppress(BotoCoreError, ClientError):
+        call()
+    return True
+
+
 def test_a_signal_breaks_off_synthesizing(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
@@ -161,11 +211,11 @@ def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
     assert _processes_that_know(scratch) == []
 
 
-def _until(process: subprocess.Popen[str], said: str) -> None:
+def _until(process: subprocess.Popen[str], said: str) -> str:
     assert process.stdout is not None
     for line in process.stdout:
         if said in line:
-            return
+            return line
     pytest.fail(f"it never said {said!r}")
 
 

@@ -1,0 +1,44 @@
+"""The settings that the account deploys with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from functions.healing.mode import Mode
+from local_account.account_settings import checked, raw_settings
+from local_account.cannot_start import CannotStart
+
+
+def test_without_a_file_it_observes_and_sees_every_call() -> None:
+    settings = checked(raw_settings(None))
+    assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
+    assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
+    assert settings.trail.event_names == ()
+    assert settings.floors_lowered() == ()
+
+
+def test_a_file_is_merged_deeply_and_its_lists_replace(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    one_queue = "arn:aws:sqs:us-east-1:000000000000:orders"
+    path.write_text(json.dumps({"mode": "heal", "trail": {"queueArnPrefixes": [one_queue]}}))
+    settings = checked(raw_settings(path))
+    assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
+    assert settings.trail.queue_arn_prefixes == (one_queue,)
+    assert settings.trail.management_events
+
+
+def test_floors_are_lifted_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"timing": {"cooldownMinutes": 0}}))
+    assert any("cooldownMinutes" in line for line in checked(raw_settings(path)).floors_lowered())
+
+
+def test_every_mistake_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"mode": "heel", "quues": []}))
+    with pytest.raises(CannotStart, match=r"quues.*mode") as refused:
+        raw_settings(path)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,49 @@
+"""Reading assemblies, and what is published of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from local_account.cannot_start import CannotStart
+from local_account.cloud_assembly import read_assembly
+from local_account.deployment import content_of, zip_folder
+from tests.local_account.assemblies import write_assembly
+
+
+def test_an_assembly(tmp_path: Path) -> None:
+    stack = read_assembly(write_assembly(tmp_path / "cdk.out"))
+    assert stack.name == "Mendq"
+    assert "AWS::CloudTrail::Trail" in stack.resource_types
+    (asset,) = stack.assets
+    assert (asset.bucket, asset.key) == ("assets-000000000000", "code.zip")
+    with zipfile.ZipFile(io.BytesIO(content_of(asset))) as archive:
+        assert archive.namelist() == ["index.py"]
+
+
+def test_a_folder_without_one(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="holds no cloud assembly"):
+        read_assembly(tmp_path)
+
+
+def test_several_stacks_are_refused(tmp_path: Path) -> None:
+    folder = write_assembly(tmp_path / "cdk.out")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["artifacts"]["Second"] = manifest["artifacts"]["Tiny"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CannotStart, match="holds 2 stacks"):
+        read_assembly(folder)
+
+
+def test_equal_folders_give_equal_zips(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "b.py").write_text("b")
+        (tmp_path / name / "inner" / "a.py").write_text("a")
+    assert zip_folder(tmp_path / "one") == zip_folder(tmp_path / "two")
+    (tmp_path / "two" / "b.py").write_text("c")
+    assert zip_folder(tmp_path / "one") != zip_folder(tmp_path / "two")
