@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
 from functions.catalogue import CATALOGUE
@@ -56,23 +56,20 @@ def _numbered(calls: DataFrame) -> DataFrame:
     )
 
 
-def _completes_evidence(in_time: Window) -> Column:
+def _completes_evidence(in_time: WindowSpec) -> Column:
     """Whether this call is the last of as many, as close together, as its symptom asks for.
 
     Calls of an earlier burst are no closer than GAP_SECONDS, longer than any window of evidence.
     """
-    return reduce(
-        Column.__or__,
-        (
-            (sf.col("label") == symptom.name)
-            & _is_within(symptom.evidence.distinct_events, symptom.evidence.within_seconds, in_time)
-            for symptom in CATALOGUE
-        ),
-        sf.lit(False),
+    completes = (
+        (sf.col("label") == symptom.name)
+        & _is_within(symptom.evidence.distinct_events, symptom.evidence.within_seconds, in_time)
+        for symptom in CATALOGUE
     )
+    return reduce(lambda one, other: one | other, completes, sf.lit(False))
 
 
-def _is_within(events: int, seconds: int, in_time: Window) -> Column:
+def _is_within(events: int, seconds: int, in_time: WindowSpec) -> Column:
     moment = sf.unix_micros("event_time")
     earlier = sf.lag(moment, events - 1).over(in_time)
     return sf.coalesce(moment - earlier <= seconds * 1_000_000, sf.lit(False))

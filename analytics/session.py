@@ -1,4 +1,4 @@
-"""The SparkSession: EMR's own where spark-submit has begun one, else a small one of this machine."""
+"""The SparkSession: EMR's own under spark-submit, else a small one of this machine."""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def weeks_before(week: str, count: int = 4) -> list[str]:
     return [week_of(monday - 7 * back * DAY) for back in range(count, 0, -1)]
 
 
-def summary(week: str, nights: Nights, earlier: Mapping[str, Nights], made_at: datetime) -> dict[str, Any]:
+def summary(
+    week: str, nights: Nights, earlier: Mapping[str, Nights], made_at: datetime
+) -> dict[str, Any]:
     """The document; `earlier` holds the weeks before, `nights` and they only nights that exist."""
     days = days_of(week)
     incidents = [row for day in days if day in nights for row in nights[day].incidents]

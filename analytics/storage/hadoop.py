@@ -34,7 +34,9 @@ class HadoopStorage:
 
     def files(self, folder: str) -> list[Listed]:
         found = [each for each in self._listed(folder) if each.isFile()]
-        return sorted(Listed(f"{folder}/{each.getPath().getName()}", each.getLen()) for each in found)
+        return sorted(
+            Listed(f"{folder}/{each.getPath().getName()}", each.getLen()) for each in found
+        )
 
     def read(self, path: str) -> bytes | None:
         full = self._full(path)
@@ -52,7 +54,7 @@ class HadoopStorage:
     def put(self, path: str, content: bytes) -> None:
         """An S3 object appears whole, when its stream is closed."""
         try:
-            stream = self._filesystem.create(self._full(path), True)  # noqa: FBT003 - Java's
+            stream = self._filesystem.create(self._full(path), True)
             try:
                 stream.write(bytearray(content))
             finally:

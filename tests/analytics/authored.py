@@ -51,8 +51,7 @@ def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> di
 def burst(start: str, calls: int = 3, seconds: int = 60, **fields: Any) -> list[dict[str, Any]]:
     """Failed calls `seconds` apart."""
     return [
-        record(at(start) + timedelta(seconds=number * seconds), **fields)
-        for number in range(calls)
+        record(at(start) + timedelta(seconds=number * seconds), **fields) for number in range(calls)
     ]
 
 
@@ -60,7 +59,9 @@ def content(records: list[Any]) -> bytes:
     return gzip.compress(json.dumps({"Records": records}).encode(), mtime=0)
 
 
-def transition(n: int, state: str, when: str, *, first_at: str, last_at: str, **fields: Any) -> dict[str, Any]:
+def transition(
+    n: int, state: str, when: str, *, first_at: str, last_at: str, **fields: Any
+) -> dict[str, Any]:
     """A transition as the case bucket holds it."""
     return {
         "schema": 1,
@@ -106,7 +107,13 @@ class Account:
     def out(self) -> Path:
         return self.folder / "out"
 
-    def publish(self, day: str, records: list[Any] | bytes, name: str | None = None, kind: str = "CloudTrail") -> str:
+    def publish(
+        self,
+        day: str,
+        records: list[Any] | bytes,
+        name: str | None = None,
+        kind: str = "CloudTrail",
+    ) -> str:
         """Write a file into the publish folder of `day` (`11-10`); its path below the trail."""
         published = at(f"{day} 00:00")
         unique = f"{next(self._file_numbers):016}"

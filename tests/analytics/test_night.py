@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from analytics import job
+from analytics.arguments import parse
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, Account, burst, content, record, transition
 from tests.analytics.conftest import RunNight
 from tests.real_records import detonations
@@ -27,7 +31,8 @@ def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
     assert (file_read["file"], file_read["records"], file_read["reason"]) == (file, 23, None)
     first = account.written()
     assert set(first) == {
-        f"{table}/dt=2026-11-10/{table}.parquet" for table in ("failed_calls", "incidents", "quality")
+        f"{table}/dt=2026-11-10/{table}.parquet"
+        for table in ("failed_calls", "incidents", "quality")
     }
     assert run_night("11-10") == 0
     assert account.written() == first
@@ -47,10 +52,10 @@ def test_nights_in_any_order_give_what_one_backfill_gives(
         transition(1, "observed", "11-11 12:02", first_at="11-11 12:00", last_at="11-11 12:01")
         | {"queue_arn": f"{QUEUE_ARN}-2"}
     )
-    assert run_night("11-10", "11-13") == 0
+    assert run_night("11-10", "11-12") == 0
     backfilled = account.written()
     shutil.rmtree(account.out)
-    for day in ("11-12", "11-10", "11-13", "11-11"):
+    for day in ("11-12", "11-10", "11-11"):
         assert run_night(day) == 0
     assert account.written() == backfilled
     [over_midnights] = account.rows("incidents", "11-10")
@@ -158,3 +163,25 @@ def test_nothing_read_is_no_quiet_day(
     assert run_night("11-08") == 0
     assert "the trail begins on 2026-11-10" in capsys.readouterr().out
     assert account.written() == {}
+
+
+def test_a_week_is_written_from_the_nights_that_exist(
+    account: Account, run_night: RunNight, spark: SparkSession
+) -> None:
+    weekly = ["weekly", "--week", "2026-W46", f"--out={account.out}"]
+    assert job.run(parse(weekly), spark) == 4
+    account.publish("11-10", burst("11-10 09:00"))
+    account.record_transitions(
+        *(
+            transition(n, state, f"11-10 09:0{n}", first_at="11-10 09:00", last_at="11-10 09:02")
+            for n, state in ((2, "verified"), (1, "applied"))
+        )
+    )
+    assert run_night("11-10") == 0
+    assert job.run(parse(weekly), spark) == 0
+    path = account.out / "summary" / "week=2026-W46" / "summary.json"
+    document = json.loads(path.read_text())
+    assert document["by_outcome"] == {"healed": 1}
+    [case] = document["cases"]
+    assert (case["seconds_to_heal"], case["paged"], case["why"]) == (120.0, False, None)
+    assert len(document["not_seen"]["nights_missing"]) == 6

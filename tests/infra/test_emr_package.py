@@ -17,7 +17,8 @@ from tests.analytics.authored import Account, burst
 
 # What EMR Serverless has of its own; nothing else of this environment is in reach.
 EMRS_OWN = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "dateutil", "pytz", "tzdata", "six.py")
-BARE_PYTHON = Path(sys.base_prefix) / "bin" / "python3.11"
+BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+CLUSTER_BYTES = 3 * 1024**3
 
 
 @pytest.fixture
@@ -91,6 +92,9 @@ def test_the_package_alone_runs_the_night_on_a_small_cluster(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """Executors are processes of their own here, so that what they need has to travel."""
+    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if free_bytes < CLUSTER_BYTES:
+        pytest.skip(f"a driver and two executors of 1 GB each, and {free_bytes >> 20} MB are free")
     environment = bare_environment(tmp_path)
     found = subprocess.run(
         [str(BARE_PYTHON), "-s", "-c", "import analytics"],
@@ -107,3 +111,18 @@ def test_the_package_alone_runs_the_night_on_a_small_cluster(
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
+
+
+def test_the_entry_point_is_a_script_beside_the_zip(package: EmrPackage, tmp_path: Path) -> None:
+    environment = bare_environment(tmp_path)
+    environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
+    done = subprocess.run(
+        [str(BARE_PYTHON), "-s", str(package.entry_point), "weekly", "--week", "46", "--out", "o"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "analytics.job: --week '46' is not a week: write it as 2026-W46\n"

@@ -1,0 +1,104 @@
+"""`case ended in` -> `incident outcome`, line by line of the contract."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from analytics.cases import case_rows, read_transition
+from analytics.outcomes import in_order, outcome
+from functions.healing.case import Case
+from functions.healing.states import State
+from tests.analytics.authored import transition
+
+SAME_WORD = (
+    "observed", "refused", "proposed", "declined", "expired",
+    "escalated", "contested", "rolled_back", "ineffective",
+)  # fmt: skip
+
+
+def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
+    """A case that went through `states`, paging at those of `paged`."""
+    return [
+        Case.from_document(
+            transition(
+                n,
+                state,
+                f"11-10 10:{n:02}",
+                first_at="11-10 09:00",
+                last_at="11-10 09:05",
+                paged=state in paged,
+            )
+        )
+        for n, state in enumerate(states, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("transitions", "word"),
+    [
+        *((went(state), state) for state in SAME_WORD),
+        *((went(state, paged=(state,)), state) for state in SAME_WORD),
+        (went("applied"), "applied"),
+        (went("applied", "applied_unproven"), "applied"),
+        (went("applied", "verified"), "healed"),
+        (went("applied", "verified", "watching"), "healed"),
+        (went("applied", "verified", "watching", "closed"), "healed"),
+        (went("proposed", "approved", "applied", "verified", paged=("proposed",)), "approved"),
+        (went("proposed", "approved", "applied", "verified", "watching", "closed"), "approved"),
+        (went("proposed", "approved", "applied", "rolled_back"), "rolled_back"),
+        (went("applied", "verified", "rolled_back"), "rolled_back"),
+        (went("escalated", "closed", paged=("escalated",)), "escalated"),
+        (went("applied", "ineffective", "closed", paged=("ineffective",)), "ineffective"),
+        (went("applied", "verified", paged=("applied",)), "escalated"),
+        (went("proposed", "approved"), "approved"),
+    ],
+)
+def test_the_latest_transition_decides(transitions: list[Case], word: str) -> None:
+    assert outcome(transitions) == word
+
+
+def test_every_state_has_a_word() -> None:
+    words = {outcome(went(state)) for state in State}
+    assert words == {*SAME_WORD, "healed", "applied", "approved"}
+
+
+def test_n_decides_and_not_the_order_of_the_files() -> None:
+    first, second = went("applied", "verified")
+    assert in_order([second, first]) == (first, second)
+
+
+def test_a_case_is_one_row_with_the_first_mend() -> None:
+    cases = went("applied", "verified", "watching")
+    [row] = case_rows([cases[2], cases[0], cases[1]])
+    assert row["case_outcome"] == "healed"
+    assert row["case_seconds_to_heal"] == 3720
+    assert row["ended_at"] is None
+    assert case_rows(went("observed"))[0]["case_seconds_to_heal"] is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"7", b"null", b"{}", b"[" * 100_000, b"\xff", b" " * 1_000_001],
+)
+def test_what_is_no_transition_is_left_out(content: bytes) -> None:
+    assert read_transition(content) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("evidence", None),
+        ("evidence", {"first_at": 7, "last_at": 8}),
+        ("to", "mended"),
+        ("at", "yesterday"),
+        ("n", None),
+        ("case_id", 7),
+        ("queue_arn", "\ud800"),
+    ],
+)
+def test_a_transition_with_one_wrong_field_is_left_out(field: str, value: object) -> None:
+    whole = transition(1, "applied", "11-10 10:00", first_at="11-10 09:00", last_at="11-10 09:05")
+    assert read_transition(json.dumps(whole).encode()) is not None
+    assert read_transition(json.dumps({**whole, field: value}).encode()) is None

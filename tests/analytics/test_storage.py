@@ -1,0 +1,67 @@
+"""Roots: the same answers from a folder and through Hadoop, which here reads file: URIs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.storage import FolderStorage, HadoopStorage, RootUnusable, Storage, open_root
+from analytics.storage.hadoop import knows_s3
+
+
+@pytest.fixture(params=["folder", "hadoop"])
+def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Storage]:
+    folder = tmp_path / "a b [1]=2"
+    folder.mkdir()
+    if request.param == "folder":
+        yield open_root(str(folder), spark)
+    else:
+        yield HadoopStorage(f"file://{folder}", spark)
+
+
+def test_what_is_not_there_is_empty(root: Storage) -> None:
+    assert root.folders("x") == []
+    assert root.files("x") == []
+    assert root.read("x/y") is None
+
+
+def test_what_is_put_is_read_and_listed(root: Storage) -> None:
+    root.put("t/dt=1/t.parquet", b"old and longer")
+    root.put("t/dt=1/t.parquet", bytes(range(256)))
+    root.put("t/dt=2/t.parquet", b"")
+    assert root.read("t/dt=1/t.parquet") == bytes(range(256))
+    assert root.folders("t") == ["dt=1", "dt=2"]
+    assert root.folders("") == ["t"]
+    assert [tuple(each) for each in root.files("t/dt=1") if "crc" not in each.path] == [
+        ("t/dt=1/t.parquet", 256)
+    ]
+    assert root.files("t") == []
+
+
+def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: SparkSession) -> None:
+    root.put("d/x.json.gz", b"1")
+    spark_root = root.spark_root(["d"])
+    pattern = spark_root.replace("[", "\\[").replace("]", "\\]")
+    [found] = spark.read.format("binaryFile").load(f"{pattern}d").select("path").collect()
+    assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
+
+
+def test_a_folder_holds_nothing_but_what_was_put(tmp_path: Path) -> None:
+    storage = FolderStorage(str(tmp_path))
+    storage.put("t/a", b"1")
+    (tmp_path / "t" / "b").mkdir()
+    with pytest.raises(RootUnusable, match="cannot be written"):
+        storage.put("t/b", b"2")
+    assert sorted(each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*")) == [
+        "t",
+        "t/a",
+        "t/b",
+    ]
+
+
+def test_spark_from_pip_has_no_s3(spark: SparkSession) -> None:
+    """Where it has, the night goes through Hadoop; that was never run on EMR."""
+    assert not knows_s3(spark)
