@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emr
@@ -13,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from infra.emr_package import EmrPackage
 from infra.report_bucket import LOGS, TABLES
 from infra.roles import NIGHT, own_role
 from infra.settings import NightSettings
@@ -35,14 +35,6 @@ class Buckets:
     reports: s3.IBucket
 
 
-@dataclass(frozen=True)
-class JobCode:
-    """The file that Spark runs, and the folder of the modules that it imports."""
-
-    entry_point: Path
-    package: Path
-
-
 class Night(Construct):
     """No worker waits for work: between nights it costs nothing."""
 
@@ -53,11 +45,11 @@ class Night(Construct):
         *,
         settings: NightSettings,
         buckets: Buckets,
-        code: JobCode,
+        code: EmrPackage,
     ) -> None:
         super().__init__(scope, name)
         self.entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
-        self.package = assets.Asset(self, "Package", path=str(code.package))
+        self.package = assets.Asset(self, "Package", path=str(code.modules))
         workers = settings.maximum_vcpu // WORKER_VCPU
         self.application = emr.CfnApplication(
             self,

@@ -1,4 +1,4 @@
-"""What is shipped: Lambda zips of our own code and a sub-lock's packages, and the job's code."""
+"""What a Lambda zip contains: our own code and a sub-lock's packages, nothing else."""
 
 from __future__ import annotations
 
@@ -41,9 +41,6 @@ REPORT = LambdaZip(
     (*_SHARED, "functions/handlers/__init__.py", _DELIVERS, "functions/report"),
     asks_versions=True,  # Altair, of itself and of what draws for it
 )
-# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
-ENTRY_POINT = ROOT / "analytics" / "job.py"
-JOB = ("analytics", "functions/__init__.py", "functions/catalogue", "functions/healing")
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
 THIS_MACHINE: tuple[str, ...] = ()
@@ -68,11 +65,6 @@ def stage(
     _copy(folder, contents.ours, contents.left_out)
     if target == LAMBDA:
         refuse_foreign_libraries(folder)
-
-
-def stage_job(folder: Path) -> None:
-    """Fill the empty `folder` with the modules that the job imports; EMR brings the rest."""
-    _copy(folder, JOB, ())
 
 
 def refuse_foreign_libraries(folder: Path) -> None:

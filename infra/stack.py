@@ -17,12 +17,13 @@ from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
 from infra.case_bucket import CaseBucket
 from infra.deliver_report import DeliverReport
+from infra.emr_package import EmrPackage
 from infra.heal import VISIBILITY, Heal
 from infra.heal_role import HealRole
 from infra.info_topic import InfoTopic
 from infra.intake import Intake
 from infra.ledger import Ledger
-from infra.night import Buckets, JobCode, Night
+from infra.night import Buckets, Night
 from infra.report_bucket import ReportBucket
 from infra.roles import role_arns
 from infra.schedules import Schedules
@@ -37,7 +38,7 @@ class Code:
 
     lambdas: Path
     report: Path
-    job: JobCode
+    job: EmrPackage
 
 
 class MendqStack(Stack):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import cx_api
 
-from infra.night import JobCode
-from infra.packaging import ENTRY_POINT, REPORT, stage, stage_job
+from infra import emr_package
+from infra.packaging import LAMBDA, REPORT, stage
 from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
 from infra.stack import Code, MendqStack
 from infra.wheels import ROOT
@@ -60,15 +60,18 @@ def _parsed(text: str, path: str, cure: str) -> Any:
 
 
 def synthesize(
-    settings: DeploymentSettings, app: cdk.App | None = None, outdir: Path | None = None
+    settings: DeploymentSettings,
+    app: cdk.App | None = None,
+    outdir: Path | None = None,
+    target: Sequence[str] = LAMBDA,
 ) -> cx_api.CloudAssembly:
-    """Write the cloud assembly, one stack `Mendq` per environment.
+    """Write the cloud assembly, one stack `Mendq` per environment, its zips for `target`.
 
     Raises what `stage` raises, and RuntimeError where CDK's own validation fails.
     """
     app = app or new_app(outdir)
     with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
-        code = _staged(Path(folder))
+        code = _staged(Path(folder), target)
         environments = settings.environments
         for environment in environments or (None,):
             MendqStack(
@@ -84,14 +87,13 @@ def synthesize(
         return app.synth()
 
 
-def _staged(folder: Path) -> Code:
-    job = JobCode(ENTRY_POINT, folder / "job")
+def _staged(folder: Path, target: Sequence[str]) -> Code:
+    job = emr_package.stage(folder / "job")
     code = Code(folder / "lambdas", folder / "report", job)
-    for each in (code.lambdas, code.report, job.package):
+    for each in (code.lambdas, code.report):
         each.mkdir()
-    stage(code.lambdas)
-    stage(code.report, REPORT)
-    stage_job(job.package)
+    stage(code.lambdas, target=target)
+    stage(code.report, REPORT, target)
     return code
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -109,6 +111,7 @@ class Template:
 def folder_of(name: str) -> Path:
     """The cloud assembly of one of SETTINGS."""
     folder = Path(tempfile.mkdtemp(prefix="mendq-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     synthesize(read(SETTINGS[name]), new_app(folder))
     return folder
 

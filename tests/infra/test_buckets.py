@@ -55,3 +55,11 @@ def test_cases_are_versioned_and_never_expire() -> None:
 def test_the_files_of_the_trail_expire() -> None:
     trail = template_of("default").only("AWS::S3::Bucket", "Trail")
     assert 90 in [rule.get("ExpirationInDays") for rule in trail["LifecycleConfiguration"]["Rules"]]
+
+
+def test_what_a_later_night_replaced_and_old_logs_go_but_no_report_does() -> None:
+    reports = template_of("default").only("AWS::S3::Bucket", "Reports")
+    rules = reports["LifecycleConfiguration"]["Rules"]
+    assert reports["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert [each["Prefix"] for each in rules if "ExpirationInDays" in each] == ["logs/"]
+    assert {"NoncurrentDays": 30} in [each.get("NoncurrentVersionExpiration") for each in rules]

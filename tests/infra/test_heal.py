@@ -63,6 +63,7 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     assert variables == settings.to_environment(), "and it gets nothing beside them"
 
 
+@pytest.mark.usefixtures("light_code")
 def test_names_that_its_environment_cannot_hold_are_refused(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_queue_whose_name_is_only_like_a_named_one_is_not(queue: str) -> None:
     assert _may("named", SET, f"{QUEUE_ARNS}{queue}") == "ImplicitDeny"
 
 
+@pytest.mark.usefixtures("light_code")
 def test_the_policies_fit_iam_however_many_queues_are_named(tmp_path: Path) -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]

@@ -20,7 +20,15 @@ def _function() -> Any:
     return template_of("default").only("AWS::Lambda::Function", "Heal")
 
 
-@pytest.mark.parametrize("start", ["IntakeQueue", "IntakeDeadLetters", "IntakeUndelivered"])
+DEAD_LETTERS = (
+    "IntakeDeadLetters",
+    "IntakeUndelivered",
+    "StartNightDeadLetters",
+    "DeliverReportDeadLetters",
+)
+
+
+@pytest.mark.parametrize("start", ["IntakeQueue", *DEAD_LETTERS])
 def test_a_queue_of_ours_is_encrypted_and_reached_over_tls_alone(start: str) -> None:
     assert _queue(start)["SqsManagedSseEnabled"] is True
     policy = template_of("default").only("AWS::SQS::QueuePolicy", f"{start}Policy")
@@ -32,7 +40,7 @@ def test_what_waits_too_long_is_stale_and_goes() -> None:
     assert _queue("IntakeQueue")["MessageRetentionPeriod"] == 4 * 3_600
 
 
-@pytest.mark.parametrize("start", ["IntakeDeadLetters", "IntakeUndelivered"])
+@pytest.mark.parametrize("start", DEAD_LETTERS)
 def test_dead_letters_are_kept_as_long_as_sqs_can(start: str) -> None:
     assert _queue(start)["MessageRetentionPeriod"] == 14 * 86_400
 

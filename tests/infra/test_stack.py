@@ -41,12 +41,14 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
 
 
+@pytest.mark.usefixtures("light_code")
 def test_without_environments_the_account_stays_open(tmp_path: Path) -> None:
     stacks = _synthesize(tmp_path, [])
     assert list(stacks) == ["Mendq"]
     assert stacks["Mendq"]["environment"] == "aws://unknown-account/us-east-1"
 
 
+@pytest.mark.usefixtures("light_code")
 def test_without_environments_the_region_is_the_clis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,12 +56,14 @@ def test_without_environments_the_region_is_the_clis(
     assert _synthesize(tmp_path, [])["Mendq"]["environment"].endswith("/eu-central-1")
 
 
+@pytest.mark.usefixtures("light_code")
 def test_one_environment_is_the_stack_mendq(tmp_path: Path) -> None:
     stacks = _synthesize(tmp_path, TWO[:1])
     assert list(stacks) == ["Mendq"]
     assert stacks["Mendq"]["environment"] == "aws://111122223333/eu-west-1"
 
 
+@pytest.mark.usefixtures("light_code")
 def test_several_environments_are_each_a_stack_named_mendq(tmp_path: Path) -> None:
     stacks = _synthesize(tmp_path, TWO)
     assert set(stacks) == {"Mendq-111122223333-eu-west-1", "Mendq-444455556666-us-east-1"}
@@ -67,6 +71,7 @@ def test_several_environments_are_each_a_stack_named_mendq(tmp_path: Path) -> No
     assert names == {"Mendq"}
 
 
+@pytest.mark.usefixtures("light_code")
 def test_roles_of_two_regions_do_not_share_a_name(tmp_path: Path) -> None:
     _synthesize(tmp_path, TWO)
     texts = [each.read_text() for each in sorted(tmp_path.glob("*.template.json"))]

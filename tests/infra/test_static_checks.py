@@ -67,10 +67,12 @@ def _nag(folder: Path, name: str) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.usefixtures("light_code")
 def test_cdk_nag_finds_only_what_we_mean(name: str, tmp_path: Path) -> None:
     assert _nag(tmp_path, name) == Counter()
 
 
+@pytest.mark.usefixtures("light_code")
 def test_everything_that_we_mean_is_still_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+from ministack.services.eventbridge import _matches_pattern
+
+from functions.aws.report_bucket import ReportBucket
+from functions.aws.send_verdict import send_once
+from functions.settings import DeliverReportSettings
+from tests.infra.aws_calls import recording
+from tests.infra.permissions import decision
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, template_of
+
+KEY = "summary/week=2026-W46/summary.json"
+
+
+def _rule() -> Any:
+    return template_of("default").only("AWS::Events::Rule", "DeliverReport")
+
+
+def _statements() -> list[dict[str, Any]]:
+    return template_of("default").statements("DeliverReportRole")
+
+
+def _bucket() -> str:
+    return template_of("default").arn_of("AWS::S3::Bucket", "Reports")
+
+
+def _settings() -> DeliverReportSettings:
+    function = template_of("default").only("AWS::Lambda::Function", "DeliverReport")
+    return DeliverReportSettings.from_environment(function["Environment"]["Variables"])
+
+
+def _event(**changes: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html"""
+    detail = {"bucket": {"name": _settings().report_bucket}, "object": {"key": KEY, "size": 5}}
+    event = {"Source": "aws.s3", "DetailType": "Object Created", "Detail": detail}
+    return event | changes
+
+
+def _starts(event: dict[str, Any]) -> bool:
+    matches: bool = _matches_pattern(json.dumps(_rule()["EventPattern"]), event)
+    return matches
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "report/week=2026-W46/report.html",
+        "report/week=2026-W46/delivered",
+        "summary/week=2026-W46/_temporary/0/summary.json.part",
+        "incidents/dt=2026-11-10/incidents.parquet",
+        "logs/summary/week=2026-W46/summary.json",
+    ],
+)
+def test_what_else_is_written_there_starts_nothing(key: str) -> None:
+    """What it writes itself would go round and round."""
+    detail = _event()["Detail"] | {"object": {"key": key}}
+    assert not _starts(_event(Detail=detail))
+
+
+def test_another_bucket_or_another_event_starts_nothing() -> None:
+    another = _event()["Detail"] | {"bucket": {"name": "another"}}
+    assert not _starts(_event(Detail=another))
+    assert not _starts(_event(DetailType="Object Deleted"))
+    assert not _starts(_event(Source="drill"))
+
+
+def test_a_summary_starts_it() -> None:
+    assert _starts(_event())
+
+
+def test_the_bucket_tells_eventbridge_without_a_lambda_of_cdks() -> None:
+    template = template_of("default")
+    notified = template.only("AWS::S3::Bucket", "Reports")["NotificationConfiguration"]
+    assert notified == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    assert {name[: name.index("Function")] for name in template.all("AWS::Lambda::Function")} == {
+        "Heal",
+        "StartNight",
+        "DeliverReport",
+    }
+
+
+def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
+    (target,) = _rule()["Targets"]
+    config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "DeliverReport")
+    parked = config["DestinationConfig"]["OnFailure"]["Destination"]
+    assert parked == target["DeadLetterConfig"]["Arn"]
+    assert parked.startswith(f"{QUEUE_ARNS}DeliverReportDeadLetters")
+    assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 86_400
+    assert 0 < config["MaximumRetryAttempts"] <= 2
+    assert decision(_statements(), "sqs:SendMessage", parked) == "Allow"
+
+
+def test_this_rule_alone_may_start_it_and_park() -> None:
+    template = template_of("default")
+    rule = template.arn_of("AWS::Events::Rule", "DeliverReport")
+    permission = template.only("AWS::Lambda::Permission")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["SourceArn"] == rule
+    policy = template.only("AWS::SQS::QueuePolicy", "DeliverReportDeadLetters")
+    (allowed,) = (
+        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
+    )
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rule}}
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        ("s3:GetObject", "incidents/dt=2026-11-10/incidents.parquet"),
+        ("s3:GetObject", "report/week=2026-W46/report.html"),
+        ("s3:PutObject", KEY),
+        ("s3:DeleteObject", KEY),
+        ("s3:DeleteObject", "report/week=2026-W46/report.html"),
+        ("s3:DeleteObjectVersion", "report/week=2026-W46/delivered"),
+    ],
+)
+def test_it_may_not_touch_what_is_not_its_own(action: str, key: str) -> None:
+    assert decision(_statements(), action, f"{_bucket()}/{key}") == "ImplicitDeny"
+
+
+def test_it_may_do_to_s3_and_sns_what_it_does_and_nothing_else() -> None:
+    recorded = recording({"GetObject": {"Body": BytesIO(b"{}")}})
+    bucket = ReportBucket(recorded.clients.s3, "reports")
+    assert bucket.summary(KEY) == b"{}"
+    key = bucket.put_page("2026-W46", "<!doctype html>")
+    bucket.give_up_delivery("2026-W46")
+    assert send_once(recorded.clients, bucket, topic_arn="arn", week="2026-W46", message="text")
+    allowed = {
+        statement["Action"]
+        for statement in _statements()
+        if str(statement["Action"]).startswith(("s3:", "sns:"))
+    }
+    assert allowed == recorded.actions
+    assert decision(_statements(), "s3:GetObject", f"{_bucket()}/{KEY}") == "Allow"
+    for action, written in (
+        ("s3:PutObject", key),
+        ("s3:PutObject", "report/week=2026-W46/delivered"),
+        ("s3:DeleteObject", "report/week=2026-W46/delivered"),
+    ):
+        assert decision(_statements(), action, f"{_bucket()}/{written}") == "Allow"
+
+
+def test_it_publishes_to_the_topic_and_with_its_key_alone() -> None:
+    topic = template_of("default").arn_of("AWS::SNS::Topic", "Info").removeprefix("arn:")
+    key = template_of("default").arn_of("AWS::KMS::Key", "Info")
+    assert decision(_statements(), "sns:Publish", topic) == "Allow"
+    assert decision(_statements(), "sns:Publish", "arn:another") == "ImplicitDeny"
+    for action in ("kms:GenerateDataKey", "kms:Decrypt"):
+        assert decision(_statements(), action, key) == "Allow"
+        assert decision(_statements(), action, "arn:another") == "ImplicitDeny"
+
+
+def test_it_reads_its_settings_back_as_they_were_set() -> None:
+    settings = _settings()
+    assert settings.account == ACCOUNT
+    assert settings.report_bucket.startswith("ReportsBucket")
+    assert settings.topic_arn.startswith("InfoTopic")
+
+
+def test_it_has_a_whole_processor_and_its_own_zip() -> None:
+    function = template_of("default").only("AWS::Lambda::Function", "DeliverReport")
+    role = template_of("default").only("AWS::IAM::Role", "DeliverReportRole")
+    assert function["Handler"] == "functions.handlers.deliver_report.handler"
+    assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
+    assert function["MemorySize"] >= 1_769
+    assert role["RoleName"] == "mendq-deliver-report-us-east-1"
