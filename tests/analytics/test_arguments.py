@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analytics import job
-from analytics.arguments import BadArguments, parse
+from analytics.arguments import BadArguments, WeeklyArguments, parse
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
 
@@ -43,12 +43,12 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 
 def test_backfill_takes_both_days() -> None:
     parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
-    assert not isinstance(parsed, job.WeeklyArguments)
+    assert not isinstance(parsed, WeeklyArguments)
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
 
 
 def test_weekly_takes_the_roots_it_does_not_read() -> None:
-    assert parse(["weekly", "--week", "2026-W46", *ROOTS]) == job.WeeklyArguments("2026-W46", "o")
+    assert parse(["weekly", "--week", "2026-W46", *ROOTS]) == WeeklyArguments("2026-W46", "o")
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(

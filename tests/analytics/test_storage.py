@@ -1,4 +1,4 @@
-"""Roots: the same answers from a folder and through Hadoop, which here reads file: URIs."""
+"""Roots: the same answers from each kind; for lack of S3, Hadoop and Arrow read folders here."""
 
 from __future__ import annotations
 
@@ -6,20 +6,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql import SparkSession
 
-from analytics.storage import FolderStorage, HadoopStorage, RootUnusable, Storage, open_root
-from analytics.storage.hadoop import knows_s3
+from analytics.storage import RootUnusable, Storage, open_root
+from analytics.storage.arrow import FolderStorage, S3Storage
+from analytics.storage.hadoop import HadoopStorage, knows_s3
 
 
-@pytest.fixture(params=["folder", "hadoop"])
+class BucketInAFolder(S3Storage):
+    """A bucket needs no folders made before its objects."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("s3://bucket", SubTreeFileSystem(str(folder), LocalFileSystem()))
+        self._parent = folder
+
+    def put(self, path: str, content: bytes) -> None:
+        (self._parent / "bucket" / path).parent.mkdir(parents=True, exist_ok=True)
+        super().put(path, content)
+
+
+@pytest.fixture(params=["folder", "hadoop", "bucket"])
 def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Storage]:
     folder = tmp_path / "a b [1]=2"
     folder.mkdir()
     if request.param == "folder":
         yield open_root(str(folder), spark)
-    else:
+    elif request.param == "hadoop":
         yield HadoopStorage(f"file://{folder}", spark)
+    else:
+        yield BucketInAFolder(folder)
 
 
 def test_what_is_not_there_is_empty(root: Storage) -> None:
@@ -39,6 +55,11 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
         ("t/dt=1/t.parquet", 256)
     ]
     assert root.files("t") == []
+
+
+def test_what_looks_compressed_is_read_as_it_is(root: Storage) -> None:
+    root.put("d/x.json.gz", b"<html>")
+    assert root.read("d/x.json.gz") == b"<html>"
 
 
 def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: SparkSession) -> None:
