@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from typing import NoReturn
 
 
@@ -14,7 +15,11 @@ def run() -> NoReturn:
         signal.signal(number, _end)
     from local_account.command_line import main  # noqa: PLC0415  takes long to import
 
-    code = main()
+    try:
+        code = main()
+    except Exception:  # noqa: BLE001  a fault of ours, to be seen whole
+        traceback.print_exc()
+        code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     # MiniStack's worker threads would be waited for, and they may wait for anything.

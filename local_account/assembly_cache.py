@@ -21,7 +21,7 @@ from local_account.where import CACHE, REGION, REPOSITORY
 
 KEPT = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
-SOURCES = ("functions", "infra", "app.py", "cdk.json", "requirements.txt")
+SOURCES = ("analytics", "functions", "infra", "app.py", "cdk.json", "requirements.txt")
 SYNTHESIZE = "local_account.synthesize"
 
 
@@ -63,9 +63,14 @@ class Synthesis:
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _synthesize(self, settings: str, folder: Path) -> None:
-        environment = {"JSII_NODE": str(node_for_jsii()), "CDK_DEFAULT_REGION": REGION}
+        environment = {
+            "JSII_NODE": str(node_for_jsii()),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),  # not the scratch HOME
+            "CDK_DEFAULT_REGION": REGION,
+        }
         self._process = process = subprocess.Popen(
             [sys.executable, "-m", SYNTHESIZE, str(folder)],
             cwd=REPOSITORY,

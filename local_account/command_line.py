@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,12 @@ from local_account.cannot_start import CannotStart
 from local_account.cloud_assembly import read_assembly
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.record import Spelling
-from local_account.emulator_environment import emulator_environment, enter, new_scratch_folder
+from local_account.emulator_environment import (
+    emulator_environment,
+    enter,
+    new_scratch_folder,
+    remove,
+)
 from local_account.launcher import Launcher, StartOptions
 from local_account.listening import listen
 
@@ -56,7 +60,7 @@ def start(options: argparse.Namespace) -> None:
             loop = asyncio.new_event_loop()
             loop.run_until_complete(Launcher(start_options, listening, scratch).run())
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove(scratch)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -7,13 +7,16 @@ a variable of the caller would hide one that the stack forgot. Only what is name
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from local_account.cannot_start import CannotStart
 from local_account.where import ACCOUNT, HOST, REGION
 
+REMOVED_WITHIN_SECONDS = 3.0
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
 
 
@@ -27,6 +30,13 @@ def new_scratch_folder() -> Path:
             f"the folder {parent} cannot be written ({error.strerror}): "
             "name another one with TMPDIR"
         ) from error
+
+
+def remove(scratch: Path) -> None:
+    """Remove the folder, although what has just been killed may still be writing to it."""
+    until = time.monotonic() + REMOVED_WITHIN_SECONDS
+    while scratch.exists() and time.monotonic() < until:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:
