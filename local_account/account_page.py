@@ -1,28 +1,68 @@
-"""What the account says about itself: GET /_mendq/account."""
+"""What the account says of itself, and what it does beside AWS's calls.
+
+GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"}.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, MutableMapping
+from datetime import datetime
 from typing import Any
 
 from local_account.cloudtrail.middleware import Application, Receive, Send
+from local_account.scheduler.context import NotFired
 
 PATH = "/_mendq/account"
+FIRE_PATH = "/_mendq/fire"
+Answer = tuple[int, Mapping[str, Any]]
 
 
 class AccountPage:
-    """An ASGI application around another that answers one path itself."""
+    """An ASGI application around another that answers two paths itself."""
 
-    def __init__(self, inner: Application, describe: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        inner: Application,
+        describe: Callable[[], Mapping[str, Any]],
+        fire: Callable[[str, datetime], str],
+    ) -> None:
         self._inner = inner
         self._describe = describe
+        self._fire = fire
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != PATH:
+        if scope["type"] == "http" and scope["path"] == PATH:
+            await _answer(send, 200, self._describe())
+        elif scope["type"] == "http" and scope["path"] == FIRE_PATH:
+            await _answer(send, *self._fired(await _body(receive)))
+        else:
             await self._inner(scope, receive, send)
-            return
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        body = json.dumps(self._describe()).encode()
-        await send({"type": "http.response.body", "body": body})
+
+    def _fired(self, body: bytes) -> Answer:
+        try:
+            asked = json.loads(body)
+            name, scheduled_at = str(asked["schedule"]), datetime.fromisoformat(asked["time"])
+        except (ValueError, TypeError, KeyError):
+            return 400, {"message": 'send {"schedule": name, "time": "2026-11-10T02:00:00Z"}'}
+        if scheduled_at.tzinfo is None:
+            return 400, {"message": "time: say which zone, as in 2026-11-10T02:00:00Z"}
+        try:
+            return 200, {"execution_id": self._fire(name, scheduled_at)}
+        except NotFired as refused:
+            return 409, {"message": f"{refused}"}
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _answer(send: Send, status: int, body: Mapping[str, Any]) -> None:
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(body).encode()})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ministack.app
 from ministack.core import lambda_runtime
-from ministack.services import eventbridge
+from ministack.services import eventbridge, sqs
 from ministack.services.cloudformation import provisioners
 
 from local_account.cloudformation import accepted, trail
@@ -20,21 +20,34 @@ from local_account.cloudtrail.middleware import Application, CloudTrail
 from local_account.cloudtrail.record import Spelling
 from local_account.cloudtrail.rules import dispatch_event
 from local_account.cloudwatch.install import install as install_cloudwatch
+from local_account.emr_serverless import install as emr_serverless
+from local_account.emr_serverless.job_process import JobProcesses
 from local_account.lambdas import batching, mappings, processes, sessions
 from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.not_emulated import NotEmulated
+from local_account.scheduler import firing
 from local_account.secure_transport import SecureTransport
 from local_account.sqs import poller_permissions
 from local_account.sqs.install import install as install_sqs
 
-__all__ = ["AUTH_IS_ENFORCED", "accept_types", "application", "end_lambdas", "install", "put_event"]
+__all__ = [
+    "AUTH_IS_ENFORCED",
+    "accept_types",
+    "application",
+    "end_lambdas",
+    "fire_named",
+    "install",
+    "put_event",
+    "stop_polling",
+]
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
 accept_types = accepted.accept_unknown_types
+fire_named = firing.fire_named
 
 
-def install(scratch: Path, not_emulated: NotEmulated) -> None:
-    """Hook MiniStack; once per process."""
+def install(scratch: Path, not_emulated: NotEmulated, endpoint_url: str) -> JobProcesses:
+    """Hook MiniStack, once per process; the caller starts and stops the job runs."""
     install_sqs()
     install_cloudwatch()
     runtime_packages = scratch / "runtime"
@@ -48,11 +61,18 @@ def install(scratch: Path, not_emulated: NotEmulated) -> None:
     patterns.install()
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
     accepted.accept_metric_math(not_emulated.accept)
+    firing.install()
+    return emr_serverless.install(scratch / "emr-serverless", endpoint_url)
 
 
 def application(delivery: Delivery, spelling: Spelling) -> Application:
     """The emulator behind what sees its SQS calls."""
     return SecureTransport(CloudTrail(ministack.app.app, delivery, spelling))
+
+
+def stop_polling() -> None:
+    """Have mappings take no more messages: nothing may start a Lambda that ends already."""
+    sqs._receive_messages_for_esm = lambda _url, _most: []
 
 
 def end_lambdas() -> None:

@@ -70,22 +70,26 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        emulator.install(self._scratch, self._not_emulated)
+        jobs = emulator.install(self._scratch, self._not_emulated, self._url)
         delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
         application = emulator.application(delivery, self._options.spelling)
         delivery.start()
+        jobs.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
-        page = AccountPage(application, self._describe)
+        page = AccountPage(application, self._describe, emulator.fire_named)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
             await self._until_stopped(self._start(assembly, emulator.accept_types))
         finally:
             self._synthesis.end()
+            emulator.stop_polling()
+            ending_jobs = _in_thread(jobs.stop)
             await asyncio.wait([_in_thread(delivery.stop)], timeout=STOP_SECONDS)
             logging.disable()  # what is cut off from here on is no error
             # A call that waits for a Lambda cannot be cancelled: the Lambda ends first.
             await _in_thread(emulator.end_lambdas)
+            await ending_jobs
             # Connections that are cut now would each be reported with a trace.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             self._serving_ends.set()

@@ -15,6 +15,9 @@ ALWAYS = (
     "CloudWatch alarms: dimensions, missing data, anomaly bands",
     "DynamoDB: point-in-time recovery; items outlive their TTL by up to a minute",
     "S3: lifecycle rules, object ownership",
+    "EMR Serverless: sizes, capacity, queueing (this machine's Spark, one run at a time), stops",
+    "EMR Serverless: Spark reads and writes S3 through Arrow, not through EMRFS",
+    "EventBridge Scheduler: retries, flexible windows; schedules come due within ten seconds",
 )
 
 

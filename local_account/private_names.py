@@ -16,6 +16,7 @@ PINNED = "1.5.33"
 NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.app": {
         "AUTH": "bool",
+        "SERVICE_HANDLERS": "dict",
         "app": "(scope, receive, send)",
     },
     "ministack.core.arn": {
@@ -24,13 +25,22 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.core.concurrency": {
         "esm_wake": "Event",
     },
+    "ministack.core.iam_actions": {
+        "SERVICE_TO_IAM_NAMESPACE": "dict",
+        "_BOTOCORE_SERVICE_MAP": "dict",
+        "extract_resource_arn": (
+            "(service, method, path, headers, body, query_params, region, account_id)"
+        ),
+    },
     "ministack.core.iam_evaluator": {
         "CredentialResolutionError": "type",
         "EvalContext": "type",
         "PrincipalInfo": "type",
         "_gather_role_policies": "(role_name, account_id)",
+        "enforce": ("(access_key_id, iam_action, service, region, resource_arn, service_context)"),
         "evaluate": "(ctx, policies, limits)",
         "evaluate_resource_policy": "(doc, ctx, service, named_only, direct_only)",
+        "request_caller_arn": "(headers, query_params)",
         "pin_request_origin": "(source_ip, secure_transport)",
         "resolve_credential": "(access_key_id, account_id, session_token)",
     },
@@ -49,6 +59,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "new_uuid": "()",
         "request_scope": "(account_id, region)",
     },
+    "ministack.core.router": {
+        "extract_access_key_id": "(headers, query_params)",
+    },
     "ministack.services.cloudformation.provisioners": {
         "_RESOURCE_HANDLERS": "dict",
     },
@@ -65,11 +78,14 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_store_datum": "(namespace, name, dims, ts, unit, value, values, counts, stat_values)",
     },
     "ministack.services.eventbridge": {
+        "_cron_next_fire": "(fields, after_dt)",
         "_dispatch_event": "(event, view)",
         "_dispatch_to_sqs": "(spec, payload, sqs_parameters)",
         "_event_pattern_error": "(pattern_str)",
         "_invoke_target": "(target, event, rule, view)",
         "_matches_pattern_view": "(pattern_str, view, owner)",
+        "_parse_cron_fields": "(expr)",
+        "_parse_rate_seconds": "(expr)",
         "_pattern_event_view": "(event)",
         "_put_events": "(data, allow_aws_source)",
         "_rules": "AccountRegionScopedDict",
@@ -86,6 +102,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "ministack.services.s3": {
         "bucket_policy_for_arn": "(resource_arn)",
+    },
+    "ministack.services.scheduler": {
+        "_schedules": "AccountRegionScopedDict",
+        "_tick_schedules": "()",
     },
     "ministack.services.sqs": {
         "_Err": "type",

@@ -9,15 +9,18 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import boto3
 
-from local_account.account_page import PATH
+from local_account.account_page import FIRE_PATH, PATH
+from local_account.scheduler.context import NotFired
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
 START_SECONDS = 180
@@ -100,6 +103,23 @@ class LocalAccount:
     def floors_lowered(self) -> list[str]:
         """The settings that lie below what an account at AWS may have."""
         return self._says_of_itself("floors_lowered")
+
+    def fire(self, schedule_name: str, scheduled_at: datetime) -> str:
+        """Fire a schedule as if it were `scheduled_at`; its execution's id.
+
+        Raises NotFired where Scheduler would not have invoked the target.
+        """
+        asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
+        request = urllib.request.Request(  # noqa: S310  loopback
+            self.endpoint_url + FIRE_PATH, json.dumps(asked).encode(), method="POST"
+        )
+        try:
+            with urllib.request.urlopen(request) as answer:  # noqa: S310  loopback
+                execution_id: str = json.load(answer)["execution_id"]
+                return execution_id
+        except urllib.error.HTTPError as refused:
+            with refused:
+                raise NotFired(json.load(refused)["message"]) from None
 
     def _says_of_itself(self, what: str) -> list[str]:
         with urllib.request.urlopen(self.endpoint_url + PATH) as answer:  # noqa: S310  loopback

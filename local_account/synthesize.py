@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from infra.packaging import ForeignLibrary
+from infra.packaging import THIS_MACHINE, ForeignLibrary
 from infra.settings import read
 from infra.synthesis import new_app, synthesize
 from infra.wheels import WheelsUnavailable
@@ -21,7 +21,8 @@ def main() -> int:
     try:
         settings = read(json.load(sys.stdin), floors=False)
         folder = Path(sys.argv[1])
-        synthesize(settings, new_app(folder), folder)
+        # The zips hold libraries: here they are this machine's, as its Lambdas are.
+        synthesize(settings, new_app(folder), folder, THIS_MACHINE)
     except (WheelsUnavailable, ForeignLibrary) as missing:
         print(missing, file=sys.stderr)
         return WRONG_USE

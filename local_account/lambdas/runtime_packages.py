@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-inclu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -14,12 +14,14 @@ SDK = "boto3"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def link_runtime_packages(folder: Path) -> None:
-    """Fill `folder` with links to the SDK and what it needs, to be a Lambda's PYTHONPATH."""
+def link_runtime_packages(folder: Path, names: Sequence[str] = (SDK,)) -> None:
+    """Fill `folder` with links to packages and what they need, to be a process's PYTHONPATH."""
     folder.mkdir()
-    for package in _with_requirements(SDK, set()):
-        for path in _top_level(package):
-            (folder / path.name).symlink_to(path)
+    seen: set[str] = set()
+    for name in names:
+        for package in _with_requirements(name, seen):
+            for path in _top_level(package):
+                (folder / path.name).symlink_to(path)
 
 
 def _with_requirements(name: str, seen: set[str]) -> Iterator[Distribution]:

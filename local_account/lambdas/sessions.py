@@ -23,7 +23,11 @@ def execution_credentials(function: Mapping[str, Any]) -> dict[str, str]:
     """Credentials of a session of the function's role, new for every process."""
     account, _ = lambda_runtime._account_region_from_function_config(function)
     role_name = str(function.get("Role", "")).rpartition("/")[2]
-    session_name = str(function.get("FunctionName", ""))[:64]
+    return session_credentials(account, role_name, str(function.get("FunctionName", ""))[:64])
+
+
+def session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
+    """The variables of a new session of a role, as the SDKs read them."""
     access_key = f"ASIA{secrets.token_hex(8).upper()}"
     secret, token = secrets.token_urlsafe(30), secrets.token_urlsafe(96)
     sts.register_session(

@@ -1,0 +1,1 @@
+"""EventBridge Scheduler: time zones, context attributes and roles, which MiniStack leaves out."""
