@@ -20,7 +20,7 @@ from analytics.storage import Storage
 from analytics.trail_reader import TrailReader
 
 Say = Callable[[str], None]
-_GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
+GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,11 @@ class Night:
             self.say(f"reading the trail for {loaded.first} to {loaded.last}")
             calls = reader.failed_calls(loaded).persist()
             bursts = incidents(calls).persist()
-            affected = requested | (_touching(bursts, requested) or requested)
-            needed = affected | (_touching(bursts, affected, _GAP_MICROSECONDS) or affected)
+            span = _span(bursts, requested)
+            affected = requested | Days.touched(*span)
+            if affected != requested:
+                span = _span(bursts, affected)
+            needed = affected | Days.touched(span[0] - GAP_MICROSECONDS, span[1] + GAP_MICROSECONDS)
             if needed in loaded:
                 return affected, calls, bursts
             loaded |= needed
@@ -135,15 +138,12 @@ class Night:
         return Written((day,), sum(files["bytes"].to_pylist()), sum(unreadable))
 
 
-def _touching(bursts: DataFrame, days: Days, margin_microseconds: int = 0) -> Days | None:
-    """The days over which the bursts that touch `days` reach."""
-    spans = bursts.select(
+def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
+    """The microseconds over which `days` and the bursts that touch them reach."""
+    bounds = bursts.select(
         sf.unix_micros("first_failure").alias("first"), sf.unix_micros("last_failure").alias("last")
     )
-    touches = (sf.col("first") < days.before_microseconds) & (
-        sf.col("last") >= days.from_microseconds
-    )
-    first, last = spans.where(touches).agg(sf.min("first"), sf.max("last")).collect()[0]
-    if first is None:
-        return None
-    return Days.touched(first - margin_microseconds, last + margin_microseconds)
+    since, until = days.from_microseconds, days.before_microseconds - 1
+    touches = (sf.col("first") <= until) & (sf.col("last") >= since)
+    first, last = bounds.where(touches).agg(sf.min("first"), sf.max("last")).collect()[0]
+    return (since, until) if first is None else (first, last)
