@@ -12,8 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from local_account.demo import picture, verdict
+from local_account.demo import ending, picture, verdict
 from local_account.demo.consumer import Consumer
+from local_account.demo.ending import Ending
+from local_account.demo.night import NightFailed
 from local_account.demo.story import STORIES, BadQueue
 from local_account.demo.watching import Seen, Watch, configuration
 from local_account.process import AccountFailed, LocalAccount
@@ -57,20 +59,33 @@ def _tell(story: Sequence[BadQueue], account: LocalAccount, console: Console) ->
     _run(story, watch, account, console)
     console.print(picture.decisions(story, watch))
     console.print(picture.metrics(watch))
+    ended = _end(watch, account, console)
     picture.honesty(console, account.not_emulated, account.floors_lowered)
     verdict.write_result(
         RESULT,
         watch,
+        ended,
         not_emulated=account.not_emulated,
         floors_lowered=account.floors_lowered,
     )
     faults = verdict.faults(story, watch)
+    if ended is not None:
+        faults += verdict.incident_faults(story, watch, ended.incidents)
     for fault in faults:
         console.print(f"not as claimed: {fault}", style="bold red", soft_wrap=True)
-    if not faults:
+    if not faults and ended is not None:
         console.print("\nIt ended as claimed. ", style="bold green", end="")
         console.print(f"For machines: {RESULT}")
-    return int(bool(faults))
+    return int(bool(faults) or ended is None)
+
+
+def _end(watch: Watch, account: LocalAccount, console: Console) -> Ending | None:
+    """The night and the report; None where they failed, which is said."""
+    try:
+        return ending.tell(watch, account, console)
+    except NightFailed as failed:
+        console.print(f"not as claimed: {failed}", style="bold red", markup=False, soft_wrap=True)
+        return None
 
 
 def _make_queue(bad: BadQueue, account: LocalAccount) -> Seen:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from functions.catalogue.lease_expired import LEASE_EXPIRED
+from local_account.demo.ending import Ending
 from local_account.demo.story import BadQueue
 from local_account.demo.watching import Seen, Watch
 
@@ -38,8 +41,36 @@ def _faults(bad: BadQueue, seen: Seen) -> list[str]:
     return found
 
 
+def incident_faults(
+    story: Sequence[BadQueue], watch: Watch, incidents: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Every way in which the incidents are not one for each queue, as the story saw it."""
+    found = Counter(
+        (each["queue_arn"], each["label"], each["outcome"], each["failed_calls"])
+        for each in incidents
+    )
+    seen = {bad.name: watch.queues[bad.name] for bad in story}
+    expected = Counter(
+        (seen[bad.name].queue_arn, LEASE_EXPIRED.name, bad.state, seen[bad.name].failed_calls)
+        for bad in story
+    )
+    missing = [f"the night did not find {_incident(each)}" for each in expected - found]
+    invented = [f"the night found {_incident(each)}, which nobody saw" for each in found - expected]
+    return missing + invented
+
+
+def _incident(shape: tuple[str, str, str, int]) -> str:
+    queue_arn, label, outcome, failed_calls = shape
+    return f"{queue_arn.rpartition(':')[2]}: {label}, {outcome}, {failed_calls} failed calls"
+
+
 def write_result(
-    path: Path, watch: Watch, *, not_emulated: Sequence[str], floors_lowered: Sequence[str]
+    path: Path,
+    watch: Watch,
+    ending: Ending | None,
+    *,
+    not_emulated: Sequence[str],
+    floors_lowered: Sequence[str],
 ) -> None:
     """`build/demo/result.json`."""
     healed = [seen.seconds_to_heal() for seen in watch.queues.values() if seen.changed()]
@@ -50,6 +81,8 @@ def write_result(
         ],
         "cases": watch.cases,
         "seconds_to_heal": next(iter(healed), None),
+        "incidents": None if ending is None else len(ending.incidents),
+        "report": None if ending is None else str(ending.report),
         "not_emulated": list(not_emulated),
         "floors_lowered": list(floors_lowered),
     }
