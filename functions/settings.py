@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from math import isfinite
 from typing import Any, Self, get_type_hints
 
 from functions.healing.limits import Limits, Timing
@@ -111,15 +112,33 @@ def _plain(value: object) -> object:
 
 def _from_text(text: str, kind: Any) -> Any:
     if kind is str:
+        if not text:
+            raise ValueError("it is empty")
         return text
     value = json.loads(text)
     if kind is Mode:
         return _mode(value)
-    if kind in (Limits, Timing):
-        return kind(**value)
     if kind == tuple[str, ...]:
-        return tuple(value)
+        return _texts(value)
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no JSON object")
+    if kind in (Limits, Timing):
+        return kind(**{name: _positive(name, each) for name, each in value.items()})
     return {name: _mode(each) for name, each in value.items()}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise TypeError(f"{value!r} is no JSON list of texts")
+    return tuple(value)
+
+
+def _positive(name: str, value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is no number: {value!r}")
+    if not (isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is no number from 0 on: {value!r}")
+    return value
 
 
 def _mode(text: object) -> Mode:

@@ -45,6 +45,13 @@ class Clients:
         return client
 
     @cached_property
+    def sqs_for_writing(self) -> SQSClient:
+        """Sends once: sent again by itself, a write could land on top of a person's."""
+        once = _CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
+        client: SQSClient = self.session.client("sqs", config=once)
+        return client
+
+    @cached_property
     def dynamodb(self) -> DynamoDBClient:
         client: DynamoDBClient = self.session.client("dynamodb", config=_CONFIG)
         return client

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.healing.error_codes import canonical
 from functions.healing.steps import AttributeStep
 
 # AWS may answer differently next time; everything else will not change by asking again.
@@ -14,9 +15,13 @@ _PASSING = frozenset(
     {
         "InternalError",
         "InternalFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
         "InternalServerError",
+        "InvalidClientTokenId",
         "LimitExceededException",
         "ProvisionedThroughputExceededException",
+        "RequestExpired",
         "RequestThrottled",
         "ServiceUnavailable",
         "SlowDown",
@@ -25,6 +30,7 @@ _PASSING = frozenset(
         "TooManyRequestsException",
         "TransactionConflictException",
         "TransactionInProgressException",
+        "UnrecognizedClientException",
     }
 )
 
@@ -46,6 +52,14 @@ class LedgerUnavailable(Exception):
     """The ledger could not be read or written: without it nothing is changed."""
 
 
+class LedgerUnreadable(Exception):
+    """An item of the ledger is none of our making; a person has to look at it."""
+
+
+class QueueRefusesUs(Exception):
+    """The queue's own policy keeps us out: that is its owner's word."""
+
+
 class ComeAgain(Exception):
     """The reason not to act passes by itself: the messages are to be delivered once more."""
 
@@ -56,10 +70,12 @@ class EventUnreadable(Exception):
 
 @contextmanager
 def looking(at: str) -> Iterator[None]:
-    """Turn AWS's errors into FactsUnavailable that says what was looked at."""
+    """Turn AWS's errors into QueueRefusesUs or FactsUnavailable; both say what was looked at."""
     try:
         yield
     except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and refused_by_queue_policy(error):
+            raise QueueRefusesUs(f"{at}: {error}") from error
         raise FactsUnavailable(f"{at}: {error}") from error
 
 
@@ -69,5 +85,16 @@ def code_of(error: ClientError) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether asking again may help; lost answers count."""
-    return not isinstance(error, ClientError) or code_of(error) in _PASSING
+    """Whether asking again may help; then the request may also have been carried out."""
+    if not isinstance(error, ClientError):
+        return True
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= 500 or status in (408, 429) or code_of(error) in _PASSING
+
+
+def refused_by_queue_policy(error: ClientError) -> bool:
+    """Whether the queue's own policy keeps us out; IAM says so at the end of its message."""
+    message = str(error.response.get("Error", {}).get("Message", ""))
+    return canonical(code_of(error)) == "AccessDenied" and message.endswith(
+        "with an explicit deny in a resource-based policy"
+    )

@@ -71,19 +71,24 @@ def lambda_consumers_of(
             EventSourceArn=queue_arn
         )
         mappings = [each for page in pages for each in page["EventSourceMappings"]]
-        return tuple(
+        consumers = (
             _consumer(
                 clients, each["FunctionArn"], each.get("MaximumBatchingWindowInSeconds", 0), now
             )
             for each in mappings
             if each.get("State") in ("Enabled", "Enabling", "Updating", "Creating")
         )
+        return tuple(each for each in consumers if each is not None)
 
 
 def _consumer(
     clients: Clients, function_arn: str, batching_window_seconds: int, now: datetime
-) -> LambdaConsumer:
-    configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
+) -> LambdaConsumer | None:
+    """None where the function behind a mapping is gone: it consumes nothing."""
+    try:
+        configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
+    except clients.functions.exceptions.ResourceNotFoundException:
+        return None
     name = configuration["FunctionName"]
     duration_p99_ms, errors, invocations = _metrics_of(clients, name, now)
     return LambdaConsumer(

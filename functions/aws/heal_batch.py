@@ -1,14 +1,22 @@
-"""Mends group by group; one that fails costs itself and comes again."""
+"""Mends a batch: look at every group, note how far each symptom has spread, then decide.
+
+A group that fails costs itself and comes again, and so does what there is no time left for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from functions.aws.errors import ComeAgain, EventUnreadable
+from functions.aws.errors import ComeAgain, EventUnreadable, LedgerUnavailable
 from functions.aws.intake import Intake, read_batch
-from functions.aws.mend import mend
+from functions.aws.look import look
+from functions.aws.mending import Mending
 from functions.aws.run import Group, Outcome, Run
+from functions.catalogue.symptom import Symptom
+from functions.healing.guardrails import SECONDS_TO_WRITE
 
 
 @dataclass
@@ -16,8 +24,14 @@ class Healed:
     """A batch, done: what became of each group, and the error behind each message that failed."""
 
     intake: Intake
-    mended: list[tuple[Group, Outcome]] = field(default_factory=list)
+    mended: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
+
+    def blame(self, message_id: str) -> None:
+        """Raise what went wrong with a message."""
+        error = self.errors.get(message_id)
+        if error is not None:
+            raise error
 
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
@@ -25,19 +39,63 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
     healed = Healed(read_batch(bodies, run.home))
     for message_id, unreadable in healed.intake.unreadable.items():
         healed.errors[message_id] = EventUnreadable(unreadable.reason)
-    for group, message_ids in healed.intake.groups.items():
-        error = _mended(group, run, healed)
-        if error is not None:
-            healed.errors.update(dict.fromkeys(message_ids, error))
+    batch = _Batch(run, healed)
+    batch.mend(list(healed.intake.groups))
+    batch.mend([group for group, outcome in healed.mended.items() if outcome.look_again])
     return healed
 
 
-def _mended(group: Group, run: Run, healed: Healed) -> Exception | None:
-    try:
-        outcome = mend(group, run)
-    except Exception as error:  # noqa: BLE001 - kept whole for the handler, which raises it
-        return error
-    healed.mended.append((group, outcome))
-    if outcome.refusal and outcome.refusal.again:
-        return ComeAgain(outcome.refusal.reason)
-    return None
+@dataclass(frozen=True)
+class _Batch:
+    run: Run
+    healed: Healed
+
+    def mend(self, groups: Iterable[Group]) -> None:
+        looked = [self._try(group, partial(look, group, self.run)) for group in groups]
+        undecided = [
+            self._try(each.group, partial(_declined_or_same, each)) for each in looked if each
+        ]
+        by_symptom: dict[Symptom, list[Mending]] = defaultdict(list)
+        for each in undecided:
+            if each:
+                by_symptom[each.group.symptom].append(each)
+        for symptom, mendings in by_symptom.items():
+            self._decide(symptom, mendings)
+
+    def _decide(self, symptom: Symptom, mendings: list[Mending]) -> None:
+        """All are noted before the first is decided, so that a mass symptom writes nothing."""
+        queue_arns = [each.group.queue_arn for each in mendings]
+        try:
+            spread = self.run.ledger.spread_to(queue_arns, symptom.name, self.run.now)
+        except LedgerUnavailable as error:
+            for each in mendings:
+                self._fail(each.group, error)
+            return
+        for each in mendings:
+            self._try(each.group, replace(each, spread=spread).decide)
+
+    def _try(self, group: Group, act: Callable[[], Mending | Outcome]) -> Mending | None:
+        """None where the group is done, or has failed."""
+        if self.run.remaining_seconds() < SECONDS_TO_WRITE:
+            self._fail(group, ComeAgain("too little of the Lambda's time is left"))
+            return None
+        try:
+            done = act()
+        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which raises it
+            self._fail(group, error)
+            return None
+        if isinstance(done, Mending):
+            return done
+        self.healed.mended[group] = done
+        if done.refusal and done.refusal.again:
+            self._fail(group, ComeAgain(done.refusal.reason))
+        return None
+
+    def _fail(self, group: Group, error: Exception) -> None:
+        message_ids = self.healed.intake.groups[group]
+        self.healed.errors.update(dict.fromkeys(message_ids, error))
+
+
+def _declined_or_same(mending: Mending) -> Mending | Outcome:
+    refusal = mending.refusal_so_far()
+    return mending.decline(refusal) if refusal else mending

@@ -8,20 +8,19 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWrite
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from functions.aws import ledger_items as items
-from functions.aws.errors import LedgerUnavailable, code_of
+from functions.aws.errors import LedgerUnavailable, LedgerUnreadable, code_of
+from functions.aws.transactions import CANCELLED, failed_condition, ledger_errors, unconflicted
 from functions.healing.case import Case
-from functions.healing.evidence import Sighting
-from functions.healing.ledger_view import AttributeRecord, LedgerView, Spread, spread_slot
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.plan import Refusal
 from functions.healing.steps import AttributeStep
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 # Longer than the heal Lambda may run, shorter than the intake queue waits before it gives up.
 CLAIM_SECONDS = 90
-# An item holds 400 KB; so many queues are a mass symptom in any account.
-MOST_QUEUES_NOTED = 2_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Claim:
     intent: Case
     owner: str
     seen: LedgerView
+    modified_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,23 @@ class Ledger:
     table: str
 
     def look(self, queue_arn: str, symptom: str, attribute: str) -> LedgerView:
-        """One consistent look at everything that decides."""
+        """One consistent look at everything that decides; LedgerUnreadable for bad items."""
         keys = (
             items.freeze_key(),
             items.case_key(queue_arn, symptom),
             items.evidence_key(queue_arn, symptom),
             items.attribute_key(queue_arn, attribute),
-            items.spread_key(symptom),
         )
-        with _ledger_errors():
-            answer = self.client.transact_get_items(
-                TransactItems=[{"Get": {"TableName": self.table, "Key": key}} for key in keys]
+        with ledger_errors():
+            answer = unconflicted(
+                lambda: self.client.transact_get_items(
+                    TransactItems=[{"Get": {"TableName": self.table, "Key": key}} for key in keys]
+                )
             )
-        return items.view_of(*(each.get("Item", {}) for each in answer["Responses"]))
+        try:
+            return items.view_of(*(each.get("Item", {}) for each in answer["Responses"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerUnreadable(f"an item about {queue_arn}: {error!r}") from error
 
     def remember(
         self,
@@ -75,53 +77,47 @@ class Ledger:
         add: Sequence[Sighting],
         drop: Sequence[Sighting],
         now: datetime,
-    ) -> None:
-        """Keep what speaks for a case that has not opened yet; a set, so repeats add nothing."""
-        key = items.evidence_key(queue_arn, symptom)
-        with _ledger_errors():
-            if add:
-                self.client.update_item(
-                    TableName=self.table,
-                    Key=key,
-                    UpdateExpression="ADD sightings :new SET expires_at = :expires",
-                    ExpressionAttributeValues={
-                        ":new": {"SS": [each.to_text() for each in add]},
-                        ":expires": items.epoch(now + timedelta(hours=1)),
-                    },
-                )
-            if drop:
-                self.client.update_item(
-                    TableName=self.table,
-                    Key=key,
-                    UpdateExpression="DELETE sightings :old",
-                    ExpressionAttributeValues={":old": {"SS": [each.to_text() for each in drop]}},
-                )
+    ) -> Evidence:
+        """Keep what speaks for a case that has not opened yet; all that is kept now, others' too.
 
-    def spread_to(self, queue_arn: str, symptom: str, seen: Spread, now: datetime) -> Spread:
-        """Note that this queue shows the symptom; a set, written once a queue and ten minutes."""
-        if queue_arn in seen.queues(now) or len(seen.queues(now)) >= MOST_QUEUES_NOTED:
-            return seen
+        A set, so repeats add nothing; dropped first, so that it never outgrows its item.
+        """
+        key = items.evidence_key(queue_arn, symptom)
+        evidence = Evidence(tuple(add))
+        with ledger_errors():
+            if drop:
+                self._change_set(key, "DELETE", "sightings", [each.to_text() for each in drop], now)
+            if add:
+                texts = [each.to_text() for each in add]
+                evidence = items.evidence_of(self._change_set(key, "ADD", "sightings", texts, now))
+        return evidence
+
+    def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
+        """Note that these queues show a symptom; all queues that showed it within the hour."""
         key = items.spread_key(symptom)
-        with _ledger_errors():
-            answer = self.client.update_item(
-                TableName=self.table,
-                Key=key,
-                UpdateExpression="ADD queues :new",
-                ExpressionAttributeValues={
-                    ":new": {"SS": [items.spread_text(spread_slot(now), queue_arn)]}
-                },
-                ReturnValues="ALL_NEW",
-            )
-            spread = items.spread_of(answer["Attributes"])
-            outdated = [items.spread_text(*each) for each in spread.outdated(now)]
-            if outdated:
-                self.client.update_item(
-                    TableName=self.table,
-                    Key=key,
-                    UpdateExpression="DELETE queues :old",
-                    ExpressionAttributeValues={":old": {"SS": outdated}},
-                )
-        return spread
+        with ledger_errors():
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+            spread = items.spread_of(answer.get("Item", {}))
+            if outdated := spread.outdated(now):
+                self._change_set(key, "DELETE", "queues", outdated, now)
+            if missing := spread.missing(queue_arns, now):
+                spread = items.spread_of(self._change_set(key, "ADD", "queues", missing, now))
+        return spread.queues(now)
+
+    def _change_set(
+        self, key: Mapping[str, Any], verb: str, name: str, texts: Sequence[str], now: datetime
+    ) -> Mapping[str, Any]:
+        answer = self.client.update_item(
+            TableName=self.table,
+            Key=key,
+            UpdateExpression=f"{verb} {name} :texts SET expires_at = :expires",
+            ExpressionAttributeValues={
+                ":texts": {"SS": list(texts)},
+                ":expires": items.epoch(now + timedelta(hours=2)),
+            },
+            ReturnValues="ALL_NEW",
+        )
+        return answer["Attributes"]
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
@@ -135,7 +131,6 @@ class Ledger:
                 "account_budget",
                 f"{writes_per_minute} writes were made in this minute",
                 becomes=None,
-                again=True,
             ),
             Refusal("claimed", "another run has just moved its case", becomes=None, again=True),
             Refusal("frozen", "changes were frozen just now", becomes=None, again=True),
@@ -143,9 +138,9 @@ class Ledger:
         failed = self._transact(parts)
         return refusals[failed] if failed is not None else None
 
-    def release(self, claim: Claim) -> None:
+    def release(self, intent: Case, attribute: str, owner: str) -> None:
         """Let go of a claim that nothing was written under."""
-        self._transact([items.release_part(claim)])
+        self._transact(items.release_parts(intent, attribute, owner))
 
     def record(
         self,
@@ -170,27 +165,15 @@ class Ledger:
             {verb: {"TableName": self.table, **body} for verb, body in part.items()}
             for part in parts
         ]
-        with _ledger_errors():
+        with ledger_errors():
             try:
-                self.client.transact_write_items(TransactItems=named)  # type: ignore[arg-type]
+                unconflicted(
+                    lambda: self.client.transact_write_items(
+                        TransactItems=named  # type: ignore[arg-type]
+                    )
+                )
             except ClientError as error:
-                if code_of(error) != "TransactionCanceledException":
+                if code_of(error) != CANCELLED:
                     raise
-                return _failed_condition(error)
+                return failed_condition(error)
         return None
-
-
-def _failed_condition(error: ClientError) -> int:
-    reasons: list[Any] = error.response.get("CancellationReasons", [])
-    for index, reason in enumerate(reasons):
-        if reason.get("Code") == "ConditionalCheckFailed":
-            return index
-    raise LedgerUnavailable(f"the ledger was busy: {json.dumps(reasons, default=str)}") from error
-
-
-@contextmanager
-def _ledger_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise LedgerUnavailable(str(error)) from error

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting, to_text
-from functions.healing.ledger_view import AttributeRecord, LedgerView, Spread, Write
+from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
+from functions.healing.spread import Spread
 
 if TYPE_CHECKING:
     from functions.aws.ledger import Claim
@@ -50,25 +51,25 @@ def epoch(moment: datetime) -> dict[str, str]:
     return {"N": str(int(moment.timestamp()))}
 
 
-def view_of(freeze: Item, case: Item, evidence: Item, attribute: Item, spread: Item) -> LedgerView:
-    """The view that five items, each possibly empty, give."""
-    sightings = evidence.get("sightings", {}).get("SS", [])
+def view_of(freeze: Item, case: Item, evidence: Item, attribute: Item) -> LedgerView:
+    """The view that four items, each possibly empty, give.
+
+    Raises KeyError, TypeError or ValueError where one is not of our making.
+    """
     return LedgerView(
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
         case=_case_of(case.get("document")),
-        evidence=Evidence.of(Sighting.from_text(text) for text in sightings),
+        evidence=evidence_of(evidence),
         attribute=_attribute_of(attribute),
-        spread=spread_of(spread),
     )
 
 
+def evidence_of(item: Item) -> Evidence:
+    return Evidence.of(map(Sighting.from_text, item.get("sightings", {}).get("SS", [])))
+
+
 def spread_of(item: Item) -> Spread:
-    texts = (text.partition(" ") for text in item.get("queues", {}).get("SS", []))
-    return Spread(frozenset((datetime.fromisoformat(slot), queue) for slot, _, queue in texts))
-
-
-def spread_text(slot: datetime, queue_arn: str) -> str:
-    return f"{to_text(slot)} {queue_arn}"
+    return Spread.from_texts(item.get("queues", {}).get("SS", []))
 
 
 def _case_of(document: Mapping[str, str] | None) -> Case | None:
@@ -87,6 +88,8 @@ def _attribute_of(item: Item) -> AttributeRecord:
         claim_owner=item.get("claim_owner", {}).get("S"),
         claim_until=_moment(item.get("claim_until")),
         intent=_case_of(item.get("intent")),
+        intent_modified_at=_moment(item.get("intent_modified_at")),
+        queue_created_at=_moment(item.get("queue_created_at")),
     )
 
 
@@ -122,10 +125,13 @@ def _hold(claim: Claim, claim_seconds: int) -> dict[str, Any]:
     return {
         "Update": {
             "Key": attribute_key(claim.queue_arn, claim.step.attribute),
-            "UpdateExpression": "SET claim_owner = :me, claim_until = :until, intent = :intent",
-            "ConditionExpression": "(attribute_not_exists(claim_owner) OR claim_until <= :now "
-            "OR claim_owner = :me) AND (attribute_not_exists(writes) OR writes = :seen)",
+            "UpdateExpression": "SET claim_owner = :me, claim_until = :until, intent = :intent, "
+            "intent_modified_at = :modified",
+            "ConditionExpression": "(attribute_not_exists(claim_owner) "
+            "OR attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me) "
+            "AND (attribute_not_exists(writes) OR writes = :seen)",
             "ExpressionAttributeValues": {
+                ":modified": epoch(claim.modified_at or now),
                 ":me": {"S": claim.owner},
                 ":now": epoch(now),
                 ":until": epoch(now + timedelta(seconds=claim_seconds)),
@@ -179,15 +185,19 @@ def _case_unmoved(case: Case, seen: LedgerView) -> dict[str, Any]:
     }
 
 
-def release_part(claim: Claim) -> dict[str, Any]:
-    return {
-        "Update": {
-            "Key": attribute_key(claim.queue_arn, claim.step.attribute),
-            "UpdateExpression": "REMOVE claim_owner, claim_until, intent",
-            "ConditionExpression": "claim_owner = :me",
-            "ExpressionAttributeValues": {":me": {"S": claim.owner}},
-        }
-    }
+def release_parts(intent: Case, attribute: str, owner: str) -> list[dict[str, Any]]:
+    """End a claim that nothing was written under; its snapshot goes with it."""
+    return [
+        {
+            "Update": {
+                "Key": attribute_key(intent.queue_arn, attribute),
+                "UpdateExpression": "REMOVE claim_owner, claim_until, intent, intent_modified_at",
+                "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
+                "ExpressionAttributeValues": {":owner": {"S": owner}},
+            }
+        },
+        {"Delete": {"Key": snapshot_key(intent)}},
+    ]
 
 
 def record_parts(
@@ -221,8 +231,12 @@ def _attribute_put(
     }
     if record.person_value is not None:
         item["person_value"] = {"N": str(record.person_value)}
-    if record.contested_until is not None:
-        item["contested_until"] = epoch(record.contested_until)
+    for name, moment in (
+        ("contested_until", record.contested_until),
+        ("queue_created_at", record.queue_created_at),
+    ):
+        if moment is not None:
+            item[name] = epoch(moment)
     return {
         "Item": item,
         "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",

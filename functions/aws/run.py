@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from functions.aws.case_bucket import CaseBucket
 from functions.aws.clients import Clients
 from functions.aws.ledger import Ledger
+from functions.aws.managed_queues import count_managed
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import Case
 from functions.healing.failed_call import FailedCall
@@ -57,10 +59,24 @@ class Run:
     def consent(self) -> Consent:
         return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
 
+    @cached_property
+    def managed_queues(self) -> int:
+        """How many there are; asked once an invocation, and only when many show a symptom."""
+        return count_managed(self.clients, self.consent.queues)
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a group: a case's new transition, or why there is none."""
+    """What became of a group: a case's new transition, or why there is none.
+
+    `look_again`: other runs have brought the rest of the evidence while this one looked.
+    """
 
     case: Case | None = None
     refusal: Refusal | None = None
+    look_again: bool = False
+
+
+def declined(code: str, reason: str, *, again: bool = False) -> Outcome:
+    """An outcome that nothing is written down for."""
+    return Outcome(refusal=Refusal(code, reason, becomes=None, again=again))

@@ -5,8 +5,10 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedd
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
@@ -17,13 +19,16 @@ from functions.aws.run import Group, Outcome
 from functions.healing.states import State
 
 NAMESPACE = "Mendq"
-Mended = Sequence[tuple[Group, Outcome]]
+MOST_CODES = 20
+# Event fields are other people's text: one line stays one line, whatever stands in it.
+to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
+Mended = Mapping[Group, Outcome]
 
 
 def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
     """Totals without a dimension always, per symptom only what is not zero."""
-    fixes = Counter(group.symptom.name for group, each in mended if _is_fix(each))
-    refusals = Counter(group.symptom.name for group, each in mended if each.refusal)
+    fixes = Counter(group.symptom.name for group, each in mended.items() if _is_fix(each))
+    refusals = Counter(group.symptom.name for group, each in mended.items() if each.refusal)
     totals = {
         "FailedCallsSeen": intake.failed_calls,
         "UnknownErrorCodes": len(intake.unknown_codes),
@@ -44,7 +49,7 @@ def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Excepti
     for error in {id(each): each for each in errors}.values():
         if not isinstance(error, ComeAgain | EventUnreadable):
             logger.error("a queue could not be mended; its events come again", exc_info=error)
-    for group, outcome in mended:
+    for group, outcome in mended.items():
         case = outcome.case.document() if outcome.case else None
         refusal = outcome.refusal
         logger.info(
@@ -56,7 +61,8 @@ def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Excepti
             case=case,
         )
     if intake.unknown_codes:
-        logger.warning("error codes that nobody listed", codes=sorted(set(intake.unknown_codes)))
+        codes = sorted(set(intake.unknown_codes))
+        logger.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
     if intake.unreadable:
         reasons = Counter(each.reason for each in intake.unreadable.values())
         logger.warning("events that cannot be read, on their way to parking", reasons=reasons)

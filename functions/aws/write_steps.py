@@ -41,7 +41,7 @@ def write(clients: Clients, queue_arn: str, steps: Sequence[AttributeStep]) -> R
     if refusal:
         return refusal
     try:
-        clients.sqs.set_queue_attributes(
+        clients.sqs_for_writing.set_queue_attributes(
             QueueUrl=queue_url(clients, queue_arn),
             Attributes={step.attribute: str(step.after) for step in steps},  # type: ignore[misc]
         )

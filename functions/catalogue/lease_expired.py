@@ -154,11 +154,11 @@ def _over_guess(facts: Facts, need: LeaseNeed, *, named: bool) -> Refusal | None
 
 
 def _over_retention(facts: Facts, need: LeaseNeed) -> Refusal | None:
-    receives = facts.max_receive_count
-    if receives is None or 2 * receives * need.seconds <= facts.retention_seconds:
+    receives = facts.max_receive_count or 1
+    if 2 * receives * need.seconds <= facts.retention_seconds:
         return None
     reason = (
-        f"{receives} receives of {need.seconds} s would take more than half "
+        f"{receives} receive(s) of {need.seconds} s would take more than half "
         f"of the retention of {facts.retention_seconds} s"
     )
     return Refusal("over_retention", reason)

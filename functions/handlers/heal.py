@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -14,16 +13,15 @@ from aws_lambda_powertools.utilities.batch import (
     process_partial_response,
 )
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
-from functions.aws.heal_batch import Healed, heal_batch
+from functions.aws.heal_batch import heal_batch
 from functions.aws.run import Run
-from functions.aws.telemetry import NAMESPACE, emit, log
+from functions.aws.telemetry import NAMESPACE, emit, log, to_line
 from functions.settings import HealSettings
 
-logger = Logger(service="heal")
+logger = Logger(service="heal", json_serializer=to_line)
 metrics = Metrics(namespace=NAMESPACE)
 
 
@@ -49,16 +47,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailure
     log(logger, healed.intake, healed.mended, healed.errors.values())
     return process_partial_response(
         event=event,
-        record_handler=_blame(healed),
+        record_handler=lambda record: healed.blame(record.message_id),
         processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False),
         context=context,
     )
-
-
-def _blame(healed: Healed) -> Callable[[SQSRecord], None]:
-    def raise_what_went_wrong(record: SQSRecord) -> None:
-        error = healed.errors.get(record.message_id)
-        if error:
-            raise error
-
-    return raise_what_went_wrong

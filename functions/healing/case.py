@@ -100,7 +100,7 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
 ) -> Case:
     """The first transition of a new case, named after the first event that spoke for it."""
     first = evidence.sightings[0].event_id
-    digest = sha256(f"{queue_arn} {symptom} {first} {state}".encode()).hexdigest()
+    digest = sha256(f"{queue_arn} {symptom} {first} {state} {reason}".encode()).hexdigest()
     return Case(
         case_id=f"{symptom}-{digest[:12]}",
         n=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -25,26 +25,37 @@ class EvidenceNeeded:
 
 @dataclass(frozen=True, order=True)
 class Sighting:
-    """What the ledger keeps of one failed call; ordered by time."""
+    """What the ledger keeps of one failed call; ordered by time.
+
+    `requested_visibility_seconds` is the lease that the call itself asked for, if it did.
+    """
 
     event_time: datetime
     event_id: str
     request_id: str
     principal_arn: str
+    requested_visibility_seconds: int | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
-        return cls(call.event_time, call.event_id, call.request_id, call.principal_arn)
+        return cls(
+            call.event_time,
+            call.event_id,
+            call.request_id,
+            call.principal_arn,
+            call.requested_visibility_seconds,
+        )
 
     def to_text(self) -> str:
         """The same call gives the same text, so that a set of them counts no event twice."""
-        at = int(self.event_time.timestamp() * 1000)
-        return json.dumps([at, self.event_id, self.request_id, self.principal_arn])
+        at, *others = (getattr(self, each.name) for each in fields(self))
+        return json.dumps([int(at.timestamp() * 1000), *others])
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        at, event_id, request_id, principal_arn = json.loads(text)
-        return cls(datetime.fromtimestamp(at / 1000, UTC), event_id, request_id, principal_arn)
+        """Raise ValueError or TypeError where `text` is none of ours."""
+        at, *others = json.loads(text)
+        return cls(datetime.fromtimestamp(at / 1000, UTC), *others)
 
 
 @dataclass(frozen=True)
@@ -70,10 +81,24 @@ class Evidence:
             later - first <= window for first, later in zip(times, times[last:], strict=False)
         )
 
-    def worth_keeping(self, now: datetime) -> tuple[Sighting, ...]:
-        """The newest that are not stale: enough to complete a window, few enough to store."""
-        fresh = (each for each in self.sightings if now - each.event_time <= STALE_AFTER)
-        return tuple(fresh)[-MAXIMUM_KEPT:]
+    def since(self, moment: datetime | None) -> Evidence:
+        """What was seen from `moment` on; all of it where that is None."""
+        if moment is None:
+            return self
+        return Evidence(tuple(each for each in self.sightings if each.event_time >= moment))
+
+    def fresh(self, now: datetime) -> Evidence:
+        """What is not stale; a ledger keeps things longer than they mean something."""
+        return self.since(now - STALE_AFTER)
+
+    def worth_keeping(self) -> tuple[Sighting, ...]:
+        """The newest: enough to complete a window, few enough to store."""
+        return self.sightings[-MAXIMUM_KEPT:]
+
+    def reader_visibility_seconds(self) -> int | None:
+        """The least lease that every one of the calls itself asked for; 0 gives a message back."""
+        asked = [each.requested_visibility_seconds or 0 for each in self.sightings]
+        return min(asked, default=0) or None
 
     def document(self) -> dict[str, object]:
         """As transitions hold it."""

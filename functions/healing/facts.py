@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import Enum
+
+
+def moment_of(epoch_seconds: str | None) -> datetime | None:
+    """A time as SQS spells it in its attributes."""
+    return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
 
 class Need(Enum):
@@ -56,6 +62,28 @@ class Facts:
 
     @property
     def max_receive_count(self) -> int | None:
-        """None where no RedrivePolicy is set; SQS spells the count as a number or as a text."""
-        text = self.attributes.get("RedrivePolicy")
-        return int(json.loads(text)["maxReceiveCount"]) if text else None
+        """None where no RedrivePolicy counts; SQS spells the count as a number or as a text."""
+        try:
+            count = int(json.loads(self.attributes["RedrivePolicy"])["maxReceiveCount"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return count if count > 0 else None
+
+    @property
+    def modified_at(self) -> datetime | None:
+        """When the queue was last changed, by anybody, to the second."""
+        return moment_of(self.attributes.get("LastModifiedTimestamp"))
+
+    @property
+    def created_at(self) -> datetime | None:
+        return moment_of(self.attributes.get("CreatedTimestamp"))
+
+    def settled_at(self, propagation: timedelta) -> datetime | None:
+        """From when on a failed call speaks about the queue as it is now.
+
+        A change takes `propagation` to arrive, and messages in flight keep the lease they were
+        received with; a queue that was never changed has always been as it is.
+        """
+        if self.modified_at is None or self.modified_at == self.created_at:
+            return self.created_at
+        return self.modified_at + propagation + timedelta(seconds=self.visibility_seconds)

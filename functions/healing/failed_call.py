@@ -18,6 +18,8 @@ from functions.healing.error_codes import canonical
 # CloudTrail's own bound on one event.
 MAXIMUM_BYTES = 262_144
 MAXIMUM_TEXT = 2_048
+MAXIMUM_CODE = 128
+MAXIMUM_PRINCIPAL = 256
 _TIME_FORMS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z")
 
 Record = Mapping[str, Any]
@@ -76,7 +78,7 @@ def _read(record: object) -> FailedCall | Unreadable:
     event_time = _time(detail.get("eventTime"))
     if event_time is None or not _text(detail, "eventID", 128) or not _text(detail, "eventName"):
         return Unreadable("without_id_name_or_time")
-    return _failed_call(envelope, detail, raw_error_code[:MAXIMUM_TEXT], event_time)
+    return _failed_call(envelope, detail, encodable(raw_error_code[:MAXIMUM_CODE]), event_time)
 
 
 def _failed_call(
@@ -86,6 +88,7 @@ def _failed_call(
     session = _mapping(identity.get("sessionContext"))
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
+    principal_arn = encodable(_principal_arn(identity, session)[:MAXIMUM_PRINCIPAL])
     return FailedCall(
         event_id=_text(detail, "eventID", 128),
         event_time=event_time,
@@ -96,7 +99,7 @@ def _failed_call(
         queue_arn=queue_arn,
         account=_account(envelope, detail, identity, queue_arn),
         region=region,
-        principal_arn=_principal_arn(identity, session),
+        principal_arn=principal_arn,
         session_created_at=_time(_mapping(session.get("attributes")).get("creationDate")),
         request_id=_text(detail, "requestID", 128),
         source_ip=_text(detail, "sourceIPAddress", 128),
@@ -166,7 +169,12 @@ def _mapping(value: object) -> Record:
 
 def _text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT) -> str:
     value = mapping.get(key)
-    return value[:maximum] if isinstance(value, str) else ""
+    return encodable(value[:maximum]) if isinstance(value, str) else ""
+
+
+def encodable(text: str) -> str:
+    """`text` with lone surrogates replaced: JSON can spell them and no file or table takes them."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _time(value: object) -> datetime | None:

@@ -17,7 +17,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
-from functions.healing.queue_names import parts_of
+from functions.healing.queue_names import partition_of, parts_of
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
@@ -25,6 +25,8 @@ FUTURE_AFTER = timedelta(minutes=5)
 A_DAY = timedelta(hours=24)
 # What a claim, two reads, a write and a record may take together.
 SECONDS_TO_WRITE = 15
+# What a write, once claimed, and its record may still take.
+SECONDS_TO_RECORD = 8
 # So few queues are a coincidence, however small the account.
 FEW_QUEUES = 3
 
@@ -46,7 +48,8 @@ def own_call(call: FailedCall, home: Home) -> Refusal | None:
 
 def elsewhere(call: FailedCall, home: Home) -> Refusal | None:
     queue = parts_of(call.queue_arn) if call.queue_arn else None
-    if queue is None or (queue.account, queue.region) != (home.account, home.region):
+    here = (partition_of(home.region), home.region, home.account)
+    if queue is None or queue[:3] != here:
         return Refusal("elsewhere", "the queue is in another account or region", becomes=None)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from functions.healing.case import Case
@@ -10,7 +10,6 @@ from functions.healing.evidence import Evidence
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
-SPREAD_WINDOW = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class AttributeRecord:
     """What we did to one attribute of one queue.
 
     `person_value` is what stood there before the first of our `writes`; a person's later change
-    starts both anew. `intent` is the case that a claim was taken for and not yet recorded.
+    starts both anew, and so does another queue of the same name. `intent` is the case that a claim
+    was taken for and not yet recorded, `intent_modified_at` when the queue had been changed before.
     """
 
     person_value: int | None = None
@@ -36,6 +36,8 @@ class AttributeRecord:
     claim_owner: str | None = None
     claim_until: datetime | None = None
     intent: Case | None = None
+    intent_modified_at: datetime | None = None
+    queue_created_at: datetime | None = None
 
     @property
     def last_written(self) -> int | None:
@@ -52,33 +54,19 @@ class AttributeRecord:
         return AttributeRecord(
             person_value=self.person_value_behind(before),
             writes=(*recent, Write(now, before, after)),
+            queue_created_at=self.queue_created_at,
         )
+
+    def of_queue(self, created_at: datetime | None) -> AttributeRecord:
+        """The record of the queue that was created then: nothing, if that is another one."""
+        if self.queue_created_at not in (None, created_at):
+            return AttributeRecord(queue_created_at=created_at)
+        return replace(self, queue_created_at=created_at)
 
     def held_by_another(self, owner: str, now: datetime) -> bool:
         """Whether somebody else's claim still runs."""
         held = self.claim_owner is not None and self.claim_owner != owner
         return held and self.claim_until is not None and now < self.claim_until
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Which queues showed a symptom lately: (when, queue ARN), `when` to the ten minutes."""
-
-    seen: frozenset[tuple[datetime, str]] = frozenset()
-
-    def queues(self, now: datetime) -> frozenset[str]:
-        """Those of the last hour, rounded up to the ten minutes."""
-        oldest = spread_slot(now) - SPREAD_WINDOW
-        return frozenset(queue_arn for slot, queue_arn in self.seen if slot >= oldest)
-
-    def outdated(self, now: datetime) -> frozenset[tuple[datetime, str]]:
-        oldest = spread_slot(now) - SPREAD_WINDOW
-        return frozenset(each for each in self.seen if each[0] < oldest)
-
-
-def spread_slot(moment: datetime) -> datetime:
-    """The ten minutes that a moment lies in."""
-    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
 
 
 @dataclass(frozen=True)
@@ -89,4 +77,3 @@ class LedgerView:
     case: Case | None = None
     evidence: Evidence = field(default_factory=Evidence)
     attribute: AttributeRecord = field(default_factory=AttributeRecord)
-    spread: Spread = field(default_factory=Spread)

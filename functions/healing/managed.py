@@ -40,5 +40,6 @@ class Consent:
 
 
 def _fits(queue_name: str, pattern: str) -> bool:
+    """A bare `*` fits nothing: every queue of an account is managed by saying so on each."""
     prefix = pattern.removesuffix("*")
-    return queue_name == pattern or (prefix != pattern and queue_name.startswith(prefix))
+    return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))

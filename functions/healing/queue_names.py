@@ -45,7 +45,7 @@ def arn_of_name(name: object, region: str, account: str) -> str | None:
     """The ARN of a queue's name; None where a part is not legal."""
     if not isinstance(name, str):
         return None
-    return arn_of(f"arn:{_partition_of(region)}:sqs:{region}:{account}:{name}")
+    return arn_of(f"arn:{partition_of(region)}:sqs:{region}:{account}:{name}")
 
 
 def arn_of_url(url: object, region: str) -> str | None:
@@ -60,7 +60,8 @@ def arn_refused_in(error_message: str) -> str | None:
     return arn_of(found.group(1)) if found else None
 
 
-def _partition_of(region: str) -> str:
+def partition_of(region: str) -> str:
+    """AWS's partition of a region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"

@@ -36,6 +36,16 @@ def test_an_empty_environment_names_everything_that_is_missing() -> None:
         ("MENDQ_LIMITS", '{"writesPerMinute": 1}'),
         ("MENDQ_AUTONOMY", '{"lease_expired": 1}'),
         ("MENDQ_QUEUES", "3"),
+        ("MENDQ_QUEUES", '"orders*"'),
+        ("MENDQ_QUEUES", "[1, null]"),
+        ("MENDQ_OWN_ROLES", '"arn"'),
+        ("MENDQ_AUTONOMY", "[]"),
+        ("MENDQ_LIMITS", '{"writes_per_minute": "x"}'),
+        ("MENDQ_LIMITS", '{"writes_per_minute": NaN}'),
+        ("MENDQ_TIMING", '{"cooldown_minutes": -1}'),
+        ("MENDQ_TIMING", "3"),
+        ("MENDQ_ACCOUNT", ""),
+        ("MENDQ_LEDGER_TABLE", ""),
     ],
 )
 def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:

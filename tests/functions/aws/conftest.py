@@ -27,6 +27,17 @@ EXPIRED = (
 )
 
 
+def every_client(clients: Clients) -> tuple[Any, ...]:
+    """The clients that mending a queue without Lambda consumers uses."""
+    return (
+        clients.sqs,
+        clients.sqs_for_writing,
+        clients.dynamodb,
+        clients.s3,
+        clients.functions,
+    )
+
+
 @dataclass
 class Account:
     """What a test sees of the account, and the events it makes up."""

@@ -73,6 +73,7 @@ REDRIVE = {"RedrivePolicy": '{"deadLetterTargetArn":"arn:x","maxReceiveCount":"5
             queue(30, attributes={**REDRIVE, "MessageRetentionPeriod": "449"}),
             "over_retention",
         ),
+        (queue(30, {TAG: "100"}, attributes={"MessageRetentionPeriod": "299"}), "over_retention"),
         (
             queue(30, attributes={"ApproximateNumberOfMessagesNotVisible": "40001"}),
             "over_in_flight",
@@ -100,6 +101,9 @@ def test_what_is_refused(facts: Facts, code: str) -> None:
         (queue(30, reader_visibility_seconds=30), 45),
         (queue(10, lambda_consumers=(consumer(error_share=1.0, duration_p99_seconds=29.0),)), 36),
         (queue(30, attributes={**REDRIVE, "MessageRetentionPeriod": "450"}), 45),
+        (queue(30, {TAG: "100"}, attributes={"MessageRetentionPeriod": "300"}), 150),
+        (queue(30, attributes={"RedrivePolicy": "{}"}), 45),
+        (queue(30, attributes={"RedrivePolicy": '{"maxReceiveCount": "x"}'}), 45),
         (queue(30, attributes={"ApproximateNumberOfMessagesNotVisible": "40000"}), 45),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from functions.handlers import heal
-from tests.functions.aws.conftest import Account
+from tests.functions.aws.conftest import Account, every_client
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
 
 
@@ -121,7 +121,7 @@ def test_three_thousand_deliveries_are_one_write(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     calls: list[str] = []
     _, clients = heal._cold_start()
-    for client in (clients.sqs, clients.dynamodb, clients.s3, clients.functions):
+    for client in every_client(clients):
         client.meta.events.register("before-call", lambda model, **_: calls.append(model.name))
     bodies = account.late_deletes(queue, *map(str, range(1000)))
     for _ in range(3):

@@ -38,10 +38,10 @@ def test_nothing_is_not_enough() -> None:
 
 def test_what_is_kept_is_fresh_and_bounded() -> None:
     many = Evidence.of(sighting(str(n), -n * 60) for n in range(70))
-    kept = many.worth_keeping(AT)
+    kept = many.fresh(AT).worth_keeping()
     assert len(kept) == MAXIMUM_KEPT
     assert kept[-1].event_id == "0"
-    assert Evidence.of([sighting("stale", -3601)]).worth_keeping(AT) == ()
+    assert Evidence.of([sighting("stale", -3601)]).fresh(AT).worth_keeping() == ()
 
 
 def test_the_document_names_first_and_last() -> None:

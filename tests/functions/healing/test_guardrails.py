@@ -105,6 +105,7 @@ def test_a_quiet_account_refuses_nothing() -> None:
         ({"queue_arn": None}, "elsewhere"),
         ({"queue_arn": examples.QUEUE_ARN.replace("us-east-1", "us-east-2")}, "elsewhere"),
         ({"queue_arn": examples.QUEUE_ARN.replace("123456789012", "210987654321")}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("arn:aws:", "arn:aws-a:")}, "elsewhere"),
         ({"account": "210987654321"}, None),
     ],
 )

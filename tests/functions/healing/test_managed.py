@@ -9,7 +9,7 @@ OBSERVE, PROPOSE, HEAL = Mode.OBSERVE, Mode.PROPOSE, Mode.HEAL
 
 
 @pytest.mark.parametrize(
-    "pattern", ["Orders", "order", "orders.fif", "rders*", "*x", "orders*.fifo"]
+    "pattern", ["Orders", "order", "orders.fif", "rders*", "*x", "*", "orders*.fifo"]
 )
 def test_another_name_is_not_managed(pattern: str) -> None:
     assert Consent(HEAL, HEAL, (pattern,)).mode_of("orders.fifo", {}) is None

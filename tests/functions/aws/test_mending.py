@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
+from functions.aws.heal_batch import Healed
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import ACCOUNT, REGION, Account, settings
+
+
+def codes(healed: Healed) -> list[str]:
+    """Why groups were declined."""
+    return [each.refusal.code for each in healed.mended.values() if each.refusal]
 
 
 def test_an_untagged_queue_is_never_touched(account: Account) -> None:
@@ -20,7 +26,7 @@ def test_an_untagged_queue_is_never_touched(account: Account) -> None:
     assert account.attributes(queue) == before
     assert account.ledger_items() == {}
     assert account.transitions() == []
-    assert [each.refusal and each.refusal.code for _, each in healed.mended] == ["not_managed"]
+    assert codes(healed) == ["not_managed"]
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
@@ -132,7 +138,7 @@ def test_a_queue_of_another_account_is_not_even_looked_at(account: Account) -> N
     queue = account.queue(VisibilityTimeout="2")
     foreign = queue.replace(ACCOUNT, "999999999999")
     healed = account.heal(account.late_deletes(foreign, "1", "2", "3"))
-    assert healed.mended == []
+    assert healed.mended == {}
     assert account.visibility(queue) == 2
 
 
@@ -189,7 +195,9 @@ def test_a_value_that_another_principal_set_is_contested_and_kept(account: Accou
     assert account.visibility(queue) == 15
 
 
-def test_ten_writes_a_minute_and_the_eleventh_comes_again(account: Account) -> None:
+def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
+    account: Account,
+) -> None:
     account.settings = settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     bodies: dict[str, str] = {}
@@ -197,9 +205,10 @@ def test_ten_writes_a_minute_and_the_eleventh_comes_again(account: Account) -> N
         bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
     healed = account.heal(bodies)
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
-    assert len(healed.errors) == 3
+    assert codes(healed) == ["account_budget"]
+    assert healed.errors == {}
     account.later(minutes=1)
-    account.heal({each: bodies[each] for each in healed.errors})
+    account.heal(account.late_deletes(queues[2], "one-more"))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
