@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from local_account.cloud_assembly import Asset, StackArtifact
 Client = Callable[[str], Any]
 POLL_SECONDS = 0.05
 BOOTSTRAP_VERSION = "BootstrapVersion"
+ENOUGH = "30"  # for any template
 # The day of every file in an asset's zip, so that equal folders give equal zips.
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -22,8 +24,6 @@ ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 def publish(assets: tuple[Asset, ...], client: Client) -> None:
     """Put every asset where the template looks for it, as the CDK CLI does after bootstrapping."""
     s3 = client("s3")
-    for bucket in sorted({each.bucket for each in assets}):
-        s3.create_bucket(Bucket=bucket)
     for asset in assets:
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content_of(asset))
 
@@ -46,34 +46,46 @@ def zip_folder(folder: Path) -> bytes:
 
 def deploy(stack: StackArtifact, client: Client) -> dict[str, str]:
     """Create the stack and return its outputs; raise CannotStart with the first failure."""
-    _bootstrap(stack, client)
-    cloudformation = client("cloudformation")
-    cloudformation.create_stack(
-        StackName=stack.name,
-        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
-        **_template_argument(stack, client),
-    )
+    return _create(stack.name, _template_argument(stack, client), client("cloudformation"))
+
+
+def bootstrap(stack: StackArtifact, client: Client) -> None:
+    """Create what the stack needs of `cdk bootstrap`, under that stack's own names.
+
+    The real one can be run on it and adds the rest.
+    """
+    resources = {
+        f"StagingBucket{number or ''}": _resource("AWS::S3::Bucket", BucketName=bucket)
+        for number, bucket in enumerate(sorted({each.bucket for each in stack.assets}))
+    }
+    if parameter := stack.template.get("Parameters", {}).get(BOOTSTRAP_VERSION):
+        resources["CdkBootstrapVersion"] = _resource(
+            "AWS::SSM::Parameter", Type="String", Name=parameter["Default"], Value=ENOUGH
+        )
+    if resources:
+        template = json.dumps({"Resources": resources})
+        _create("CDKToolkit", {"TemplateBody": template}, client("cloudformation"))
+
+
+def _resource(resource_type: str, **properties: str) -> dict[str, Any]:
+    return {"Type": resource_type, "Properties": properties}
+
+
+def _create(name: str, template: dict[str, str], cloudformation: Any) -> dict[str, str]:
+    capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+    cloudformation.create_stack(StackName=name, Capabilities=capabilities, **template)
     while True:
-        (described,) = cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
+        (described,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
         if not described["StackStatus"].endswith("_IN_PROGRESS"):
             break
         time.sleep(POLL_SECONDS)
     if described["StackStatus"] != "CREATE_COMPLETE":
         raise CannotStart(
-            f"stack {stack.name} ended {described['StackStatus']}: "
-            f"{_first_failure(stack.name, cloudformation)}",
+            f"stack {name} ended {described['StackStatus']}: "
+            f"{_first_failure(name, cloudformation)}",
             FAILED,
         )
     return {each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])}
-
-
-def _bootstrap(stack: StackArtifact, client: Client) -> None:
-    """Write the version that `cdk bootstrap` writes, where the template reads it."""
-    parameter = stack.template.get("Parameters", {}).get(BOOTSTRAP_VERSION)
-    if parameter:
-        client("ssm").put_parameter(
-            Name=parameter["Default"], Value="30", Type="String", Overwrite=True
-        )
 
 
 def _template_argument(stack: StackArtifact, client: Client) -> dict[str, str]:

@@ -24,7 +24,7 @@ from local_account.cloud_assembly import StackArtifact, read_assembly
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.record import Spelling
-from local_account.deployment import deploy, publish
+from local_account.deployment import bootstrap, deploy, publish
 from local_account.make_parent import MakeParent
 from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
@@ -115,6 +115,7 @@ class Launcher:
         stack = await assembly
         accept_types(stack.resource_types, self._not_emulated.accept)
         say(f"publishing {len(stack.assets)} assets")
+        await _in_thread(lambda: bootstrap(stack, self._client))
         await _in_thread(lambda: publish(stack.assets, self._client))
         say(f"deploying stack {stack.name}: {len(stack.template['Resources'])} resources")
         await _in_thread(lambda: deploy(stack, self._client))

