@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -12,6 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
 from functions.healing.managed import MODE_TAG
 from functions.healing.mode import Mode
 from functions.healing.steps import LookAction, look_actions, write_actions
@@ -53,7 +54,9 @@ class HealRole(Construct):
         pulse = queue_arn(Stack.of(self), f"{PULSE_PREFIX}*")
         own = [*(queue.queue_arn for queue in queues), pulse]
         self.role.add_to_policy(
-            iam.PolicyStatement(effect=iam.Effect.DENY, actions=_write_actions(), resources=own)
+            iam.PolicyStatement(
+                effect=iam.Effect.DENY, actions=_write_actions(CATALOGUE), resources=own
+            )
         )
 
     def keeps(self, ledger: dynamodb.ITable, cases: s3.IBucket) -> None:
@@ -90,19 +93,19 @@ def _looked_at(stack: Stack, action: LookAction) -> str:
 
 
 def _writes(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicyStatement]:
-    """Nothing at all while no queue can be in a mode that acts."""
+    """What the mode `heal` takes: nothing while no queue or no symptom can be in it."""
     tag = f"aws:ResourceTag/{MODE_TAG}"
-    acting = [str(mode) for mode in Mode if mode > Mode.OBSERVE]
-    if max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE:
+    actions = _write_actions(_healed(settings))
+    if actions and max(settings.mode, settings.tag_may_raise_to) is Mode.HEAL:
         yield iam.PolicyStatement(
-            actions=_write_actions(),
+            actions=actions,
             resources=[queue_arn(stack, "*")],
-            conditions={"StringEquals": {tag: acting}},
+            conditions={"StringEquals": {tag: str(Mode.HEAL)}},
         )
-    named = settings.queues if settings.mode > Mode.OBSERVE else ()
+    named = settings.queues if actions and settings.mode is Mode.HEAL else ()
     for start in range(0, len(named), NAMES_PER_STATEMENT):
         yield iam.PolicyStatement(
-            actions=_write_actions(),
+            actions=actions,
             resources=[
                 queue_arn(stack, each) for each in named[start : start + NAMES_PER_STATEMENT]
             ],
@@ -110,11 +113,18 @@ def _writes(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicySt
     # A tag that says anything else holds, whatever names the queue.
     yield iam.PolicyStatement(
         effect=iam.Effect.DENY,
-        actions=_write_actions(),
+        actions=_write_actions(CATALOGUE),
         resources=[queue_arn(stack, "*")],
-        conditions={"Null": {tag: "false"}, "StringNotEquals": {tag: acting}},
+        conditions={"Null": {tag: "false"}, "StringNotEquals": {tag: str(Mode.HEAL)}},
     )
 
 
-def _write_actions() -> list[str]:
-    return sorted(write_actions(step for symptom in CATALOGUE for step in symptom.steps))
+def _healed(settings: DeploymentSettings) -> Iterator[Symptom]:
+    """The symptoms that may act without a person."""
+    for symptom in CATALOGUE:
+        if settings.autonomy.get(symptom.name, symptom.autonomy) is Mode.HEAL:
+            yield symptom
+
+
+def _write_actions(symptoms: Iterable[Symptom]) -> list[str]:
+    return sorted(write_actions(step for symptom in symptoms for step in symptom.steps))

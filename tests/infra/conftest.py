@@ -34,4 +34,4 @@ def light_code(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     for each in files:
         each.write_bytes(each.name.encode())
     code = Code(folder, folder, EmrPackage(modules=files[2], entry_point=files[1]))
-    monkeypatch.setattr(synthesis, "_staged", lambda _: code)
+    monkeypatch.setattr(synthesis, "_staged", lambda *_: code)

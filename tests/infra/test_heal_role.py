@@ -24,11 +24,16 @@ def _may(name: str, action: str, resource: str, tags: Mapping[str, str] | None =
     return decision(template_of(name).statements("HealRole"), action, resource, tags)
 
 
+def _synthesized(settings: Mapping[str, Any], folder: Path) -> Template:
+    synthesize(read(settings), new_app(folder))
+    return Template(json.loads((folder / "Mendq.template.json").read_text()))
+
+
 def _own_queues(name: str) -> list[str]:
     return [f"{QUEUE_ARNS}{each}" for each in template_of(name).all("AWS::SQS::Queue")]
 
 
-@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}, {"mendq": "propose"}])
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
 def test_while_nothing_may_act_it_cannot_write_at_all(tags: dict[str, str]) -> None:
     assert _may("default", SET, NO_QUEUE, tags) == "ImplicitDeny"
 
@@ -38,7 +43,38 @@ def test_an_untagged_queue_that_nobody_named_is_not_written() -> None:
     assert _may("named", SET, NO_QUEUE) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("mode", ["observe", "off", "Heal", ""])
+SHIPPED_LOWER = {symptom.name: "propose" for symptom in CATALOGUE}
+
+
+@pytest.mark.usefixtures("light_code")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mode": "propose", "tagMayRaiseTo": "propose"},
+        {"mode": "heal", "autonomy": SHIPPED_LOWER},
+        {"mode": "observe", "tagMayRaiseTo": "heal", "autonomy": SHIPPED_LOWER},
+    ],
+)
+def test_what_at_most_proposes_cannot_write_at_all(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    statements = _synthesized({"queues": ["orders"], **settings}, tmp_path).statements("HealRole")
+    for action in WRITES:
+        for tags in ({}, {"mendq": "heal"}):
+            assert decision(statements, action, f"{QUEUE_ARNS}orders", tags) == "ImplicitDeny"
+
+
+@pytest.mark.usefixtures("light_code")
+def test_what_the_settings_name_is_not_written_while_only_a_tag_may_heal(tmp_path: Path) -> None:
+    settings = {"mode": "propose", "tagMayRaiseTo": "heal", "queues": ["orders"]}
+    statements = _synthesized(settings, tmp_path).statements("HealRole")
+    orders = f"{QUEUE_ARNS}orders"
+    assert decision(statements, SET, orders) == "ImplicitDeny"
+    assert decision(statements, SET, orders, {"mendq": "propose"}) == "Deny"
+    assert decision(statements, SET, orders, {"mendq": "heal"}) == "Allow"
+
+
+@pytest.mark.parametrize("mode", ["observe", "propose", "off", "Heal", ""])
 def test_a_tag_that_says_anything_else_forbids_even_what_is_named(mode: str) -> None:
     assert _may("tagged", SET, NO_QUEUE, {"mendq": mode}) == "Deny"
     assert _may("named", SET, f"{QUEUE_ARNS}orders", {"mendq": mode}) == "Deny"
@@ -59,11 +95,10 @@ def test_a_queue_of_another_account_or_region_is_not_written() -> None:
         assert _may("named", SET, queue, {"mendq": "heal"}) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("mode", ["propose", "heal"])
 @pytest.mark.parametrize("name", ["tagged", "named"])
-def test_a_queue_whose_tag_lets_it_is_written(name: str, mode: str) -> None:
+def test_a_queue_whose_tag_lets_it_is_written(name: str) -> None:
     for action in WRITES:
-        assert _may(name, action, NO_QUEUE, {"mendq": mode}) == "Allow"
+        assert _may(name, action, NO_QUEUE, {"mendq": "heal"}) == "Allow"
 
 
 @pytest.mark.parametrize("queue", ["orders", "billing-eu", "billing-eu.fifo"])
@@ -80,8 +115,7 @@ def test_a_queue_whose_name_is_only_like_a_named_one_is_not(queue: str) -> None:
 def test_the_policies_fit_iam_however_many_queues_are_named(tmp_path: Path) -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]
-    synthesize(read({"mode": "heal", "queues": names}), new_app(tmp_path))
-    template = Template(json.loads((tmp_path / "Mendq.template.json").read_text()))
+    template = _synthesized({"mode": "heal", "queues": names}, tmp_path)
     sizes = {
         kind: [
             len(json.dumps(each["Properties"]["PolicyDocument"], separators=(",", ":")))

@@ -51,10 +51,12 @@ def test_the_lease_covers_the_lambda_as_aws_advises() -> None:
     assert _queue("IntakeQueue")["VisibilityTimeout"] >= 6 * _function()["Timeout"] + window
 
 
-def test_a_claim_whose_holder_died_ends_before_the_intake_gives_up() -> None:
+def test_a_claim_outlives_its_holder_and_ends_before_the_intake_gives_up() -> None:
+    """A call of the holder may still be on its way when Lambda ends it."""
     intake = _queue("IntakeQueue")
     patience = intake["VisibilityTimeout"] * intake["RedrivePolicy"]["maxReceiveCount"]
-    assert _function()["Timeout"] < CLAIM_SECONDS < patience < intake["MessageRetentionPeriod"]
+    assert _function()["Timeout"] + 15 < CLAIM_SECONDS < patience
+    assert patience < intake["MessageRetentionPeriod"]
 
 
 def test_poison_and_what_eventbridge_cannot_deliver_end_in_two_places() -> None:
