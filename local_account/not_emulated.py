@@ -17,7 +17,7 @@ ALWAYS = (
     "S3: lifecycle rules, object ownership",
     "EMR Serverless: sizes, capacity, queueing (this machine's Spark, one run at a time), stops",
     "EMR Serverless: Spark reads and writes S3 through Arrow, not through EMRFS",
-    "EventBridge Scheduler: retries, flexible windows; schedules come due within ten seconds",
+    "EventBridge Scheduler: retries, flexible windows",
 )
 
 

@@ -104,6 +104,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "bucket_policy_for_arn": "(resource_arn)",
     },
     "ministack.services.scheduler": {
+        "_SCHEDULE_TICK_INTERVAL": "int",
         "_schedules": "AccountRegionScopedDict",
         "_tick_schedules": "()",
     },

@@ -21,7 +21,6 @@ def entry_of(run: JobRun, before: str | None) -> dict[str, Any]:
     """The event, as PutEvents takes it."""
     detail = {
         "jobRunId": run.id,
-        "jobRunName": run.name or "",
         "applicationId": run.application.id,
         "arn": run.arn,
         "releaseLabel": run.application.release_label,

@@ -30,8 +30,11 @@ Schedule = Mapping[str, Any]
 logger = logging.getLogger("mendq.scheduler")
 
 
+TICK_SECONDS = 1
+
+
 class Ticker:
-    """What MiniStack's thread calls every ten seconds."""
+    """What MiniStack's thread calls every TICK_SECONDS."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str, str], datetime] = {}
@@ -53,6 +56,7 @@ class Ticker:
 
 def install() -> None:
     """Hook MiniStack's thread; once per process."""
+    scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
     scheduler._tick_schedules = Ticker().tick
 
 

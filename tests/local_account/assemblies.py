@@ -84,6 +84,10 @@ def _template(bucket_open_to_cloudtrail: bool) -> dict[str, Any]:
             "Type": "AWS::EMRServerless::Application",
             "Properties": {"Name": "night", "ReleaseLabel": "emr-7.14.0", "Type": "SPARK"},
         },
+        "Detector": {
+            "Type": "AWS::CloudWatch::AnomalyDetector",
+            "Properties": {"Namespace": "Test", "MetricName": "Handled", "Stat": "Sum"},
+        },
         "Band": {
             "Type": "AWS::CloudWatch::Alarm",
             "Properties": {
@@ -101,7 +105,9 @@ def _template(bucket_open_to_cloudtrail: bool) -> dict[str, Any]:
         "Function": {"Value": {"Ref": "Function"}},
         "Role": {"Value": {"Ref": "Role"}},
         "TrailArn": {"Value": {"Fn::GetAtt": ["Trail", "Arn"]}},
-        "Application": {"Value": {"Fn::GetAtt": ["Application", "ApplicationId"]}},
+        "Application": {"Value": {"Ref": "Application"}},
+        "ApplicationArn": {"Value": {"Fn::GetAtt": ["Application", "Arn"]}},
+        "Detector": {"Value": {"Ref": "Detector"}},
     }
     return {"Resources": resources, "Outputs": outputs}
 

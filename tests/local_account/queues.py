@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -95,3 +96,18 @@ def eventually(happened: Callable[[], object], seconds: float = PATIENCE_SECONDS
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
+
+
+def fail_late(queue: Queue, times: int) -> None:
+    """Delete that many messages of a FIFO queue when its own lease on them has ended."""
+    for _ in range(times):
+        queue.send()
+    received: list[Any] = []
+    while len(received) < times:
+        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
+        received += answer.get("Messages", [])
+    eventually(lambda: queue.count() == times)
+    for each in received:
+        code, message = error_of(partial(queue.delete, each["ReceiptHandle"]))
+        assert code == "InvalidParameterValue"
+        assert message.endswith("The receipt handle has expired.")

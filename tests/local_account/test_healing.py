@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
 
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.queues import Queue, error_of, eventually, new_queue
+from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 
 pytestmark = pytest.mark.account
 LEASE_SECONDS = 2
 HEALED_WITHIN_SECONDS = 30
-
-
-def _fail_late(queue: Queue, times: int) -> None:
-    for _ in range(times):
-        queue.send()
-    received: list[Any] = []
-    while len(received) < times:
-        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
-        received += answer.get("Messages", [])
-    eventually(lambda: queue.count() == times)
-    for each in received:
-        code, message = error_of(partial(queue.delete, each["ReceiptHandle"]))
-        assert code == "InvalidParameterValue"
-        assert message.endswith("The receipt handle has expired.")
 
 
 def _configuration(queue: Queue) -> dict[str, str]:
@@ -56,7 +41,7 @@ def test_only_the_queue_that_says_heal_gets_a_longer_lease(auth: str) -> None:
         )
         before = [_configuration(each) for each in (observed, untagged)]
         for queue in (observed, untagged, healed):
-            _fail_late(queue, times=4)
+            fail_late(queue, times=4)
         failed_at = time.monotonic()
         eventually(
             lambda: int(healed.attributes()["VisibilityTimeout"]) > LEASE_SECONDS,

@@ -1,0 +1,230 @@
+"""Job runs of a running account: carried out as their role, told to the bus, ended with it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_account.process import LocalAccount
+from tests.local_account.assemblies import write_assembly
+from tests.local_account.queues import error_of, eventually
+
+pytestmark = pytest.mark.account
+BUCKET = "code"
+ROLE = "arn:aws:iam::000000000000:role/job"
+# Long enough that only an end from outside can be why it is gone.
+SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(900)\n"
+FORGETFUL = "print('begins', flush=True)\nimport functions.healing.night\n"
+# What another's session would not be let in with.
+READER = "import os\nprint(os.environ['AWS_ACCESS_KEY_ID'][:4], sorted(os.listdir('.')))\n"
+
+
+@pytest.fixture(scope="module")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_assembly(tmp_path_factory.mktemp("assembly") / "cdk.out")
+
+
+@pytest.fixture(scope="module")
+def tiny(assembly: Path) -> Iterator[LocalAccount]:
+    with LocalAccount(options=("--assembly", str(assembly))) as running:
+        _prepare(running)
+        yield running
+
+
+def _prepare(account: LocalAccount) -> None:
+    s3 = account.client("s3")
+    s3.create_bucket(Bucket=BUCKET)
+    for name, source in (("sleeper", SLEEPER), ("forgetful", FORGETFUL), ("reader", READER)):
+        s3.put_object(Bucket=BUCKET, Key=f"{name}.py", Body=source.encode())
+    _role(account, "job", "emr-serverless.amazonaws.com", ["s3:GetObject", "s3:PutObject"])
+    _role(account, "closed", "emr-serverless.amazonaws.com", ["s3:PutObject"])
+    _role(account, "foreign", "lambda.amazonaws.com", ["s3:*"])
+
+
+def _role(account: LocalAccount, name: str, service: str, actions: list[str]) -> None:
+    trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    allowed = {"Effect": "Allow", "Action": actions, "Resource": f"arn:aws:s3:::{BUCKET}/*"}
+    iam = account.client("iam")
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
+    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_policy(allowed))
+
+
+def _policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _start(account: LocalAccount, script: str, *arguments: str, **over: Any) -> str:
+    driver = {"entryPoint": f"s3://{BUCKET}/{script}.py", "entryPointArguments": list(arguments)}
+    logs = {"s3MonitoringConfiguration": {"logUri": f"s3://{BUCKET}/logs/"}}
+    request = {
+        "applicationId": account.outputs["Application"],
+        "clientToken": str(uuid.uuid4()),
+        "executionRoleArn": ROLE,
+        "jobDriver": {"sparkSubmit": driver},
+        "configurationOverrides": {"monitoringConfiguration": logs},
+    }
+    client = over.pop("client", None) or account.client("emr-serverless")
+    run_id: str = client.start_job_run(**request | over)["jobRunId"]
+    return run_id
+
+
+def _run(account: LocalAccount, run_id: str) -> dict[str, Any]:
+    run: dict[str, Any] = account.client("emr-serverless").get_job_run(
+        applicationId=account.outputs["Application"], jobRunId=run_id
+    )["jobRun"]
+    return run
+
+
+def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
+    eventually(lambda: _run(account, run_id)["state"] in ("SUCCESS", "FAILED"))
+    return _run(account, run_id)
+
+
+def test_the_application_has_its_id_and_arn(tiny: LocalAccount) -> None:
+    outputs = tiny.outputs
+    assert outputs["ApplicationArn"].endswith(f":/applications/{outputs['Application']}")
+
+
+def test_a_module_that_the_package_forgot_fails_the_run_and_is_told(tiny: LocalAccount) -> None:
+    sqs, events = tiny.client("sqs"), tiny.client("events")
+    queue = sqs.create_queue(QueueName=f"told-{uuid.uuid4()}")["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": attributes["QueueArn"],
+    }
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": _policy(allowed)})
+    events.put_rule(Name="failed", EventPattern='{"source": ["aws.emr-serverless"]}')
+    events.put_targets(Rule="failed", Targets=[{"Id": "q", "Arn": attributes["QueueArn"]}])
+    run = _ended(tiny, run_id := _start(tiny, "forgetful", name="night-2026-11-09"))
+    assert run["state"] == "FAILED"
+    assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'functions'")
+    log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
+    assert gzip.decompress(log).startswith(b"begins\nTraceback")
+    told: list[dict[str, Any]] = []
+    while not told or told[-1]["detail"]["state"] != "FAILED":
+        told += [each for each in _next(sqs, queue) if each["detail"]["jobRunId"] == run_id]
+    states = [each["detail"]["state"] for each in told]
+    assert states == ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "FAILED"]
+    assert {each["detail-type"] for each in told} == {"EMR Serverless Job Run State Change"}
+
+
+def _stdout(account: LocalAccount, run_id: str) -> str:
+    application = account.outputs["Application"]
+    return f"logs/applications/{application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
+
+
+def _next(sqs: Any, queue: str) -> list[dict[str, Any]]:
+    """What the bus told next, oldest first; something has to come."""
+    answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=20)
+    return [json.loads(each["Body"]) for each in answer["Messages"]]
+
+
+@pytest.mark.parametrize(
+    ("role", "about"),
+    [
+        ("closed", "s3://code/reader.py cannot be read"),
+        ("foreign", "does not let emr-serverless.amazonaws.com assume it"),
+        ("none", "does not exist"),
+    ],
+)
+def test_a_role_that_is_not_enough_fails_the_run(tiny: LocalAccount, role: str, about: str) -> None:
+    run = _ended(tiny, _start(tiny, "reader", executionRoleArn=ROLE.replace("job", role)))
+    assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
+
+
+def test_a_run_is_its_roles_session(tiny: LocalAccount) -> None:
+    run_id = _start(tiny, "reader")
+    assert _ended(tiny, run_id)["state"] == "SUCCESS"
+    log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
+    assert gzip.decompress(log) == b"ASIA ['reader.py', 'stderr', 'stdout']\n"
+
+
+def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None:
+    iam = tiny.client("iam")
+    iam.create_user(UserName="starter")
+    made = iam.create_access_key(UserName="starter")["AccessKey"]
+    keys = {
+        "aws_access_key_id": made["AccessKeyId"],
+        "aws_secret_access_key": made["SecretAccessKey"],
+    }
+    client = tiny.client("emr-serverless", **keys)
+    statement = {
+        "Effect": "Allow",
+        "Action": "emr-serverless:StartJobRun",
+        "Resource": tiny.outputs["ApplicationArn"],
+    }
+    assert _refused(tiny, client) == "emr-serverless:StartJobRun"
+    _let(iam, statement)
+    assert _refused(tiny, client) == "iam:PassRole"
+    narrow = {"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}}
+    passing = {"Effect": "Allow", "Action": "iam:PassRole", "Resource": ROLE, "Condition": narrow}
+    _let(iam, statement, passing)
+    assert _refused(tiny, client) == "iam:PassRole"
+    narrow["StringEquals"]["iam:PassedToService"] = "emr-serverless.amazonaws.com"
+    _let(iam, statement, passing)
+    assert _start(tiny, "reader", client=client)
+
+
+def _let(iam: Any, *statements: dict[str, Any]) -> None:
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_user_policy(UserName="starter", PolicyName="all", PolicyDocument=document)
+
+
+def _refused(account: LocalAccount, client: Any) -> str:
+    """The action that a caller lacks, as the refusal names it."""
+    code, message = error_of(lambda: _start(account, "reader", client=client))
+    assert code == "AccessDeniedException"
+    action: str = message.split("not authorized to perform: ")[1].split()[0]
+    return action
+
+
+def test_one_token_is_one_run_and_another_request_a_conflict(tiny: LocalAccount) -> None:
+    token = str(uuid.uuid4())
+    first = _start(tiny, "reader", clientToken=token)
+    assert _start(tiny, "reader", clientToken=token) == first
+    code, _ = error_of(lambda: _start(tiny, "reader", "--other", clientToken=token))
+    assert code == "ConflictException"
+
+
+def test_the_second_run_waits_and_both_end_with_the_account(assembly: Path, tmp_path: Path) -> None:
+    written = tmp_path / "process"
+    with LocalAccount(options=("--assembly", str(assembly))) as account:
+        _prepare(account)
+        first = _start(account, "sleeper", str(written))
+        second = _start(account, "sleeper", str(tmp_path / "never"))
+        eventually(lambda: written.exists() and written.read_text())
+        states = [_run(account, each)["state"] for each in (first, second)]
+        assert states == ["RUNNING", "PENDING"]
+        emr, application = account.client("emr-serverless"), account.outputs["Application"]
+        listed = emr.list_job_runs(applicationId=application, states=["RUNNING", "QUEUED"])
+        assert [each["id"] for each in listed["jobRuns"]] == [first]
+        ending = time.monotonic()
+    assert time.monotonic() - ending < 10
+    eventually(lambda: not _is_alive(int(written.read_text())))
+    assert not (tmp_path / "never").exists()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_an_unknown_application_is_no_500(tiny: LocalAccount) -> None:
+    with pytest.raises(ClientError) as failed:
+        tiny.client("emr-serverless").list_job_runs(applicationId="00none")
+    assert failed.value.response["Error"]["Code"] == "ResourceNotFoundException"

@@ -1,0 +1,50 @@
+"""When schedules come due, in their own time zones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from local_account.scheduler.due import is_on, next_after
+
+NOW = datetime(2026, 3, 28, 12, 30, tzinfo=UTC)  # a Saturday; Europe's clocks change that night
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "due"),
+    [
+        ("cron(0 2 * * ? *)", "UTC", "2026-03-29T02:00Z"),
+        ("cron(0 6 ? * MON *)", "UTC", "2026-03-30T06:00Z"),
+        ("cron(0 6 ? * MON *)", "Europe/Zurich", "2026-03-30T04:00Z"),
+        ("cron(0 13 ? * SAT *)", "Europe/Zurich", "2026-04-04T11:00Z"),
+        ("cron(0 20 ? * SAT *)", "Asia/Tokyo", "2026-04-04T11:00Z"),
+        ("cron(0 8 ? * SAT *)", "America/New_York", "2026-04-04T12:00Z"),
+        ("cron(0 9 ? * SAT *)", "America/New_York", "2026-03-28T13:00Z"),
+        ("rate(5 minutes)", "UTC", "2026-03-28T12:35Z"),
+        ("at(2026-03-28T14:00:00)", "Europe/Zurich", "2026-03-28T13:00Z"),
+    ],
+)
+def test_the_zone_decides(expression: str, zone: str, due: str) -> None:
+    schedule = {"ScheduleExpression": expression, "ScheduleExpressionTimezone": zone}
+    assert next_after(schedule, NOW) == datetime.fromisoformat(due)
+
+
+@pytest.mark.parametrize("expression", ["at(2026-03-28T12:00:00)", "cron(0 2 * * *)", "nonsense"])
+def test_what_is_over_or_unreadable_never_comes_due(expression: str) -> None:
+    assert next_after({"ScheduleExpression": expression}, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("over", "on"),
+    [
+        ({"State": "DISABLED"}, False),
+        ({"StartDate": NOW.timestamp() + 1}, False),
+        ({"EndDate": NOW.timestamp() - 1}, False),
+        ({"StartDate": NOW.timestamp(), "EndDate": NOW.timestamp()}, True),
+        ({}, True),
+    ],
+)
+def test_a_schedule_is_on_within_its_dates(over: dict[str, Any], on: bool) -> None:
+    assert is_on({"State": "ENABLED", **over}, NOW) is on

@@ -1,0 +1,170 @@
+"""The deployed schedules, fired now: from the schedule to the table, and what stops them."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from local_account.demo.trail import Trail
+from local_account.process import LocalAccount
+from local_account.scheduler.context import NotFired
+from tests.local_account.queues import Queue, eventually, fail_late, new_queue
+
+pytestmark = pytest.mark.account
+INVOKE = "lambda:InvokeFunction"
+# A job's JVM takes its time on a busy machine.
+JOB_SECONDS = 90
+
+
+def _deployed(account: LocalAccount, job: str) -> dict[str, Any]:
+    """The schedule that starts `job`."""
+    scheduler = account.client("scheduler")
+    names = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
+    found = [scheduler.get_schedule(Name=name) for name in names]
+    (schedule,) = (each for each in found if f'"{job}"' in each["Target"].get("Input", ""))
+    return dict(schedule)
+
+
+def _named(account: LocalAccount, name: str) -> list[dict[str, Any]]:
+    """The job runs of that name."""
+    listed = account.client("emr-serverless").list_job_runs(
+        applicationId=account.outputs["NightApplication"]
+    )
+    return [each for each in listed["jobRuns"] if each["name"] == name]
+
+
+def _succeeded(account: LocalAccount, name: str) -> bool:
+    states = [each["state"] for each in _named(account, name)]
+    assert "FAILED" not in states, _named(account, name)
+    return states == ["SUCCESS"]
+
+
+def _objects(account: LocalAccount, prefix: str) -> dict[str, bytes]:
+    s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+    keys = [each["Key"] for each in listed]
+    return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+
+
+def test_from_the_schedule_to_the_incidents_once(account: LocalAccount) -> None:
+    queue = new_queue(account, fifo=True, VisibilityTimeout="1")
+    fail_late(queue, times=2)
+    trail = Trail(account.client("s3"), account.outputs["TrailBucket"])
+    eventually(lambda: trail.look()[queue.arn] == 2)
+    today = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    tomorrow = today + timedelta(days=1)
+    night = _deployed(account, "night")["Name"]
+    name = f"night-{today:%Y-%m-%d}"
+    account.fire(night, tomorrow)
+    account.fire(night, tomorrow)  # a second delivery: while the run is active, or with its token
+    eventually(lambda: _succeeded(account, name), JOB_SECONDS)
+    (incidents,) = _objects(account, "incidents/").values()
+    rows = pq.read_table(io.BytesIO(incidents)).to_pylist()
+    (found,) = (each for each in rows if each["queue_arn"] == queue.arn)
+    assert (found["label"], found["failed_calls"]) == ("lease_expired", 2)
+    assert len(_named(account, name)) == 1
+
+
+@pytest.fixture
+def dead_letters(account: LocalAccount) -> Queue:
+    return new_queue(account)
+
+
+def _new_schedule(account: LocalAccount, dead_letters: Queue, **target: Any) -> str:
+    name = f"test-{uuid.uuid4()}"
+    deployed = _deployed(account, "night")
+    account.client("scheduler").create_schedule(
+        Name=name,
+        ScheduleExpression="rate(1 days)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={
+            "Arn": deployed["Target"]["Arn"],
+            "RoleArn": deployed["Target"]["RoleArn"],
+            "Input": '{"at": "<aws.scheduler.scheduled-time>"}',
+            "DeadLetterConfig": {"Arn": dead_letters.arn},
+        }
+        | target,
+    )
+    return name
+
+
+def test_a_schedule_whose_role_is_not_enough_invokes_nothing(
+    account: LocalAccount, dead_letters: Queue
+) -> None:
+    queue = new_queue(account)
+    name = _new_schedule(account, dead_letters, Arn=queue.arn)
+    with pytest.raises(NotFired, match="sqs:SendMessage"):
+        account.fire(name, datetime.now(UTC))
+    assert (queue.count(), dead_letters.count()) == (0, 0)
+
+
+def test_what_could_not_be_sent_is_kept_where_the_role_may(
+    account: LocalAccount, dead_letters: Queue
+) -> None:
+    role = f"poster-{uuid.uuid4().hex[:8]}"
+    iam = account.client("iam")
+    trust = {"Service": "scheduler.amazonaws.com"}
+    statement = {"Effect": "Allow", "Principal": trust, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument=_policy(statement))
+    posts = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": dead_letters.arn}
+    iam.put_role_policy(RoleName=role, PolicyName="posts", PolicyDocument=_policy(posts))
+    arn = f"arn:aws:iam::000000000000:role/{role}"
+    name = _new_schedule(account, dead_letters, RoleArn=arn)
+    with pytest.raises(NotFired, match=INVOKE):
+        account.fire(name, datetime(2026, 11, 10, 2, tzinfo=UTC))
+    answer = dead_letters.sqs.receive_message(
+        QueueUrl=dead_letters.url, MessageAttributeNames=["All"]
+    )
+    (message,) = answer["Messages"]
+    assert json.loads(message["Body"]) == {"at": "2026-11-10T02:00:00Z"}
+    assert INVOKE in message["MessageAttributes"]["ERROR_MESSAGE"]["StringValue"]
+
+
+def _policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def test_a_role_that_scheduler_may_not_take_on_is_refused(
+    account: LocalAccount, dead_letters: Queue
+) -> None:
+    role = "arn:aws:iam::000000000000:role/mendq-heal-us-east-1"
+    name = _new_schedule(account, dead_letters, RoleArn=role)
+    with pytest.raises(NotFired, match=r"does not let scheduler\.amazonaws\.com assume it"):
+        account.fire(name, datetime.now(UTC))
+
+
+def test_an_unknown_schedule_and_a_time_without_a_zone_are_refused(account: LocalAccount) -> None:
+    with pytest.raises(NotFired, match="there is no schedule nobody"):
+        account.fire("nobody", datetime.now(UTC))
+    with pytest.raises(NotFired, match="which zone"):
+        account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused
+
+
+def test_a_schedule_that_is_due_fires_by_itself(account: LocalAccount, dead_letters: Queue) -> None:
+    role = f"ticker-{uuid.uuid4().hex[:8]}"
+    iam, queue = account.client("iam"), new_queue(account)
+    trust = {"Service": "scheduler.amazonaws.com"}
+    statement = {"Effect": "Allow", "Principal": trust, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument=_policy(statement))
+    sends = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue.arn}
+    iam.put_role_policy(RoleName=role, PolicyName="sends", PolicyDocument=_policy(sends))
+    at = (datetime.now(UTC) + timedelta(seconds=1)).replace(microsecond=0)
+    account.client("scheduler").create_schedule(
+        Name=f"test-{uuid.uuid4()}",
+        ScheduleExpression=f"at({at:%Y-%m-%dT%H:%M:%S})",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={
+            "Arn": queue.arn,
+            "RoleArn": f"arn:aws:iam::000000000000:role/{role}",
+            "Input": "<aws.scheduler.scheduled-time>",
+        },
+    )
+    eventually(lambda: queue.count() == 1)
+    (message,) = queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
+    assert message["Body"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
