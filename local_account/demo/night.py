@@ -112,7 +112,8 @@ def night_after(moment: datetime, hour_utc: int = 2) -> datetime:
 
 def monday_after(moment: datetime, hour: int = 6) -> datetime:
     """When the schedule fires for the week of `moment`."""
-    return _midnight(moment) + timedelta(days=7 - moment.weekday(), hours=hour)
+    midnight = _midnight(moment)
+    return midnight + timedelta(days=7 - midnight.weekday(), hours=hour)
 
 
 def _midnight(moment: datetime) -> datetime:

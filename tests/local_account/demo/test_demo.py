@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.account
 def test_it_ends_as_claimed_and_says_so_to_machines() -> None:
     path = ROOT / "build" / "demo" / "result.json"
-    path.unlink(missing_ok=True)
+    report = path.with_name("report.html")
+    for each in (path, report):
+        each.unlink(missing_ok=True)
     run = subprocess.run(
         [sys.executable, "-m", "local_account.demo"],
         cwd=ROOT,
@@ -45,6 +47,14 @@ def test_it_ends_as_claimed_and_says_so_to_machines() -> None:
     assert result["not_emulated"]
     assert result["floors_lowered"] == []
     assert "aws sqs set-queue-attributes" in run.stdout
+    assert (result["incidents"], result["report"]) == (3, "build/demo/report.html")
+    page = report.read_text()
+    for name in seconds:
+        assert name in page
+    assert "3 incidents" in page
+    assert "3 incidents" in run.stdout
+    assert "ERROR" not in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
 
 
 def test_an_unknown_story_is_a_usage_error() -> None:
