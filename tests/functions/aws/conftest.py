@@ -104,17 +104,22 @@ class Account:
             for each in event_ids
         }
 
-    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
-        """One delivery of a batch, by an invocation of its own."""
+    def run(self, *, remaining_seconds: float = 60) -> Run:
+        """An invocation of its own."""
         self.deliveries += 1
-        run = Run(
-            self.clients,
-            self.settings,
-            f"invocation-{self.deliveries}",
-            self.now,
-            lambda: remaining_seconds,
-        )
-        return heal_batch(bodies, run)
+        owner = f"invocation-{self.deliveries}"
+        return Run(self.clients, self.settings, owner, self.now, lambda: remaining_seconds)
+
+    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
+        """One delivery of a batch."""
+        return heal_batch(bodies, self.run(remaining_seconds=remaining_seconds))
+
+    def tag(self, queue_arn: str, **tags: str) -> None:
+        self.clients.sqs.tag_queue(QueueUrl=self.url(queue_arn), Tags=tags)
+
+    def attribute_item(self, queue_arn: str) -> dict[str, Any]:
+        """What the ledger holds about the queue's visibility timeout."""
+        return self.ledger_items().get((queue_arn, "attribute#VisibilityTimeout"), {})
 
     def later(self, **delta: float) -> None:
         self.now += timedelta(**delta)
@@ -149,7 +154,8 @@ def settings(**over: Any) -> HealSettings:
 
 
 @pytest.fixture
-def account() -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Its queues keep the test's own time."""
     with mock_aws():
         clients = Clients(boto3.Session(region_name=REGION))
         clients.dynamodb.create_table(
@@ -165,4 +171,6 @@ def account() -> Iterator[Account]:
             BillingMode="PAY_PER_REQUEST",
         )
         clients.s3.create_bucket(Bucket="cases")
-        yield Account(clients, settings())
+        made = Account(clients, settings())
+        monkeypatch.setattr("moto.sqs.models.unix_time", lambda: made.now.timestamp())  # noqa: PLW0108 - `now` moves
+        yield made

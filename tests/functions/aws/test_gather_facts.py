@@ -1,0 +1,95 @@
+"""What Lambda and CloudWatch say of a queue's consumers, in AWS's shapes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from functions.aws.clients import Clients
+from functions.aws.errors import FactsUnavailable
+from functions.aws.gather_facts import lambda_consumers_of, queue_url
+from functions.healing.facts import LambdaConsumer
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
+FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:bill"
+
+
+@pytest.fixture
+def clients() -> Clients:
+    return Clients(boto3.Session(region_name="us-east-1"))
+
+
+def mapping(**over: Any) -> dict[str, Any]:
+    return {
+        "FunctionArn": FUNCTION,
+        "State": "Enabled",
+        "MaximumBatchingWindowInSeconds": 5,
+        **over,
+    }
+
+
+def metric(name: str, *values: float) -> dict[str, Any]:
+    return {"Id": name, "Values": list(values)}
+
+
+def consumers(clients: Clients, *mappings: dict[str, Any], **values: list[float]) -> Any:
+    """What comes out of the mappings, and of the metrics where any is enabled."""
+    with Stubber(clients.functions) as functions, Stubber(clients.cloudwatch) as cloudwatch:
+        functions.add_response(
+            "list_event_source_mappings",
+            {"EventSourceMappings": list(mappings)},
+            {"EventSourceArn": QUEUE},
+        )
+        functions.add_response(
+            "get_function_configuration",
+            {"FunctionName": "bill", "Timeout": 30},
+            {"FunctionName": FUNCTION},
+        )
+        cloudwatch.add_response(
+            "get_metric_data",
+            {"MetricDataResults": [metric(name, *each) for name, each in values.items()]},
+            {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY},
+        )
+        return lambda_consumers_of(clients, QUEUE, NOW)
+
+
+def test_a_disabled_mapping_consumes_nothing(clients: Clients) -> None:
+    assert consumers(clients, mapping(State="Disabled"), mapping(State="Disabling")) == ()
+
+
+def test_a_function_that_never_ran_has_no_figures(clients: Clients) -> None:
+    assert consumers(clients, mapping(), duration=[], errors=[], invocations=[]) == (
+        LambdaConsumer(FUNCTION, 30, 5),
+    )
+
+
+def test_figures_come_in_seconds_and_shares(clients: Clients) -> None:
+    got = consumers(
+        clients, mapping(), duration=[900.0, 27_500.0], errors=[1.0, 2.0], invocations=[4.0, 8.0]
+    )
+    assert got == (LambdaConsumer(FUNCTION, 30, 5, duration_p99_seconds=27.5, error_share=0.25),)
+
+
+def test_a_function_that_is_gone_consumes_nothing(clients: Clients) -> None:
+    with Stubber(clients.functions) as functions:
+        functions.add_response("list_event_source_mappings", {"EventSourceMappings": [mapping()]})
+        functions.add_client_error("get_function_configuration", "ResourceNotFoundException")
+        assert lambda_consumers_of(clients, QUEUE, NOW) == ()
+
+
+def test_what_cannot_be_looked_at_is_said_and_nothing_guessed(clients: Clients) -> None:
+    with Stubber(clients.functions) as functions:
+        functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
+        with pytest.raises(FactsUnavailable, match="Lambda consumers of"):
+            lambda_consumers_of(clients, QUEUE, NOW)
+
+
+def test_a_queues_url_is_at_our_own_endpoint(clients: Clients) -> None:
+    assert queue_url(clients, QUEUE) == (
+        "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
+    )
