@@ -19,14 +19,25 @@ DEFAULTS: Mapping[str, Any] = {
         "queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"],
         "managementEvents": True,
     },
+    # A change arrives at once here; at AWS it takes up to a minute.
+    "timing": {"propagationSeconds": 0},
 }
 
 
 def raw_settings(path: Path | None) -> dict[str, Any]:
     """The object of context key `mendq`; raise CannotStart when the file cannot be used."""
-    raw = merge(DEFAULTS, {} if path is None else _object_in(path))
+    given = {} if path is None else _object_in(path)
+    raw = merge(_defaults(given), given)
     checked(raw)
     return raw
+
+
+def _defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without those of the trail where it is somebody else's: nothing is selected there."""
+    trail = given.get("trail")
+    if isinstance(trail, Mapping) and trail.get("create") is False:
+        return {name: value for name, value in DEFAULTS.items() if name != "trail"}
+    return DEFAULTS
 
 
 def checked(raw: Mapping[str, Any]) -> DeploymentSettings:

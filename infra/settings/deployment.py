@@ -19,7 +19,6 @@ from infra.settings.sections import Section, setting
 NOT_USED_YET = frozenset(
     {
         "limits.sweepMetricsPerDay",
-        "timing.propagationSeconds",
         "timing.soakFactor",
         "timing.pulseMinutes",
         "pages.urgent",

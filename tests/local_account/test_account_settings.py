@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from functions.healing.mode import Mode
+from infra.settings import TrailSettings
 from local_account.account_settings import checked, raw_settings
 from local_account.cannot_start import CannotStart
 
@@ -17,7 +19,9 @@ def test_without_a_file_it_observes_and_sees_every_call() -> None:
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
-    assert settings.floors_lowered() == ()
+    assert [each.partition(":")[0] for each in settings.floors_lowered()] == [
+        "timing.propagationSeconds"
+    ]
 
 
 def test_a_file_is_merged_deeply_and_its_lists_replace(tmp_path: Path) -> None:
@@ -28,6 +32,31 @@ def test_a_file_is_merged_deeply_and_its_lists_replace(tmp_path: Path) -> None:
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (one_queue,)
     assert settings.trail.management_events
+
+
+def test_of_somebody_elses_trail_nothing_is_selected(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
+    settings = checked(raw_settings(path))
+    assert settings.trail == TrailSettings(create=False, bucket="our-logs")
+    assert settings.tag_may_raise_to is Mode.HEAL
+
+
+@pytest.mark.parametrize(
+    ("trail", "said"), [({"create": False}, "trail.bucket: is missing"), ([], "trail: ")]
+)
+def test_a_trail_that_cannot_be(tmp_path: Path, trail: Any, said: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"trail": trail}))
+    with pytest.raises(CannotStart, match=said):
+        raw_settings(path)
+
+
+def test_a_range_is_named_without_its_floor(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"timing": {"cooldownMinutes": -1}}))
+    with pytest.raises(CannotStart, match=r"-1 is out of range; say a whole number from 0 to 1440"):
+        raw_settings(path)
 
 
 def test_floors_are_lifted_and_said(tmp_path: Path) -> None:
