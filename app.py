@@ -2,16 +2,19 @@
 
 import sys
 
+from infra.node import NodeMissing, require_node
 from infra.packaging import ForeignLibrary
 from infra.settings import SettingsRefused, read
-from infra.synthesis import new_app, raw_settings, synthesize
 from infra.wheels import WheelsUnavailable
 
 try:
+    require_node()
+    from infra.synthesis import new_app, raw_settings, synthesize  # the CDK: it starts Node
+
     app = new_app()
     settings = read(raw_settings(app))
     if unused := settings.set_but_not_used_yet():
         print("set but not used yet:", ", ".join(unused), file=sys.stderr)  # noqa: T201
     synthesize(settings, app)
-except (SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
+except (NodeMissing, SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
     sys.exit(str(refused))

@@ -59,7 +59,7 @@ def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise WheelsUnavailable(
             f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {last}; "
-            "check that pip reaches its index and run `make setup` again"
+            f"check that pip reaches its index, then {CURE}"
         )
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from infra.node import NodeMissing, require_node
 from local_account.cannot_start import FAILED, CannotStart
-from local_account.node import node_for_jsii
 from local_account.where import CACHE, REGION, REPOSITORY
 
 KEPT = 4
@@ -41,7 +41,8 @@ class Synthesis:
         kept = CACHE / digest_of(settings)
         if (kept / "manifest.json").is_file():
             say(f"the stack as synthesized before: build/account/{kept.name}")
-            kept.touch()
+            with contextlib.suppress(OSError):  # a folder that cannot be written holds it as well
+                kept.touch()
             return kept
         say("synthesizing the stack (kept for the next start)")
         try:
@@ -67,7 +68,7 @@ class Synthesis:
 
     def _synthesize(self, settings: str, folder: Path) -> None:
         environment = {
-            "JSII_NODE": str(node_for_jsii()),
+            "JSII_NODE": str(_node()),
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),  # not the scratch HOME
             "CDK_DEFAULT_REGION": REGION,
         }
@@ -88,6 +89,13 @@ class Synthesis:
             lines = [line for line in complaint.splitlines() if line.strip()]
             reason = lines[-1] if lines else f"exit code {process.returncode}"
             raise CannotStart(f"the stack cannot be synthesized: {reason}")
+
+
+def _node() -> Path:
+    try:
+        return require_node()
+    except NodeMissing as missing:
+        raise CannotStart(str(missing)) from missing
 
 
 def digest_of(settings: str) -> str:

@@ -22,7 +22,7 @@ from local_account.emulator_environment import (
     remove,
 )
 from local_account.launcher import Launcher, StartOptions
-from local_account.listening import listen
+from local_account.listening import listen, port_of
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
 
@@ -71,7 +71,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m local_account", description=ABOUT)
-    parser.add_argument("--port", type=int, default=0, help="a free one if it is 0 (the default)")
+    parser.add_argument(
+        "--port", type=port_of, default=0, help="a free one if it is 0 (the default)"
+    )
     parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")

@@ -12,10 +12,15 @@ BACKLOG = 128
 HIGHEST_PORT = 65_535
 
 
+def port_of(text: str) -> int:
+    """The port that `text` is; raise CannotStart where it is none."""
+    if not text.isdecimal() or int(text) > HIGHEST_PORT:
+        raise CannotStart(f"PORT {text} is not a port: give a number from 0 to {HIGHEST_PORT}")
+    return int(text)
+
+
 def listen(port: int) -> socket.socket:
     """Listen on the loopback interface; port 0 takes a free one. Raise CannotStart when taken."""
-    if not 0 <= port <= HIGHEST_PORT:
-        raise CannotStart(f"PORT {port} is not a port: give a number from 0 to {HIGHEST_PORT}")
     taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -54,17 +54,20 @@ class Number:
 
     @property
     def words(self) -> str:
-        least = self.least if self.floor is None else self.floor
+        return self._words(self.least if self.floor is None else self.floor)
+
+    def _words(self, least: float) -> str:
         return f"{'whole ' if self.whole else ''}number from {least:g} to {self.most:.12g}"
 
     def read(self, raw: object, path: str, reading: Reading) -> Any:
+        cure = f"say a {self.words if reading.floors else self._words(self.least)}"
         if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
-            reading.note(path, f"{shown(raw)} is not a number", f"say a {self.words}")
+            reading.note(path, f"{shown(raw)} is not a number", cure)
             return self.least
         if self.whole and not isinstance(raw, int):
-            reading.note(path, f"{shown(raw)} is not whole", f"say a {self.words}")
+            reading.note(path, f"{shown(raw)} is not whole", cure)
         elif not self.least <= raw <= self.most or (reading.floors and self.below_floor(raw)):
-            reading.note(path, f"{shown(raw)} is out of range", f"say a {self.words}")
+            reading.note(path, f"{shown(raw)} is out of range", cure)
         return raw
 
     def below_floor(self, value: float) -> bool:

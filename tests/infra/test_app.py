@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 
-from infra import synthesis
+from infra import node, synthesis
 from infra.settings import SettingsRefused
 from infra.synthesis import new_app, raw_settings
 from infra.wheels import ROOT
@@ -65,6 +67,12 @@ def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("Mendq.template.json", "Mendq.assets.json"):
         assert (tmp_path / "out" / name).read_text() == (folder_of("default") / name).read_text()
+
+
+def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "require_node", partial(node.require_node, tmp_path / "node"))
+    with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
+        runpy.run_path(str(ROOT / "app.py"))
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from local_account import assembly_cache, node
+from infra.node import require_node
+from local_account import assembly_cache
 from local_account.assembly_cache import Synthesis, digest_of
 from local_account.cannot_start import CannotStart
 
@@ -54,6 +54,20 @@ def test_a_kept_assembly_is_taken(repository: Path) -> None:
     assert said == [f"the stack as synthesized before: build/account/{kept.name}"]
 
 
+def test_a_kept_assembly_is_taken_from_a_folder_that_cannot_be_written(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = repository / "build" / "account" / digest_of("{}")
+    kept.mkdir(parents=True)
+    (kept / "manifest.json").touch()
+
+    def refuse(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    assert Synthesis().assembly_for({}, lambda _: None) == kept
+
+
 def test_a_folder_that_cannot_be_written(repository: Path) -> None:
     (repository / "build").touch()
     with pytest.raises(CannotStart, match=r"build/account cannot be written"):
@@ -77,8 +91,9 @@ def test_old_assemblies_are_forgotten(repository: Path) -> None:
     assert len(list(cache.iterdir())) == assembly_cache.KEPT
 
 
-def test_a_missing_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert node.node_for_jsii().is_relative_to(sys.prefix)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(CannotStart, match=r"Node.*is missing: run `make setup`"):
-        node.node_for_jsii()
+def test_a_missing_node(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = partial(require_node, repository / "bin" / "node")
+    monkeypatch.setattr(assembly_cache, "require_node", nowhere)
+    with pytest.raises(CannotStart, match=r"Node.*is missing: run `make clean setup`"):
+        Synthesis().assembly_for({}, lambda _: None)
+    assert list((repository / "build" / "account").iterdir()) == []

@@ -82,7 +82,8 @@ def test_settings_that_cannot_be_used(tmp_path: Path, content: str | None, said:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--port", "many"), "invalid int value: 'many'"),
+        (("--port", "many"), "PORT many is not a port: give a number"),
+        (("--port", "-1"), "PORT -1 is not a port: give a number"),
         (("--port", "70000"), "PORT 70000 is not a port"),
         (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
         (("--nonsense",), "unrecognized arguments: --nonsense"),
