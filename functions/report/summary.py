@@ -9,6 +9,7 @@ SCHEMA = 1
 UNRESOLVED = "unresolved"
 HEALED = "healed"
 OBSERVED = "observed"
+APPLIED = "applied"
 NOT_SEEN = "not_seen"
 COUNT_ONLY = "count_only"
 

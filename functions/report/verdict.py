@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions.report.not_seen import not_seen_in_short
 from functions.report.standout import standout
-from functions.report.summary import OBSERVED, Summary
+from functions.report.summary import APPLIED, OBSERVED, Summary
 from functions.report.tiles import tiles
 from functions.report.visible import unlinked
 from functions.report.words import counted, days_of, week_name
@@ -17,7 +17,7 @@ def headline(summary: Summary) -> str:
     where = "" if summary.is_whole else f" in the {_days_read(summary)}"
     if not summary.totals.incidents:
         return f"No incidents{where or ' this week'}."
-    clauses = [_healed(summary), _paged(summary), _observed(summary)]
+    clauses = [_healed(summary), _applied(summary), _paged(summary), _observed(summary)]
     counts = ", ".join(each for each in clauses if each)
     return f"{counted(summary.totals.incidents, 'incident')}{where}: {counts}."
 
@@ -51,6 +51,12 @@ def _healed(summary: Summary) -> str:
     if healed < incidents:
         return f"{healed:,} healed without a page"
     return {1: "healed", 2: "both healed"}.get(incidents, "all healed") + " without a page"
+
+
+def _applied(summary: Summary) -> str:
+    """Changed, and nobody has seen yet whether it helped."""
+    applied = dict(summary.by_outcome).get(APPLIED, 0)
+    return f"{applied:,} changed but not verified yet" if applied else ""
 
 
 def _paged(summary: Summary) -> str:

@@ -35,6 +35,11 @@ def of(*outcomes: str) -> list[Any]:
         (of("healed", "healed", "healed"), {}, "3 incidents: all healed without a page."),
         (of("refused"), {}, "1 incident: not healed."),
         (of("refused", "expired"), {}, "2 incidents: none healed."),
+        (
+            of("applied", "refused"),
+            {},
+            "2 incidents: none healed, 1 changed but not verified yet.",
+        ),
         (of("healed", "refused"), {}, "2 incidents: 1 healed without a page."),
         (of("escalated"), {}, "1 incident: not healed, 1 paged a person."),
         (
