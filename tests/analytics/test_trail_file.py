@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from analytics import trail_file
 from analytics.trail_file import read_file
 from tests.analytics.authored import burst, content, record
-from tests.real_records import detonations
+from tests.real_records import DETONATIONS, detonations
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,7 @@ def test_what_follows_the_gzip_is_not_ours() -> None:
     assert read_file(content(burst("11-10 09:00")) + bytes(512)).records == 3
 
 
+@pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
 def test_real_records_of_other_services_are_no_faults() -> None:
     reading = read_file(content(detonations()))
     assert reading.records == len(detonations()) > 300

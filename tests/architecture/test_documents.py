@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import botocore.session
 import pytest
 from botocore import xform_name
+
+from functions.healing.mode import Mode
+from infra.node import NODE
+from infra.settings import read
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,6 +45,23 @@ def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
     members = {xform_name(each, "-") for each in shape.members} if shape else set()
     options = {word[2:] for word in words if word.startswith("--")}
     assert options <= members | GLOBAL_OPTIONS
+
+
+def test_the_settings_to_begin_with_watch_what_they_name() -> None:
+    readme = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"^```json\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    settings = read(json.loads(f"{{{block}}}")["mendq"])
+    assert settings.mode is Mode.OBSERVE
+    assert settings.trail.queue_arn_prefixes
+
+
+def test_the_node_that_set_up_brought_is_put_on_the_path() -> None:
+    (line,) = (each for each in _lines(ROOT / "README.md") if each.startswith("export PATH="))
+    script = f"{line}; command -v node; command -v npx"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], cwd=ROOT, env={}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(NODE), str(NODE.with_name("npx"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -32,16 +32,19 @@ def test_files_are_small() -> None:
 
 def test_functions_are_small() -> None:
     lengths = {name: _lengths(text) for name, text in SOURCES.items()}
-    assert median([each for inner in lengths.values() for each in inner]) <= 12
+    every = [each for inner in lengths.values() for each in inner]
+    assert median(every) <= 12
+    assert quantiles(every, n=10)[8] <= 35
     assert {name for name, inner in lengths.items() if max(inner, default=0) > 60} == set()
 
 
 def test_handlers_are_thin() -> None:
     handlers = {name: text for name, text in SOURCES.items() if "functions/handlers/" in name}
     assert len(handlers) > 1
-    assert {name for name, text in handlers.items() if len(text.splitlines()) > 75} == set()
+    assert {name for name, text in handlers.items() if len(text.splitlines()) > 60} == set()
 
 
+# Scheduler's own dead letters are no step of ours: infra/schedules.py names their one action.
 @pytest.mark.parametrize(
     ("forbidden", "allowed"),
     [
@@ -50,7 +53,7 @@ def test_handlers_are_thin() -> None:
             r"functions/settings\.py|infra/(__init__|synthesis|wheels)\.py|local_account/",
         ),
         (r"datetime\.now|time\.time\(|utcnow", r"functions/handlers/|local_account/"),
-        (r"\"sqs:[A-Za-z]+\"", r"functions/healing/steps\.py|local_account/sqs/"),
+        (r"\"sqs:[A-Za-z]+\"", r"functions/healing/steps\.py|infra/schedules\.py|local_account/"),
         (r"import boto3|from boto3|from botocore", r"functions/aws/|local_account/"),
         (r"\.otherwise\(", r"^$"),
     ],

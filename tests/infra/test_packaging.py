@@ -105,7 +105,7 @@ def test_alone_with_boto3_it_gives_an_unreadable_record_back(host_zip: Path, run
     assert handled["answer"] == {"batchItemFailures": [{"itemIdentifier": MESSAGE_ID}]}
 
 
-def test_the_shipped_zip_holds_the_samemodules(lambda_zip: Path, host_zip: Path) -> None:
+def test_the_shipped_zip_holds_the_same_modules(lambda_zip: Path, host_zip: Path) -> None:
     assert "functions/handlers/heal" in modules(host_zip)
     assert modules(lambda_zip) == modules(host_zip)
 
