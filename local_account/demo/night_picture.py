@@ -26,9 +26,9 @@ def run_ended(run: Run) -> RenderableType:
 def incident_table(incidents: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     """The incidents table, as the night wrote it."""
     if width < NARROW_COLUMNS:
-        return Group(*(_listed(each) for each in incidents))
+        return Group(Text(""), *(_listed(each) for each in incidents), Text(""))
     table = Table(box=SIMPLE_HEAD, expand=False, pad_edge=False)
-    for title in ("incident on", "label", "failed calls", "outcome", "why"):
+    for title in ("incident on", "label", "failed calls", "outcome"):
         table.add_column(title, justify="right" if title == "failed calls" else "left")
     for each in incidents:
         table.add_row(
@@ -36,7 +36,6 @@ def incident_table(incidents: Sequence[Mapping[str, Any]], width: int) -> Render
             Text(each["label"]),
             Text(str(each["failed_calls"])),
             _outcome(each),
-            Text(each["why"] or "", style="dim"),
         )
     return table
 

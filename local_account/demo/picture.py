@@ -84,7 +84,7 @@ def _state(seen: Seen) -> Text:
 
 def decisions(story: Sequence[BadQueue], watch: Watch) -> RenderableType:
     """What was decided about each queue, why, and the way back."""
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [Text("")]
     for bad in story:
         seen = watch.queues[bad.name]
         if seen.case is None:
