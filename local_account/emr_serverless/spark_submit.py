@@ -93,6 +93,9 @@ def command(entry_point: Path, arguments: Sequence[str], parameters: str) -> lis
         *_conf("spark.driver.host", HOST),
         *_conf("spark.driver.bindAddress", HOST),
         *_conf("spark.ui.enabled", "false"),
+        # Compiling plans takes longer than a handful of rows.
+        *_conf("spark.sql.codegen.wholeStage", "false"),
+        *_conf("spark.sql.codegen.factoryMode", "NO_CODEGEN"),
         *_conf("spark.sql.shuffle.partitions", str(LOCAL_PARTITIONS)),
     )
     submit = str(_folder_of("pyspark") / "bin" / "spark-submit")
