@@ -26,6 +26,7 @@ from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 START_SECONDS = 180
 STOP_SECONDS = 15
 READY = "ready "
+REFUSED = "make account: "
 STACK_NAME = "Mendq"  # contracts: how everything finds the stack
 
 
@@ -61,9 +62,13 @@ class LocalAccount:
         self.log_lines: list[str] = []
 
     def __enter__(self) -> Self:
-        with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
-            self._start(self._arguments(Path(folder)))
-            self._answered.wait(START_SECONDS)
+        try:
+            with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
+                self._start(self._arguments(Path(folder)))
+                self._answered.wait(START_SECONDS)
+        except BaseException:  # an interrupt among them: nobody else will end it
+            self._stop()
+            raise
         if not self.endpoint_url:
             self._stop()
             raise AccountFailed(self._complaint())
@@ -175,5 +180,5 @@ class LocalAccount:
                 pipe.close()
 
     def _complaint(self) -> str:
-        refused = [line for line in self.log_lines if line.startswith("make account: ")]
+        refused = [line for line in self.log_lines if line.startswith(REFUSED)]
         return "\n".join(refused or self.log_lines[-10:] or ["the account said nothing"])

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
+from local_account.cannot_start import CannotStart
 from local_account.demo import ending, picture, verdict
 from local_account.demo.consumer import Consumer
 from local_account.demo.ending import Ending
 from local_account.demo.night import NightFailed
 from local_account.demo.story import STORIES, BadQueue
 from local_account.demo.watching import Seen, Watch, configuration
-from local_account.process import AccountFailed, LocalAccount
+from local_account.listening import port_of
+from local_account.process import REFUSED, AccountFailed, LocalAccount
 
 RESULT = Path("build/demo/result.json")
 PATIENCE_SECONDS = 60
@@ -26,24 +31,46 @@ LOOK_EVERY_SECONDS = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: it ended as claimed; 1: it did not; 2: the account could not be started."""
-    parser = argparse.ArgumentParser(prog="make demo")
-    parser.add_argument("--story", choices=sorted(STORIES), default="lease")
-    parser.add_argument("--port", type=int, default=0)
-    chosen = parser.parse_args(arguments)
+    """0: it ended as claimed; 1: it did not; 2: it could not be started; 130: interrupted."""
     console = Console(highlight=False)
+    try:
+        parser = argparse.ArgumentParser(prog="make demo")
+        parser.add_argument("--story", choices=sorted(STORIES), default="lease")
+        parser.add_argument("--port", type=port_of, default=0)
+        chosen = parser.parse_args(arguments)
+        _require_writable(RESULT.parent)
+        return _run_in_account(STORIES[chosen.story], chosen.port, console)
+    except CannotStart as refused:
+        console.print(f"make demo: {refused}", style="red", markup=False, soft_wrap=True)
+        return refused.exit_code
+    except KeyboardInterrupt:
+        console.print("interrupted: the account and its queues are gone", style="red")
+        return 128 + signal.SIGINT
+
+
+def _require_writable(folder: Path) -> None:
+    """Before a minute of story, not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise CannotStart(f"the folder {folder} cannot be written ({error.strerror})") from error
+
+
+def _run_in_account(story: Sequence[BadQueue], port: int, console: Console) -> int:
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
 
     def echo(line: str) -> None:
         """The account's own progress; what it does not emulate stands at the end of the story."""
-        if not line.startswith("not emulated"):
+        if not line.startswith(("not emulated", REFUSED)):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
     try:
-        with LocalAccount(port=chosen.port, on_line=echo) as account:
-            return _tell(STORIES[chosen.story], account, console)
+        with LocalAccount(port=port, on_line=echo) as account:
+            return _tell(story, account, console)
     except AccountFailed as failed:
-        console.print(f"the local account did not start: {failed}", style="red", soft_wrap=True)
+        line = f"the local account did not start: {failed}"
+        console.print(line, style="red", markup=False, soft_wrap=True)
         return 2
 
 
@@ -109,11 +136,7 @@ def _run(story: Sequence[BadQueue], watch: Watch, account: LocalAccount, console
         )
         for bad in story
     ]
-    with Live(
-        console=console,
-        get_renderable=lambda: picture.standing(story, watch, console.width),
-        refresh_per_second=4,
-    ):
+    with _live(story, watch, console):
         for consumer in consumers:
             consumer.start()
         try:
@@ -122,6 +145,21 @@ def _run(story: Sequence[BadQueue], watch: Watch, account: LocalAccount, console
             for consumer in consumers:
                 consumer.stop()
         watch.look()
+
+
+@contextmanager
+def _live(story: Sequence[BadQueue], watch: Watch, console: Console) -> Iterator[None]:
+    """The table below the events; what follows begins on a line of its own."""
+    try:
+        with Live(
+            console=console,
+            get_renderable=lambda: picture.standing(story, watch, console.width),
+            refresh_per_second=4,
+        ):
+            yield
+    finally:
+        if not console.is_terminal:
+            console.line()  # Live does that on terminals alone
 
 
 def _watch_until_told(

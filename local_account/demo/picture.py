@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -18,6 +19,7 @@ from local_account.demo.watching import Seen, Watch
 STYLES = {"applied": "bold green", "observed": "bold cyan", "refused": "bold yellow"}
 # Below this a table would break every word; the same facts are listed instead.
 NARROW_COLUMNS = 88
+UNDO_WORKS = "(it works while `make account` stands; this account ends with the demo)"
 
 
 def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
@@ -116,11 +118,18 @@ def _change(seen: Seen) -> list[RenderableType]:
     if not seen.changed():
         would = f" (it would have been {', '.join(texts)})" if texts else ""
         return [_field("change", f"none{would}")]
-    region = seen.queue_arn.split(":")[3]
-    undo = [undo_command(seen.queue_url, each, region) for each in steps]
     seconds = seen.seconds_to_heal()
     took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-    return [_field("change", ", ".join(texts) + took), *(_field("undo", each) for each in undo)]
+    undo = [_field("undo", each) for each in undo_commands(seen)]
+    return [_field("change", ", ".join(texts) + took), *undo, _field("", UNDO_WORKS)]
+
+
+def undo_commands(seen: Seen) -> list[str]:
+    """The commands that undo the change, for the account that stands here."""
+    region, address = seen.queue_arn.split(":")[3], urlsplit(seen.queue_url)
+    endpoint = f" --endpoint-url {address.scheme}://{address.netloc}"
+    steps = seen.case["steps"] if seen.case else []
+    return [undo_command(seen.queue_url, each, region) + endpoint for each in steps]
 
 
 def _field(name: str, text: str) -> RenderableType:

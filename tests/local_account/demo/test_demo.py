@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_it_ends_as_claimed_and_says_so_to_machines() -> None:
         "timing.propagationSeconds"
     ]
     assert "aws sqs set-queue-attributes" in run.stdout
+    assert not re.search(r"lease \d+ s .*\.fifo  ", run.stdout)  # two lines in one
     assert (result["incidents"], result["report"]) == (3, "build/demo/report.html")
     page = report.read_text()
     for name in seconds:

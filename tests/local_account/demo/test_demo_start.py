@@ -1,0 +1,63 @@
+"""How the demo ends that cannot start, and the one that is broken off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local_account.demo import __main__ as demo
+from local_account.where import REPOSITORY
+
+COMMAND = [sys.executable, "-m", "local_account.demo"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "build").touch()
+    monkeypatch.setattr(demo, "RESULT", tmp_path / "build" / "demo" / "result.json")
+    assert demo.main([]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert f"make demo: the folder {tmp_path / 'build' / 'demo'} cannot be written" in line
+
+
+def test_a_port_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.main(["--port", "abc"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == "make demo: PORT abc is not a port: give a number from 0 to 65535"
+
+
+@pytest.mark.account
+def test_a_taken_port_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert demo.main(["--port", str(port)]) == 2
+    assert capsys.readouterr().out.count(f"port {port} is taken") == 1
+
+
+@pytest.mark.account
+@pytest.mark.parametrize("after", ["Mendq demo", "deploying", "failed"])
+def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, after: str) -> None:
+    with subprocess.Popen(
+        COMMAND,
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert any(after in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        *_, last = process.stdout
+        assert last == "interrupted: the account and its queues are gone\n"
+        assert process.stderr.read() == ""
+    assert process.returncode == 130
+    assert list(tmp_path.glob("mendq-*")) == []
