@@ -2,7 +2,8 @@
 
 GNU make hands SIGTERM on to what it runs but not SIGINT, which it believes the terminal has sent to
 everybody: on `kill -INT` it waits for ever. It does give up its own handler then, which shows in
-/proc. Where there is no /proc, Ctrl-C and SIGTERM still work.
+/proc: a make that neither catches nor ignores SIGINT has been interrupted, however early. Where
+there is no /proc, Ctrl-C and SIGTERM still work.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import signal
 from pathlib import Path
 
-_CAUGHT = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.MULTILINE)
+_HEARD = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
 _MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 
 
@@ -21,8 +22,7 @@ class MakeParent:
 
     def __init__(self) -> None:
         self._process = os.getppid()
-        status = self._status()
-        self._watched = bool(_MAKE.search(status)) and _hears_interrupts(status)
+        self._watched = bool(_MAKE.search(self._status()))
 
     def has_stopped(self) -> bool:
         """Whether a make that ran this process has been interrupted, or is gone."""
@@ -38,5 +38,4 @@ class MakeParent:
 
 
 def _hears_interrupts(status: str) -> bool:
-    caught = _CAUGHT.search(status)
-    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGINT - 1) & 1)
+    return any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in _HEARD.findall(status))

@@ -187,6 +187,27 @@ def test_a_signal_to_make_alone_ends_it(tmp_path: Path, number: int) -> None:
     eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(scratch) == [])
 
 
+def test_a_make_that_was_interrupted_before_is_noticed(tmp_path: Path) -> None:
+    """As in `kill -INT` within make's first second, here before the account's process is there."""
+    assembly = write_assembly(tmp_path / "cdk.out")
+    account = " ".join(_command("--assembly", str(assembly)))
+    makefile = tmp_path / "Makefile"
+    makefile.write_text(f"account:\n\t@kill -INT $$PPID; exec {account}\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = subprocess.run(
+        ["make", "--file", str(makefile), "account"],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert list(scratch.iterdir()) == []
+
+
 @contextmanager
 def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """An account with a temporary folder of its own, which it has to leave empty."""
