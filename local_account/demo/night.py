@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from local_account.demo.trail import Trail
 from local_account.process import LocalAccount
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 180.0
 LOOK_EVERY_SECONDS = 0.2
 ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 Say = Callable[[str], None]

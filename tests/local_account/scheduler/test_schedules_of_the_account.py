@@ -19,7 +19,7 @@ from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 pytestmark = pytest.mark.account
 INVOKE = "lambda:InvokeFunction"
 # A job's JVM takes its time on a busy machine.
-JOB_SECONDS = 90
+JOB_SECONDS = 180
 
 
 def _deployed(account: LocalAccount, job: str) -> dict[str, Any]:
