@@ -9,7 +9,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-ur
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check docs synth lock clean
+.PHONY: help setup demo account test check docs cdk synth lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 
 docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) docs/derive.py
+
+cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy)
+	@$(RUN) -m infra.cdk_cli $(ARGS)
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py

@@ -15,10 +15,15 @@ _TONES = {
     "ineffective": "waiting",
 }
 
-_WHY = {
+# The words of the night, and those that only Mendq itself could know.
+WHY = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
-    "event_lost": "CloudTrail recorded the calls, and no event reached Mendq",
+    "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
+    "case_open": "an earlier case of the queue was still open",
+    "too_little_evidence": "too few failed calls, or too far apart, for Mendq to believe them",
+    "unresolved_queue": "the calls do not say which queue they were about",
+    "unknown": "neither the logs nor the cases say why",
     "unlabelled": "no entry of the catalogue knows this error code",
     COUNT_ONLY: "a caller's mistake, counted only",
 }
@@ -30,5 +35,5 @@ def tone(outcome: str) -> str:
 
 
 def why_in_words(incident: Incident) -> str:
-    """The night's own reasons in words; a case's as the case gave it."""
-    return _WHY.get(incident.why) or visible(incident.why, MOST_SENTENCE)
+    """The night's reasons in words; another's as they came. Where there is a case there is none."""
+    return WHY.get(incident.why) or visible(incident.why, MOST_SENTENCE)

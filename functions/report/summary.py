@@ -8,8 +8,6 @@ from datetime import date, datetime, timedelta
 SCHEMA = 1
 UNRESOLVED = "unresolved"
 HEALED = "healed"
-OBSERVED = "observed"
-APPLIED = "applied"
 NOT_SEEN = "not_seen"
 COUNT_ONLY = "count_only"
 

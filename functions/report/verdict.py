@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from functions.report.not_seen import not_seen_in_short
 from functions.report.standout import standout
-from functions.report.summary import APPLIED, OBSERVED, Summary
+from functions.report.summary import HEALED, Summary
 from functions.report.tiles import tiles
-from functions.report.visible import unlinked
+from functions.report.visible import unlinked, visible
 from functions.report.words import counted, days_of, week_name
+
+_OUTCOMES = {
+    "approved": "healed after approval",
+    "applied": "changed but not verified yet",
+    "observed": "only observed (mode observe)",
+    "proposed": "waiting for approval",
+    "refused": "refused",
+    "declined": "declined",
+    "expired": "expired without an answer",
+    "ineffective": "changed without effect",
+    "contested": "left to whoever changed it back",
+    "rolled_back": "rolled back",
+    "escalated": "left to a person",
+    "not_seen": "without a case",
+}
 
 
 def headline(summary: Summary) -> str:
@@ -17,7 +32,7 @@ def headline(summary: Summary) -> str:
     where = "" if summary.is_whole else f" in the {_days_read(summary)}"
     if not summary.totals.incidents:
         return f"No incidents{where or ' this week'}."
-    clauses = [_healed(summary), _applied(summary), _paged(summary), _observed(summary)]
+    clauses = [_healed(summary), *_not_healed(summary), _paged(summary)]
     counts = ", ".join(each for each in clauses if each)
     return f"{counted(summary.totals.incidents, 'incident')}{where}: {counts}."
 
@@ -53,17 +68,19 @@ def _healed(summary: Summary) -> str:
     return {1: "healed", 2: "both healed"}.get(incidents, "all healed") + " without a page"
 
 
-def _applied(summary: Summary) -> str:
-    """Changed, and nobody has seen yet whether it helped."""
-    applied = dict(summary.by_outcome).get(APPLIED, 0)
-    return f"{applied:,} changed but not verified yet" if applied else ""
+def _not_healed(summary: Summary) -> list[str]:
+    """What became of the others, so that the clauses add up; an unknown outcome keeps its word."""
+    told = {HEALED} | ({"escalated"} if _all_paged(summary) else set())
+    others = ((outcome, n) for outcome, n in summary.by_outcome if outcome not in told and n)
+    said = {outcome: f"{n:,} {_OUTCOMES.get(outcome, visible(outcome))}" for outcome, n in others}
+    first = [each for each in _OUTCOMES if each in said]
+    return [said[each] for each in (*first, *sorted(said.keys() - _OUTCOMES.keys()))]
+
+
+def _all_paged(summary: Summary) -> bool:
+    """Whether the pages say of every escalation that it reached a person."""
+    return dict(summary.by_outcome).get("escalated", 0) <= summary.totals.paged
 
 
 def _paged(summary: Summary) -> str:
     return f"{summary.totals.paged:,} paged a person" if summary.totals.paged else ""
-
-
-def _observed(summary: Summary) -> str:
-    """The default mode: nothing is changed until somebody allows it."""
-    observed = dict(summary.by_outcome).get(OBSERVED, 0)
-    return f"{observed:,} only observed (mode observe)" if observed else ""

@@ -22,13 +22,15 @@ OTHER_QUEUE = [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARN}-2"}]
 def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
     account: Account, run_night: RunNight
 ) -> None:
-    file = account.publish("11-10", [*burst("11-10 09:00"), *detonations()[:20]])
+    records = [*burst("11-10 09:00"), *detonations()[:20]]
+    file = account.publish("11-10", records)
     assert run_night("11-10") == 0
     [incident] = account.rows("incidents", "11-10")
     assert (incident["queue_arn"], incident["label"]) == (QUEUE_ARN, "lease_expired")
     assert (incident["failed_calls"], incident["error_codes"]) == (3, ["MessageNotInflight"])
     [file_read] = account.rows("quality", "11-10")
-    assert (file_read["file"], file_read["records"], file_read["reason"]) == (file, 23, None)
+    assert (file_read["file"], file_read["reason"]) == (file, None)
+    assert file_read["records"] == len(records)
     first = account.written()
     assert set(first) == {
         f"{table}/dt=2026-11-10/{table}.parquet"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import botocore.session
@@ -13,7 +12,6 @@ import pytest
 from botocore import xform_name
 
 from functions.healing.mode import Mode
-from infra.node import NODE
 from infra.settings import read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,15 +51,6 @@ def test_the_settings_to_begin_with_watch_what_they_name() -> None:
     settings = read(json.loads(f"{{{block}}}")["mendq"])
     assert settings.mode is Mode.OBSERVE
     assert settings.trail.queue_arn_prefixes
-
-
-def test_the_node_that_set_up_brought_is_put_on_the_path() -> None:
-    (line,) = (each for each in _lines(ROOT / "README.md") if each.startswith("export PATH="))
-    script = f"{line}; command -v node; command -v npx"
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], cwd=ROOT, env={}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [str(NODE), str(NODE.with_name("npx"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

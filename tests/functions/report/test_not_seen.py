@@ -89,7 +89,8 @@ def test_incidents_without_a_case_are_counted_by_reason(
 def test_reasons_beyond_the_list_are_not_made_up() -> None:
     sentence = not_seen(summary([unseen("event_lost")], by_outcome={"not_seen": 3}))[2]
     assert sentence == (
-        "3 incidents have no case: CloudTrail recorded the calls, and no event reached Mendq (1)."
+        "3 incidents have no case: "
+        "CloudTrail recorded the calls, and probably no event reached Mendq (1)."
     )
     assert not_seen(summary(by_outcome={"not_seen": 3}))[2] == "3 incidents have no case."
 

@@ -33,14 +33,18 @@ def of(*outcomes: str) -> list[Any]:
         (of("healed"), {}, "1 incident: healed without a page."),
         (of("healed", "healed"), {}, "2 incidents: both healed without a page."),
         (of("healed", "healed", "healed"), {}, "3 incidents: all healed without a page."),
-        (of("refused"), {}, "1 incident: not healed."),
-        (of("refused", "expired"), {}, "2 incidents: none healed."),
+        (of("refused"), {}, "1 incident: not healed, 1 refused."),
+        (
+            of("refused", "expired"),
+            {},
+            "2 incidents: none healed, 1 refused, 1 expired without an answer.",
+        ),
         (
             of("applied", "refused"),
             {},
-            "2 incidents: none healed, 1 changed but not verified yet.",
+            "2 incidents: none healed, 1 changed but not verified yet, 1 refused.",
         ),
-        (of("healed", "refused"), {}, "2 incidents: 1 healed without a page."),
+        (of("healed", "refused"), {}, "2 incidents: 1 healed without a page, 1 refused."),
         (of("escalated"), {}, "1 incident: not healed, 1 paged a person."),
         (
             of("healed", "escalated", "escalated"),
