@@ -72,7 +72,8 @@ def _weekly(arguments: WeeklyArguments, out: Storage) -> int:
     document = summary(week, nights, earlier, datetime.now(UTC))
     path = f"summary/week={week}/summary.json"
     out.put(path, json.dumps(document, indent=1).encode())
-    _say(f"{path}: {document['totals']['incidents']} incidents from {len(nights)} nights")
+    incidents = _counted(document["totals"]["incidents"], "incident")
+    _say(f"{path}: {incidents} from {_counted(len(nights), 'night')}")
     return DONE if nights else NOTHING_READ
 
 
@@ -86,6 +87,10 @@ def _nights(out: Storage, days: Days) -> Nights:
                 tables.from_parquet(incidents).to_pylist(), tables.from_parquet(quality).to_pylist()
             )
     return found
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _say(line: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from functions.aws.clients import Clients
-from functions.aws.start_job import start
+from functions.aws.start_job import spark_parameters, start
 from functions.healing.night import Job, Roots, night, week
 from functions.healing.plan import Refusal
 from functions.settings import StartNightSettings
@@ -52,7 +52,16 @@ def run(name: str) -> dict[str, Any]:
 
 def _started(clients: Clients, job: Job, *active: dict[str, Any]) -> str | Refusal:
     with Stubber(clients.emr) as emr:
-        emr.add_response("list_job_runs", {"jobRuns": list(active)})
+        emr.add_response(
+            "list_job_runs",
+            {"jobRuns": list(active)},
+            {
+                "applicationId": "00f1a2b3",
+                "states": [
+                    *("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
+                ],
+            },
+        )
         emr.add_response(
             "start_job_run",
             {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]},
@@ -66,7 +75,7 @@ def _started(clients: Clients, job: Job, *active: dict[str, Any]) -> str | Refus
                     "sparkSubmit": {
                         "entryPoint": "s3://code/job.py",
                         "entryPointArguments": list(job.arguments),
-                        "sparkSubmitParameters": ANY,
+                        "sparkSubmitParameters": spark_parameters("s3://code/package.zip"),
                     }
                 },
                 "configurationOverrides": ANY,
@@ -87,3 +96,16 @@ def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait(
 ) -> None:
     active = (run("week-2026-W45"), run("adhoc"))
     assert _started(clients, night(AT, ROOTS), *active) == "run-2"
+
+
+def test_driver_and_executors_run_the_same_python_within_bounds() -> None:
+    """EMR's own defaults are Python 3.9 and executors without end."""
+    parameters = spark_parameters("s3://code/package.zip").split(" ")
+    given = dict(each.split("=", 1) for each in parameters if each != "--conf")
+    python = "/usr/bin/python3.11"
+    assert given["spark.submit.pyFiles"] == "s3://code/package.zip"
+    assert given["spark.emr-serverless.driverEnv.PYSPARK_PYTHON"] == python
+    assert given["spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON"] == python
+    assert given["spark.executorEnv.PYSPARK_PYTHON"] == python
+    assert int(given["spark.dynamicAllocation.maxExecutors"]) <= 10
+    assert int(given["spark.executor.instances"]) == 1

@@ -1,0 +1,25 @@
+"""The exit codes that schedulers and people act on; the nights themselves are in test_night."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from analytics import job
+from analytics.days import Days
+from analytics.night import Written
+from analytics.storage.arrow import FolderStorage
+
+DAY = date(2026, 11, 10)
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
+)
+def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
+    tmp_path: Path, unreadable: int, code: int
+) -> None:
+    written = Written((DAY,), bytes_listed=100_000, bytes_unreadable=unreadable)
+    assert job._code(written, FolderStorage(str(tmp_path)), Days(DAY, DAY)) == code
