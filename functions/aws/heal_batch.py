@@ -51,14 +51,13 @@ class _Batch:
     healed: Healed
 
     def mend(self, groups: Iterable[Group]) -> None:
-        looked = [self._try(group, partial(look, group, self.run)) for group in groups]
-        undecided = [
-            self._try(each.group, partial(_declined_or_same, each)) for each in looked if each
-        ]
+        """Half of the time is for looking, so that what was looked at is decided too."""
         by_symptom: dict[Symptom, list[Mending]] = defaultdict(list)
-        for each in undecided:
-            if each:
-                by_symptom[each.group.symptom].append(each)
+        reserve_seconds = self.run.remaining_seconds() / 2
+        for group in groups:
+            undecided = self._try(group, partial(_undecided, group, self.run), reserve_seconds)
+            if undecided:
+                by_symptom[group.symptom].append(undecided)
         for symptom, mendings in by_symptom.items():
             self._decide(symptom, mendings)
 
@@ -74,9 +73,11 @@ class _Batch:
         for each in mendings:
             self._try(each.group, replace(each, spread=spread).decide)
 
-    def _try(self, group: Group, act: Callable[[], Mending | Outcome]) -> Mending | None:
+    def _try(
+        self, group: Group, act: Callable[[], Mending | Outcome], reserve_seconds: float = 0
+    ) -> Mending | None:
         """None where the group is done, or has failed."""
-        if self.run.remaining_seconds() < SECONDS_TO_WRITE:
+        if self.run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
             self._fail(group, ComeAgain("too little of the Lambda's time is left"))
             return None
         try:
@@ -96,6 +97,9 @@ class _Batch:
         self.healed.errors.update(dict.fromkeys(message_ids, error))
 
 
-def _declined_or_same(mending: Mending) -> Mending | Outcome:
+def _undecided(group: Group, run: Run) -> Mending | Outcome:
+    mending = look(group, run)
+    if isinstance(mending, Outcome):
+        return mending
     refusal = mending.refusal_so_far()
     return mending.decline(refusal) if refusal else mending

@@ -131,6 +131,7 @@ class Ledger:
                 "account_budget",
                 f"{writes_per_minute} writes were made in this minute",
                 becomes=None,
+                again=True,
             ),
             Refusal("claimed", "another run has just moved its case", becomes=None, again=True),
             Refusal("frozen", "changes were frozen just now", becomes=None, again=True),

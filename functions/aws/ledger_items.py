@@ -192,7 +192,7 @@ def release_parts(intent: Case, attribute: str, owner: str) -> list[dict[str, An
             "Update": {
                 "Key": attribute_key(intent.queue_arn, attribute),
                 "UpdateExpression": "REMOVE claim_owner, claim_until, intent, intent_modified_at",
-                "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
+                "ConditionExpression": "claim_owner = :owner",
                 "ExpressionAttributeValues": {":owner": {"S": owner}},
             }
         },

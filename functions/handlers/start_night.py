@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import TypedDict
 
@@ -38,7 +38,7 @@ def handler(event: Scheduled, _context: LambdaContext) -> dict[str, str]:
     Raises what AWS raises, so that the invocation is tried again.
     """
     settings, clients = _cold_start()
-    scheduled_at = datetime.fromisoformat(event["time"])
+    scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     roots = Roots(settings.trail_root, settings.case_root, settings.out_root)
     job = JOBS[event["job"]](scheduled_at, roots)
     started = start(clients.emr, settings, job, scheduled_at)

@@ -16,6 +16,7 @@ from functions.aws.look import look
 from functions.aws.mending import Mending
 from functions.aws.run import Group, Outcome
 from functions.catalogue import CATALOGUE
+from functions.healing.case import Case
 from functions.healing.failed_call import FailedCall, read
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.test_mend_faults import Fault, Killed
@@ -177,6 +178,45 @@ def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -
     account.heal(account.late_deletes(queue, "9"))
     assert account.transitions() == []
     assert "person_value" not in account.attribute_item(queue)
+
+
+def test_a_write_that_landed_is_told_even_if_another_attribute_was_changed_later(
+    account: Account,
+) -> None:
+    """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", WRITE)
+    account.later(minutes=5)
+    url = account.url(queue)
+    account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "1"})
+    _redeliver(account, queue)
+    assert account.visibility(queue) == 45
+    assert account.transitions()[-1]["to"] == "contested"
+    assert account.attribute_item(queue)["person_value"] == {"N": "30"}
+    account.later(hours=1)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 45
+
+
+def test_an_intent_about_a_queue_that_was_made_anew_is_dropped(account: Account) -> None:
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", CLAIM)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(days=2)
+    account.queue(VisibilityTimeout="60")
+    account.heal(account.late_deletes(queue, "9"))
+    assert account.transitions() == []
+    assert account.visibility(queue) == 60
+
+
+def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
+    queue = _settled_queue(account)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    before = account.ledger_items()
+    ledger = account.run().ledger
+    ledger.release(Case.from_document(case), "VisibilityTimeout", "invocation-zombie")
+    assert account.ledger_items() == before
 
 
 def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
