@@ -62,12 +62,16 @@ def _row(transitions: Sequence[Case]) -> dict[str, Any]:
 
 
 def seconds_to_heal(transitions: Sequence[Case]) -> float | None:
-    """From the first failed call to the first time that the mend was seen to hold."""
+    """From the first failed call to the first time that the mend was seen to hold.
+
+    None as well where a case contradicts itself: nothing is mended before it fails.
+    """
     verified = [each for each in transitions if each.state is State.VERIFIED]
     if not verified:
         return None
     first_at = _evidence(verified[0])["first_at"]
-    return (microseconds(verified[0].at) - first_at) / 1_000_000
+    seconds = (microseconds(verified[0].at) - first_at) / 1_000_000
+    return seconds if seconds >= 0 else None
 
 
 def _evidence(case: Case) -> dict[str, int]:

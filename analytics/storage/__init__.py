@@ -13,9 +13,9 @@ __all__ = ["Listed", "RootUnusable", "Storage", "open_root"]
 
 def open_root(root: str, spark: SparkSession) -> Storage:
     """Raise RootUnusable where `root` is neither a folder's name nor an s3:// URI."""
-    scheme, separator, _ = root.partition("://")
-    if not separator:
+    scheme, separator, rest = root.partition("://")
+    if root and not separator:
         return FolderStorage(root)
-    if scheme != "s3":
-        raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI")
+    if scheme != "s3" or not rest.partition("/")[0]:
+        raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
     return HadoopStorage(root, spark) if knows_s3(spark) else S3Storage(root)

@@ -58,6 +58,7 @@ def test_a_trail_that_is_none_is_a_bad_argument(
     assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
     assert "--trail: there is no AWSLogs/" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-    roots[0] = "--trail=gs://bucket"
-    assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
-    assert "neither a folder nor an s3:// URI" in capsys.readouterr().err
+    for root in ("gs://bucket", "s3://", "s3:///key", ""):
+        roots[0] = f"--trail={root}"
+        assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
+        assert "neither a folder nor an s3:// URI" in capsys.readouterr().err

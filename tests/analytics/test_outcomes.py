@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -76,6 +78,8 @@ def test_a_case_is_one_row_with_the_first_mend() -> None:
     assert row["case_seconds_to_heal"] == 3720
     assert row["ended_at"] is None
     assert case_rows(went("observed"))[0]["case_seconds_to_heal"] is None
+    early = replace(cases[1], at=cases[1].at - timedelta(days=1))
+    assert case_rows([cases[0], early])[0]["case_seconds_to_heal"] is None
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,20 @@ def made(nights: dict[date, NightRows], **earlier: dict[date, NightRows]) -> dic
 
 @pytest.mark.parametrize(
     "week",
-    ["", "46", "2026-46", "2026-W00", "2026-W54", "2026-W4", "26-W46", "2026-W4x", "2026-W٤٦"],
+    [
+        "",
+        "46",
+        "2026-46",
+        "2026-W00",
+        "2026-W54",
+        "2026-W4",
+        "26-W46",
+        "2026-W4x",
+        "2026-W٤٦",
+        "+026-W46",
+        "0001-W01",
+        "9999-W52",
+    ],
 )
 def test_no_such_week(week: str) -> None:
     with pytest.raises(ValueError):
