@@ -74,11 +74,6 @@ class LookAction:
     iam_action: str
     resource: Literal["queue", "function", "any"]
 
-    @property
-    def on_queue(self) -> bool:
-        """Whether it is scoped to queue ARNs."""
-        return self.resource == "queue"
-
 
 _LOOKS: dict[Need, tuple[LookAction, ...]] = {
     Need.QUEUE: (
