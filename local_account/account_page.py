@@ -1,6 +1,7 @@
 """What the account says of itself, and what it does beside AWS's calls.
 
-GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"}.
+GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"};
+GET, PUT and DELETE /_mendq/sqs-errors, with what `sqs/error_switch.py` says.
 """
 
 from __future__ import annotations
@@ -12,30 +13,36 @@ from typing import Any
 
 from local_account.cloudtrail.middleware import Application, Receive, Send
 from local_account.scheduler.context import NotFired
+from local_account.sqs.error_switch import ErrorSwitch, SwitchRefused
 
 PATH = "/_mendq/account"
 FIRE_PATH = "/_mendq/fire"
+SQS_ERRORS_PATH = "/_mendq/sqs-errors"
 Answer = tuple[int, Mapping[str, Any]]
 
 
 class AccountPage:
-    """An ASGI application around another that answers two paths itself."""
+    """An ASGI application around another that answers three paths itself."""
 
     def __init__(
         self,
         inner: Application,
         describe: Callable[[], Mapping[str, Any]],
         fire: Callable[[str, datetime], str],
+        error_switch: ErrorSwitch,
     ) -> None:
         self._inner = inner
         self._describe = describe
         self._fire = fire
+        self._error_switch = error_switch
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == PATH:
             await _answer(send, 200, self._describe())
         elif scope["type"] == "http" and scope["path"] == FIRE_PATH:
             await _answer(send, *self._fired(await _body(receive)))
+        elif scope["type"] == "http" and scope["path"] == SQS_ERRORS_PATH:
+            await _answer(send, *self._switched(scope["method"], await _body(receive)))
         else:
             await self._inner(scope, receive, send)
 
@@ -51,6 +58,27 @@ class AccountPage:
             return 200, {"execution_id": self._fire(name, scheduled_at)}
         except NotFired as refused:
             return 409, {"message": f"{refused}"}
+
+    def _switched(self, method: str, body: bytes) -> Answer:
+        switch = self._error_switch
+        if method == "DELETE":
+            switch.end()
+        elif method == "PUT":
+            try:
+                switch.replace(_json(body))
+            except SwitchRefused as refused:
+                return 400, {"message": f"{refused}"}
+        elif method != "GET":
+            return 405, {"message": "send GET, PUT or DELETE"}
+        return 200, switch.as_json()
+
+
+def _json(body: bytes) -> object:
+    """What the body says, or nothing that anybody asks for."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
 
 
 async def _body(receive: Receive) -> bytes:

@@ -9,26 +9,33 @@ from pathlib import Path
 
 import ministack.app
 from ministack.core import lambda_runtime
-from ministack.services import eventbridge, sqs
+from ministack.services import eventbridge, scheduler, sqs
 from ministack.services.cloudformation import provisioners
 
 from local_account.cloudformation import accepted, trail
-from local_account.cloudtrail import patterns
+from local_account.cloudtrail import lookup_events, patterns, trail_status
 from local_account.cloudtrail.delivery import Delivery
+from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.events import put_event
 from local_account.cloudtrail.middleware import Application, CloudTrail
 from local_account.cloudtrail.record import Spelling
 from local_account.cloudtrail.rules import dispatch_event
+from local_account.cloudwatch import queue_metrics
 from local_account.cloudwatch.install import install as install_cloudwatch
 from local_account.emr_serverless import install as emr_serverless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import batching, mappings, processes, sessions
+from local_account.lambdas import batching, exceptions, failed_events, mappings, processes, sessions
 from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.not_emulated import NotEmulated
 from local_account.scheduler import firing
 from local_account.secure_transport import SecureTransport
+from local_account.sns import encryption, subscriptions
 from local_account.sqs import poller_permissions
+from local_account.sqs.counting import Counting
+from local_account.sqs.error_switch import ErrorSwitch
 from local_account.sqs.install import install as install_sqs
+from local_account.sqs.queue_metrics import QueueMetrics
+from local_account.tagging import pages
 
 __all__ = [
     "AUTH_IS_ENFORCED",
@@ -38,7 +45,7 @@ __all__ = [
     "fire_named",
     "install",
     "put_event",
-    "stop_polling",
+    "stop_starting",
 ]
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
@@ -46,14 +53,21 @@ accept_types = accepted.accept_unknown_types
 fire_named = firing.fire_named
 
 
-def install(scratch: Path, not_emulated: NotEmulated, endpoint_url: str) -> JobProcesses:
+def install(
+    scratch: Path, not_emulated: NotEmulated, endpoint_url: str, error_switch: ErrorSwitch
+) -> JobProcesses:
     """Hook MiniStack, once per process; the caller starts and stops the job runs."""
-    install_sqs()
+    metrics = QueueMetrics()
+    counting = Counting(metrics)
+    install_sqs(error_switch, counting)
     install_cloudwatch()
+    queue_metrics.install(metrics, counting.measure)
     runtime_packages = scratch / "runtime"
     link_runtime_packages(runtime_packages)
     processes.install(runtime_packages)
     sessions.install()
+    exceptions.install()
+    failed_events.install()
     poller_permissions.install()
     batching.install()
     mappings.install()
@@ -61,20 +75,28 @@ def install(scratch: Path, not_emulated: NotEmulated, endpoint_url: str) -> JobP
     patterns.install()
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
     accepted.accept_metric_math(not_emulated.accept)
+    encryption.install()
+    subscriptions.install()
+    pages.install()
     firing.install()
     return emr_serverless.install(scratch / "emr-serverless", endpoint_url)
 
 
 def application(delivery: Delivery, spelling: Spelling) -> Application:
-    """The emulator behind what sees its SQS calls."""
-    return SecureTransport(CloudTrail(ministack.app.app, delivery, spelling))
+    """The emulator behind what sees its SQS calls; once per process."""
+    history = EventHistory()
+    lookup_events.install(history)
+    trail_status.install(delivery)
+    return SecureTransport(CloudTrail(ministack.app.app, delivery, history, spelling))
 
 
-def stop_polling() -> None:
-    """Have mappings take no more messages: nothing may start a Lambda that ends already."""
+def stop_starting() -> None:
+    """Have mappings take no messages and schedules not fire: what starts now would be cut off."""
     sqs._receive_messages_for_esm = lambda _url, _most: []
+    scheduler._tick_schedules = lambda: None
 
 
 def end_lambdas() -> None:
-    """End every Lambda process and remove its folder."""
+    """End every Lambda process and remove its folder; none starts afterwards."""
+    processes.refuse_more()
     lambda_runtime.reset()

@@ -29,6 +29,7 @@ from local_account.make_parent import MakeParent
 from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
 from local_account.server import serve_until
+from local_account.sqs.error_switch import ErrorSwitch
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
 
 T = TypeVar("T")
@@ -70,20 +71,21 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        jobs = emulator.install(self._scratch, self._not_emulated, self._url)
+        switch = ErrorSwitch()
+        jobs = emulator.install(self._scratch, self._not_emulated, self._url, switch)
         delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
         application = emulator.application(delivery, self._options.spelling)
         delivery.start()
         jobs.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
-        page = AccountPage(application, self._describe, emulator.fire_named)
+        page = AccountPage(application, self._describe, emulator.fire_named, switch)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
             await self._until_stopped(self._start(assembly, emulator.accept_types))
         finally:
             self._synthesis.end()
-            emulator.stop_polling()
+            emulator.stop_starting()
             ending_jobs = _in_thread(jobs.stop)
             await asyncio.wait([_in_thread(delivery.stop)], timeout=STOP_SECONDS)
             logging.disable()  # what is cut off from here on is no error

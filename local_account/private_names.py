@@ -26,6 +26,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "esm_wake": "Event",
     },
     "ministack.core.iam_actions": {
+        "access_denied_response": (
+            "(service, action, principal_arn, request_id, error_code, message, headers, "
+            "resource_arn, explicit_deny, resource_policy_arn)"
+        ),
+        "extract_iam_action": "(service, method, path, headers, body, query_params)",
         "SERVICE_TO_IAM_NAMESPACE": "dict",
         "_BOTOCORE_SERVICE_MAP": "dict",
         "extract_resource_arn": (
@@ -37,6 +42,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "EvalContext": "type",
         "PrincipalInfo": "type",
         "_gather_role_policies": "(role_name, account_id)",
+        "caller_arn": "()",
+        "combine_resource_policy": "(identity, ctx, policy, owner_account, required, limits)",
+        "find_iam_access_key_account": "(access_key_id)",
+        "is_root_access_key": "(access_key_id)",
         "enforce": ("(access_key_id, iam_action, service, region, resource_arn, service_context)"),
         "evaluate": "(ctx, policies, limits)",
         "evaluate_resource_policy": "(doc, ctx, service, named_only, direct_only)",
@@ -73,8 +82,17 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_trails": "AccountRegionScopedDict",
     },
     "ministack.services.cloudwatch": {
+        "_cbor_ok": "(data)",
         "_dims_from_list": "(dimensions)",
+        "_dims_key": "(dims)",
+        "_evaluate_alarm": "(alarm)",
         "_evaluate_all_alarms": "()",
+        "_get_metric_data": "(params, cbor_data, is_cbor, is_json)",
+        "_get_metric_statistics": "(params, cbor_data, is_cbor, is_json)",
+        "_json_ok": "(data)",
+        "_list_metrics": "(params, cbor_data, is_cbor, is_json)",
+        "_metrics": "AccountRegionScopedDict",
+        "_parse_ts": "(value)",
         "_store_datum": "(namespace, name, dims, ts, unit, value, values, counts, stat_values)",
     },
     "ministack.services.eventbridge": {
@@ -96,9 +114,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "ministack.services.lambda_svc": {
         "_create_esm": "(data)",
+        "_event_invoke_config": "(func, qualifier)",
+        "_execute_function_warm": "(func, event, request_id)",
         "_emit_lambda_logs": "(func, request_id, log_text, error, duration_ms, log_source)",
         "_get_func_record_for_qualifier": "(name, qualifier)",
         "_iter_all_esms": "()",
+        "_route_async_failure": "(target_arn, func_name, event, result)",
     },
     "ministack.services.s3": {
         "bucket_policy_for_arn": "(resource_arn)",
@@ -108,12 +129,27 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_schedules": "AccountRegionScopedDict",
         "_tick_schedules": "()",
     },
+    "ministack.services.sns": {
+        "_error": "(code, message, status)",
+        "_list_subscriptions": "(params)",
+        "_list_subscriptions_by_topic": "(params)",
+        "_normalize_arn": "(arn)",
+        "_p": "(params, key, default)",
+        "_publish": "(params)",
+        "_publish_batch": "(params)",
+        "_topic_by_arn_any_scope": "(topic_arn)",
+        "_topics": "AccountRegionScopedDict",
+    },
     "ministack.services.sqs": {
         "_Err": "type",
         "_HANDLERS": "dict",
         "_QUERY_COMPAT_CODES": "dict",
+        "_act_send_message": "(data, qurl)",
         "_collect_msgs": "(q, max_n, vis_timeout)",
+        "_delete_messages_for_esm": "(queue_url, receipt_handles)",
         "_dlq_sweep": "(q)",
+        "_enforce_queue_policy": "(q, iam_action)",
+        "_ensure_msg_fields": "(m)",
         "_expire_retained": "(q)",
         "_get_q": "(url, action)",
         "_json_err_resp": "(code, msg, status)",
@@ -122,9 +158,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_queues": "AccountRegionScopedDict",
         "_queues_lock": "lock",
         "_receive_messages_for_esm": "(queue_url, max_number)",
+        "_refresh_counts": "(q)",
         "_validate_batch_entries": "(entries, entry_name)",
         "_xml_err_resp": "(code, msg, status)",
         "queue_policy_allows": "(queue_arn, service, source_arn, source_account)",
+    },
+    "ministack.services.tagging": {
+        "_HANDLERS": "dict",
     },
     "ministack.services.sts": {
         "_sessions": "dict",

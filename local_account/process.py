@@ -19,8 +19,9 @@ from typing import Any, Self
 
 import boto3
 
-from local_account.account_page import FIRE_PATH, PATH
+from local_account.account_page import FIRE_PATH, PATH, SQS_ERRORS_PATH
 from local_account.scheduler.context import NotFired
+from local_account.sqs.error_switch import SwitchRefused
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
 START_SECONDS = 180
@@ -32,6 +33,10 @@ STACK_NAME = "Mendq"  # contracts: how everything finds the stack
 
 class AccountFailed(Exception):
     """The account ended before it was ready; the text is the line it gave, or its last ones."""
+
+
+class _Refused(Exception):
+    """The account's own page did not do what it was asked; the text is its message."""
 
 
 class LocalAccount:
@@ -115,20 +120,47 @@ class LocalAccount:
         Raises NotFired where Scheduler would not have invoked the target.
         """
         asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        request = urllib.request.Request(  # noqa: S310  loopback
-            self.endpoint_url + FIRE_PATH, json.dumps(asked).encode(), method="POST"
-        )
+        try:
+            execution_id: str = self._asked("POST", FIRE_PATH, asked)["execution_id"]
+        except _Refused as refused:
+            raise NotFired(f"{refused}") from None
+        return execution_id
+
+    @property
+    def sqs_errors(self) -> list[dict[str, Any]]:
+        """The errors of SQS that are switched on."""
+        errors: list[dict[str, Any]] = self._asked("GET", SQS_ERRORS_PATH)["errors"]
+        return errors
+
+    def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
+        """Have exactly these errors of SQS on, until `end_sqs_errors`.
+
+        Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
+        `local_account/sqs/error_switch.py`. Raises SwitchRefused, and leaves on what was on.
+        """
+        try:
+            self._asked("PUT", SQS_ERRORS_PATH, {"errors": list(errors)})
+        except _Refused as refused:
+            raise SwitchRefused(f"{refused}") from None
+
+    def end_sqs_errors(self) -> None:
+        """Have no error of SQS on that does not arise by itself."""
+        self._asked("DELETE", SQS_ERRORS_PATH)
+
+    def _asked(self, method: str, path: str, content: object = None) -> dict[str, Any]:
+        body = None if content is None else json.dumps(content).encode()
+        url = self.endpoint_url + path
+        request = urllib.request.Request(url, body, method=method)  # noqa: S310  loopback
         try:
             with urllib.request.urlopen(request) as answer:  # noqa: S310  loopback
-                execution_id: str = json.load(answer)["execution_id"]
-                return execution_id
+                said: dict[str, Any] = json.load(answer)
         except urllib.error.HTTPError as refused:
             with refused:
-                raise NotFired(json.load(refused)["message"]) from None
+                raise _Refused(json.load(refused)["message"]) from None
+        return said
 
     def _says_of_itself(self, what: str) -> list[str]:
-        with urllib.request.urlopen(self.endpoint_url + PATH) as answer:  # noqa: S310  loopback
-            said: list[str] = json.load(answer)[what]
+        said: list[str] = self._asked("GET", PATH)[what]
         return said
 
     def _arguments(self, folder: Path) -> list[str]:

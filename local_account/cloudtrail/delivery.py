@@ -35,6 +35,9 @@ class Delivery:
         self._put_event = put_event
         self._put_object = put_object
         self._faults = faults
+        # Of each trail, by ARN: its last file, and S3's error code where the latest was refused.
+        self.written_at: dict[str, datetime] = {}
+        self.refused_with: dict[str, str] = {}
         self._fault_chance = random.Random(faults.seed)  # noqa: S311  repeatable, not secret
         self._name_chance = random.Random()  # noqa: S311  a file's name
         self._due: list[tuple[float, int, Record, tuple[Destination, ...]]] = []
@@ -102,5 +105,15 @@ class Delivery:
             key = file_key(destination.prefix, account, region, published, unique)
             try:
                 self._put_object(destination.bucket, key, file_content(records))
-            except Exception:
+            except Exception as error:
+                self.refused_with[destination.trail_arn] = _code_of(error)
                 logger.exception("a trail file could not be written to %s", destination.bucket)
+            else:
+                self.refused_with.pop(destination.trail_arn, None)
+                self.written_at[destination.trail_arn] = published
+
+
+def _code_of(error: Exception) -> str:
+    """The code of an AWS error, the name of any other."""
+    response = getattr(error, "response", {})
+    return str(response.get("Error", {}).get("Code") or type(error).__name__)

@@ -12,6 +12,28 @@ from typing import Any
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
+from local_account.where import ACCOUNT
+
+
+def account_of(access_key: str) -> str:
+    """The account that an access key belongs to; this one for a key that is nobody's."""
+    if session := sts._sessions.get(access_key):
+        return str(session["Arn"]).split(":")[4]
+    if iam_evaluator.is_root_access_key(access_key):
+        return access_key if access_key.isdecimal() else ACCOUNT
+    return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
+
+
+def as_seen_by(identity: dict[str, Any], owner: str) -> dict[str, Any]:
+    """Who called, as the records of `owner` say: of another account's callers no ARN."""
+    if identity["accountId"] == owner:
+        return identity
+    return {
+        "type": "AWSAccount",
+        "principalId": identity["principalId"],
+        "accountId": identity["accountId"],
+    }
+
 
 def identity_of(access_key: str, account: str) -> dict[str, Any]:
     """The identity behind an access key that MiniStack knows; a bare account for any other."""

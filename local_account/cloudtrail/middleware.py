@@ -7,16 +7,18 @@ whether AWS records theirs is not documented.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
 from local_account.cloudtrail.delivery import Delivery
-from local_account.cloudtrail.identity import identity_of
-from local_account.cloudtrail.record import Spelling, record_of
+from local_account.cloudtrail.event_history import EventHistory
+from local_account.cloudtrail.identity import account_of, as_seen_by, identity_of
+from local_account.cloudtrail.record import Spelling, owner_of, record_of
 from local_account.cloudtrail.trails import destinations_of
 from local_account.sqs.calls import Answer, Call, is_sqs_call, read_answer, read_call
-from local_account.where import ACCOUNT, HOST, REGION
+from local_account.where import HOST, REGION
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -41,10 +43,15 @@ class CloudTrail:
     """An ASGI application around the emulator's."""
 
     def __init__(
-        self, emulator: Application, delivery: Delivery, spelling: Spelling = Spelling.QUERY
+        self,
+        emulator: Application,
+        delivery: Delivery,
+        history: EventHistory,
+        spelling: Spelling = Spelling.QUERY,
     ) -> None:
         self._emulator = emulator
         self._delivery = delivery
+        self._history = history
         self._spelling = spelling
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -77,10 +84,12 @@ class CloudTrail:
         self.take(call, answer)
 
     def take(self, call: Call, answer: Answer) -> None:
-        """Record a call if a trail logs it."""
-        identity = identity_of(call.access_key, ACCOUNT)
+        """Record a call in the event history, and where a trail logs it."""
+        caller = identity_of(call.access_key, account_of(call.access_key))
+        identity = as_seen_by(caller, owner_of(call, caller))
         record = record_of(call, answer, identity, datetime.now(UTC), self._spelling)
-        if destinations := destinations_of(record, identity["accountId"]):
+        self._history.take(record)
+        if destinations := destinations_of(record, record["recipientAccountId"]):
             self._delivery.take(record, destinations)
 
 
@@ -106,8 +115,13 @@ class _Collected:
         return b"".join(each.get("body", b"") for each in self.messages[1:])
 
     def same_request_id(self) -> None:
-        """MiniStack's XML answers carry another id than their header; AWS's carry one."""
-        if not self.messages or "xml" not in self.headers.get("content-type", ""):
+        """MiniStack's denials carry none, its XML another than their header; AWS's carry one."""
+        if not self.messages:
+            return
+        if "x-amzn-requestid" not in self.headers:
+            given = (b"x-amzn-requestid", str(uuid.uuid4()).encode())
+            self.messages[0]["headers"] = [*self.messages[0]["headers"], given]
+        if "xml" not in self.headers.get("content-type", ""):
             return
         request_id = self.headers.get("x-amzn-requestid", "").encode()
         if len(request_id) == 36:  # a UUID for a UUID: the length stays

@@ -7,6 +7,7 @@ spelled, and readOnly of ReceiveMessage are assumptions. tlsDetails is left out:
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ _LEFT_OUT = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttri
 _MAPS = frozenset({"Attributes", "Tags"})
 _READING = ("Get", "List", "Receive")
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
+_ACCOUNT = re.compile(r"\d{12}")
 
 
 class Spelling(StrEnum):
@@ -41,8 +43,8 @@ def record_of(
     at: datetime,
     spelling: Spelling = Spelling.QUERY,
 ) -> dict[str, Any]:
-    """The record of a call that `identity` made in its account; each has its own eventID."""
-    account: str = identity["accountId"]
+    """The record of a call that `identity` made, as the queue's owner sees it."""
+    account = owner_of(call, identity)
     is_data = call.action in DATA_EVENT_NAMES
     record: dict[str, Any] = {
         "eventVersion": EVENT_VERSION,
@@ -64,10 +66,18 @@ def record_of(
         "recipientAccountId": account,
         "eventCategory": "Data" if is_data else "Management",
     }
+    if account != identity["accountId"]:
+        record["sharedEventID"] = str(uuid.uuid4())
     if queue := queue_name(call):
         arn = f"arn:aws:sqs:{call.region}:{account}:{queue}"
         record["resources"] = [{"accountId": account, "type": "AWS::SQS::Queue", "ARN": arn}]
     return record
+
+
+def owner_of(call: Call, identity: Mapping[str, Any]) -> str:
+    """The account of the queue that a call names, or the caller's."""
+    owner = str(call.parameters.get("QueueUrl") or "").rstrip("/").split("/")[-2:-1]
+    return owner[0] if owner and _ACCOUNT.fullmatch(owner[0]) else str(identity["accountId"])
 
 
 def queue_name(call: Call) -> str:

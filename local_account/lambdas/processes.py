@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ RUNTIME_VARIABLES = (
 )
 # ... and from this machine.
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+_ending = threading.Event()
 _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("lambda function")
 
 
@@ -48,8 +50,15 @@ def lambda_environment(
     }
 
 
+def refuse_more() -> None:
+    """Start no process any more: a retry of what is being ended would outlive the account."""
+    _ending.set()
+
+
 def _remembering(spawn: Callable[[Any], None]) -> Callable[[Any], None]:
     def spawning(worker: Any) -> None:
+        if _ending.is_set():
+            raise RuntimeError("the account ends: no Lambda starts any more")
         token = _function.set(worker.config)
         try:
             spawn(worker)

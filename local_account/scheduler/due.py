@@ -25,7 +25,7 @@ def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
         due = datetime.fromisoformat(once[1]).replace(tzinfo=zone)
         return due.astimezone(UTC) if due > moment else None
     if seconds := eventbridge._parse_rate_seconds(expression):
-        return moment + timedelta(seconds=seconds)
+        return _next_of_rate(schedule, moment, timedelta(seconds=seconds))
     fields = eventbridge._parse_cron_fields(expression)
     if fields is None:
         return None
@@ -39,6 +39,22 @@ def is_on(schedule: Schedule, moment: datetime) -> bool:
         return False
     start, end = (_moment(schedule.get(each)) for each in ("StartDate", "EndDate"))
     return (start is None or start <= moment) and (end is None or moment <= end)
+
+
+def known_since(schedule: Schedule) -> datetime:
+    """From when on it is as it is now: nothing that was due before is made up for."""
+    changed = (schedule["CreationDate"], schedule.get("LastModificationDate") or 0)
+    return datetime.fromtimestamp(float(max(changed)), UTC)
+
+
+def _next_of_rate(schedule: Schedule, moment: datetime, step: timedelta) -> datetime:
+    """A StartDate is the first time; without one the schedule's own beginning was."""
+    start = _moment(schedule.get("StartDate"))
+    if start is None:
+        return moment + step
+    if moment < start:
+        return start
+    return start + ((moment - start) // step + 1) * step
 
 
 def _moment(value: Any) -> datetime | None:

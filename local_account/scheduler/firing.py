@@ -13,7 +13,7 @@ from ministack.core.responses import get_account_id, get_region, new_uuid, reque
 from ministack.services import eventbridge, scheduler, sqs
 
 from local_account.scheduler.context import Execution, NotFired, substituted
-from local_account.scheduler.due import is_on, next_after
+from local_account.scheduler.due import is_on, known_since, next_after
 from local_account.service_roles import refusal_to_act, refusal_to_assume
 from local_account.where import ACCOUNT, REGION
 
@@ -43,8 +43,8 @@ class Ticker:
         """Fire every schedule that has come due since the last tick."""
         now = datetime.now(UTC)
         for where, schedule in list(scheduler._schedules.all_items()):
-            created = datetime.fromtimestamp(schedule["CreationDate"], UTC)
-            due = next_after(schedule, self._last.get(where, created))
+            since = known_since(schedule)
+            due = next_after(schedule, max(self._last.get(where, since), since))
             if due is None or due > now:
                 continue
             self._last[where] = due

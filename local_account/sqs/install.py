@@ -8,7 +8,10 @@ from typing import Any
 
 from ministack.services import sqs
 
+from local_account.sqs import denials, sending, switched_handlers
 from local_account.sqs import message_handlers as messages
+from local_account.sqs.counting import Counting
+from local_account.sqs.error_switch import ErrorSwitch
 from local_account.sqs.queue_handlers import refusing_create_queue, refusing_set_queue_attributes
 from local_account.sqs.receipt_book import note
 
@@ -16,6 +19,7 @@ Parameters = Mapping[str, Any]
 Respond = Callable[[str, str, int], tuple[Any, ...]]
 # MiniStack's name of an error -> the name in the JSON protocol of AWS.
 _JSON_NAMES = {
+    "AccessDenied": "AccessDeniedException",
     "InvalidParameterValue": "InvalidParameterValueException",
     "MissingParameter": "MissingRequiredParameterException",
 }
@@ -35,8 +39,10 @@ _WORDS = {
 MOST_ENTRIES = 10
 
 
-def install() -> None:
+def install(error_switch: ErrorSwitch, counting: Counting) -> None:
     """Hook everything; once per process."""
+    denials.install()
+    sending.install()
     sqs._queues_lock = threading.RLock()  # held around what is held already
     sqs._QUERY_COMPAT_CODES.update({name: code for code, name in _JSON_NAMES.items()})
     sqs._json_err_resp = _reworded(sqs._json_err_resp, _JSON_NAMES, {**_WORDS, **_JSON_WORDS})
@@ -56,6 +62,8 @@ def install() -> None:
         sqs._HANDLERS[name] = _locked(sqs._HANDLERS[name])
     sqs._expire_retained = _locked(sqs._expire_retained)
     sqs._dlq_sweep = _locked(sqs._dlq_sweep)
+    counting.install()
+    switched_handlers.install(error_switch)
 
 
 def _reworded(respond: Respond, names: Mapping[str, str], words: Mapping[str, str]) -> Respond:

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_account.where import CACHE, REPOSITORY
+from local_account.where import ACCOUNT, CACHE, REPOSITORY
 from tests.local_account.assemblies import write_assembly
+from tests.local_account.callers import policy
 from tests.local_account.queues import eventually
+from tests.local_account.roles import allow
 
 pytestmark = pytest.mark.account
 
@@ -126,6 +129,43 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(5) == 0
             assert all(each.result() for each in waiting)
+
+
+def test_schedules_that_fire_each_minute_leave_nothing_running(tmp_path: Path) -> None:
+    """Nor do the retries of the Lambda that is ended in the middle of what they asked for."""
+    assembly = write_assembly(tmp_path / "cdk.out")
+    scratch = tmp_path / "scratch"
+    with _running(tmp_path, "--assembly", str(assembly)) as process:
+        endpoint_url = _until(process, "ready").split()[1]
+        lambdas, scheduler = (_client(name, endpoint_url) for name in ("lambda", "scheduler"))
+        (function,) = lambdas.list_functions()["Functions"]
+        role = _role_of_schedules(_client("iam", endpoint_url), function["FunctionArn"])
+        start = datetime.now(UTC) - timedelta(seconds=58)
+        expressions = ("rate(1 minute)", "rate(1 hours)", "cron(0 2 * * ? *)", "rate(1 days)")
+        for number, expression in enumerate(expressions):
+            scheduler.create_schedule(
+                Name=f"schedule-{number}",
+                ScheduleExpression=expression,
+                StartDate=start,
+                FlexibleTimeWindow={"Mode": "OFF"},
+                Target={
+                    "Arn": function["FunctionArn"],
+                    "RoleArn": role,
+                    "Input": '{"sleep_seconds": 20}',
+                },
+            )
+        eventually(lambda: _processes_that_know(scratch)[1:])  # the Lambda's
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+def _role_of_schedules(iam: Any, function_arn: str) -> str:
+    trust = {"Service": "scheduler.amazonaws.com"}
+    assumes = {"Effect": "Allow", "Principal": trust, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName="schedules", AssumeRolePolicyDocument=policy(assumes))
+    invokes = policy(allow("lambda:InvokeFunction", function_arn))
+    iam.put_role_policy(RoleName="schedules", PolicyName="p", PolicyDocument=invokes)
+    return f"arn:aws:iam::{ACCOUNT}:role/schedules"
 
 
 def _client(service_name: str, endpoint_url: str) -> Any:

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from local_account.cloudtrail import delivery as module
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.faults import DeliveryFaults
+from local_account.cloudtrail.trail_status import latest
 from local_account.cloudtrail.trails import Destination
 
 TRAIL = Destination("arn:aws:cloudtrail:us-east-1:000000000000:trail/mendq", "logs", "")
@@ -113,3 +115,29 @@ def test_a_bus_that_fails_does_not_stop_the_files(caplog: pytest.LogCaptureFixtu
     delivery.stop()
     assert written.files
     assert "did not reach the bus" in caplog.text
+
+
+def test_a_bucket_that_refuses_is_remembered_until_a_file_is_written() -> None:
+    written = Written()
+    refusing = True
+
+    def put_object(bucket: str, key: str, content: bytes) -> None:
+        if refusing:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "PutObject")
+        written.put_object(bucket, key, content)
+
+    delivery = Delivery(written.put_event, put_object)
+    delivery.take({"eventID": "1"}, (TRAIL,))
+    _deliver_all(delivery)
+    assert latest(delivery, TRAIL.trail_arn) == {"LatestDeliveryError": "AccessDenied"}
+    refusing = False
+    delivery.take({"eventID": "2"}, (TRAIL,))
+    _deliver_all(delivery)
+    assert latest(delivery, TRAIL.trail_arn).keys() == {"LatestDeliveryTime"}
+    assert latest(delivery, OTHER.trail_arn) == {}
+
+
+def _deliver_all(delivery: Delivery) -> None:
+    for record, destinations in delivery._arrived():
+        delivery._deliver(record, destinations)
+    delivery._flush()

@@ -139,6 +139,18 @@ def test_times_ids_and_long_texts() -> None:
     assert one["requestID"] == "r"
 
 
+def test_the_queues_owner_gets_the_record_of_another_accounts_call() -> None:
+    stranger = {"type": "AWSAccount", "accountId": "111111111111", "principalId": "AIDA"}
+    record = record_of(_call("SendMessage", MessageBody="x"), OK, stranger, AT)
+    assert record["recipientAccountId"] == ACCOUNT
+    assert record["resources"][0]["accountId"] == ACCOUNT
+    assert record["sharedEventID"] != record["eventID"]
+    theirs = Call("CreateQueue", {"QueueName": "q"}, "k", "us-east-1", "aws-cli", "10.0.0.1")
+    own = record_of(theirs, OK, stranger, AT)
+    assert own["recipientAccountId"] == "111111111111"
+    assert "sharedEventID" not in own
+
+
 def test_listing_names_no_queue() -> None:
     call = Call("ListQueues", {}, "test", "us-east-1", "aws-cli", "10.0.0.1")
     assert _record(call)["resources"][0]["ARN"] == f"arn:aws:sqs:us-east-1:{ACCOUNT}:*"

@@ -146,7 +146,9 @@ def test_an_unknown_schedule_and_a_time_without_a_zone_are_refused(account: Loca
         account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused
 
 
-def test_a_schedule_that_is_due_fires_by_itself(account: LocalAccount, dead_letters: Queue) -> None:
+@pytest.fixture
+def ticking(account: LocalAccount) -> tuple[Queue, dict[str, Any]]:
+    """A queue, and a target that may send the time to it."""
     role = f"ticker-{uuid.uuid4().hex[:8]}"
     iam, queue = account.client("iam"), new_queue(account)
     trust = {"Service": "scheduler.amazonaws.com"}
@@ -154,17 +156,59 @@ def test_a_schedule_that_is_due_fires_by_itself(account: LocalAccount, dead_lett
     iam.create_role(RoleName=role, AssumeRolePolicyDocument=_policy(statement))
     sends = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue.arn}
     iam.put_role_policy(RoleName=role, PolicyName="sends", PolicyDocument=_policy(sends))
-    at = (datetime.now(UTC) + timedelta(seconds=1)).replace(microsecond=0)
-    account.client("scheduler").create_schedule(
-        Name=f"test-{uuid.uuid4()}",
-        ScheduleExpression=f"at({at:%Y-%m-%dT%H:%M:%S})",
-        FlexibleTimeWindow={"Mode": "OFF"},
-        Target={
-            "Arn": queue.arn,
-            "RoleArn": f"arn:aws:iam::000000000000:role/{role}",
-            "Input": "<aws.scheduler.scheduled-time>",
-        },
-    )
+    target = {
+        "Arn": queue.arn,
+        "RoleArn": f"arn:aws:iam::000000000000:role/{role}",
+        "Input": "<aws.scheduler.scheduled-time>",
+    }
+    return queue, target
+
+
+def _body(queue: Queue) -> str:
     eventually(lambda: queue.count() == 1)
     (message,) = queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
-    assert message["Body"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    body: str = message["Body"]
+    return body
+
+
+def _schedule(account: LocalAccount, expression: str, target: Any, **more: Any) -> str:
+    name = f"test-{uuid.uuid4()}"
+    account.client("scheduler").create_schedule(
+        Name=name,
+        ScheduleExpression=expression,
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target=target,
+        **more,
+    )
+    return name
+
+
+def test_a_schedule_that_is_due_fires_by_itself(
+    account: LocalAccount, ticking: tuple[Queue, dict[str, Any]]
+) -> None:
+    queue, target = ticking
+    at = (datetime.now(UTC) + timedelta(seconds=1)).replace(microsecond=0)
+    _schedule(account, f"at({at:%Y-%m-%dT%H:%M:%S})", target)
+    assert _body(queue) == f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_rate_fires_each_minute(
+    account: LocalAccount, ticking: tuple[Queue, dict[str, Any]]
+) -> None:
+    queue, target = ticking
+    start = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=57)
+    _schedule(account, "rate(1 minute)", target, StartDate=start)
+    assert _body(queue) == f"{start + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
+    assert queue.count() == 0
+
+
+def test_a_time_ahead_of_the_clock_does_not_move_the_beat(
+    account: LocalAccount, ticking: tuple[Queue, dict[str, Any]]
+) -> None:
+    queue, target = ticking
+    start = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=55)
+    name = _schedule(account, "rate(1 minute)", target, StartDate=start)
+    ahead = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
+    account.fire(name, ahead)
+    assert _body(queue) == f"{ahead:%Y-%m-%dT%H:%M:%SZ}"
+    assert _body(queue) == f"{start + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"

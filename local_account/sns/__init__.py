@@ -1,0 +1,1 @@
+"""SNS where MiniStack leaves something out: encrypted topics, subscriptions nobody confirmed."""

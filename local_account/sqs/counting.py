@@ -1,0 +1,181 @@
+"""Counting what happens to queues, in front of MiniStack's handlers, pollers among the callers.
+
+A message is noted once, in itself, whoever put it in the queue: API, EventBridge, SNS, Lambda. One
+that comes noted by another queue was moved there, which SQS does not count as sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ministack.services import sqs
+
+from local_account.sqs import queue_metrics as metric
+from local_account.sqs.queue_metrics import QueueMetrics
+
+Parameters = Mapping[str, Any]
+Queue = dict[str, Any]
+Handler = Callable[[Parameters, str], dict[str, Any]]
+# Lambda's pollers ask with long polls of this length; MiniStack's asks each second.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+POLL_SECONDS = 20
+_ACCESSED = "local_account_accessed_at"
+_IN = "local_account_in"
+_SINCE = "local_account_since"
+
+
+class Counting:
+    """Hooks that write into one QueueMetrics; the clock is theirs to read."""
+
+    def __init__(self, metrics: QueueMetrics, clock: Callable[[], float] = time.time) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._polled_since: dict[str, float] = {}
+
+    def install(self) -> None:
+        """Hook everything, inside what refuses calls; once per process."""
+        sqs._get_q = self._noting_access(sqs._get_q)
+        sqs._collect_msgs = self._noting_arrivals(sqs._collect_msgs)
+        handlers = sqs._HANDLERS
+        for name in ("SendMessage", "SendMessageBatch"):
+            handlers[name] = self._counting_sent(handlers[name])
+        handlers["ReceiveMessage"] = self._counting_received(handlers["ReceiveMessage"])
+        handlers["DeleteMessage"] = self._counting_deleted(handlers["DeleteMessage"], _one)
+        handlers["DeleteMessageBatch"] = self._counting_deleted(
+            handlers["DeleteMessageBatch"], lambda answer: len(answer["Successful"])
+        )
+        sqs._receive_messages_for_esm = self._counting_polls(sqs._receive_messages_for_esm)
+        sqs._delete_messages_for_esm = self._counting_polled(sqs._delete_messages_for_esm)
+
+    def measure(self) -> None:
+        """Measure every queue now, and let those that count nothing report zeros."""
+        now = self._clock()
+        for queue in sqs._queues.all_values():
+            with sqs._queues_lock:
+                self._note_arrivals(queue)
+                created_at = float(queue["attributes"].get("CreatedTimestamp") or now)
+                if not metric.is_active(
+                    has_messages=bool(queue["messages"]),
+                    accessed_at=queue.get(_ACCESSED, created_at),
+                    now=now,
+                ):
+                    continue
+                measured = _measured(queue, now)
+            arn = queue["attributes"]["QueueArn"]
+            self._metrics.measure(arn, measured, now)
+            for counted in metric.COUNTED:
+                self._metrics.count(arn, counted, 0, now)
+
+    def _noting_access(self, get: Callable[..., Queue]) -> Callable[..., Queue]:
+        def getting(url: str, action: str | None = None) -> Queue:
+            queue = get(url, action)
+            queue[_ACCESSED] = self._clock()
+            return queue
+
+        return getting
+
+    def _noting_arrivals(self, collect: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def collecting(queue: Queue, *rest: Any) -> list[Any]:
+            with sqs._queues_lock:
+                self._note_arrivals(queue)
+                return collect(queue, *rest)
+
+        return collecting
+
+    def _note_arrivals(self, queue: Queue) -> None:
+        """Whatever arrives is appended, so that what is not noted yet stands at the end."""
+        arn = queue["attributes"]["QueueArn"]
+        sent = 0
+        for message in reversed(queue["messages"]):
+            noted = message.get(_IN)
+            if noted == arn:
+                break
+            sqs._ensure_msg_fields(message)
+            message[_IN] = arn
+            message[_SINCE] = message["visible_at"] if noted else message["sent_at"]
+            sent += not noted
+        if sent:
+            self._count(queue, metric.SENT, sent)
+
+    def _counting_sent(self, send: Handler) -> Handler:
+        def sending(data: Parameters, url: str) -> dict[str, Any]:
+            answer = send(data, url)
+            with sqs._queues_lock:
+                self._note_arrivals(_queue(data, url))
+            return answer
+
+        return sending
+
+    def _counting_received(
+        self, receive: Callable[[Parameters, str], Awaitable[dict[str, Any]]]
+    ) -> Callable[[Parameters, str], Awaitable[dict[str, Any]]]:
+        async def receiving(data: Parameters, url: str) -> dict[str, Any]:
+            queue = _queue(data, url)
+            answer = await receive(data, url)
+            received = len(answer.get("Messages", ()))
+            self._count(
+                queue, metric.RECEIVED if received else metric.EMPTY_RECEIVES, received or 1
+            )
+            return answer
+
+        return receiving
+
+    def _counting_deleted(
+        self, delete: Handler, how_many: Callable[[dict[str, Any]], int]
+    ) -> Handler:
+        """Every delete that answers 200, duplicates among them."""
+
+        def deleting(data: Parameters, url: str) -> dict[str, Any]:
+            answer = delete(data, url)
+            self._count(_queue(data, url), metric.DELETED, how_many(answer))
+            return answer
+
+        return deleting
+
+    def _counting_polls(self, receive: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def polling(queue_url: str, most: int) -> list[Any]:
+            received = receive(queue_url, most)
+            now = self._clock()
+            if received:
+                self._polled_since.pop(queue_url, None)
+                self._count(sqs._get_q(queue_url), metric.RECEIVED, len(received))
+            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
+                self._polled_since[queue_url] = now
+                self._count(sqs._get_q(queue_url), metric.EMPTY_RECEIVES, 1)
+            return received
+
+        return polling
+
+    def _counting_polled(self, delete: Callable[..., None]) -> Callable[..., None]:
+        def deleting(queue_url: str, receipt_handles: set[str]) -> None:
+            delete(queue_url, receipt_handles)
+            if receipt_handles:
+                self._count(sqs._get_q(queue_url), metric.DELETED, len(receipt_handles))
+
+        return deleting
+
+    def _count(self, queue: Queue, name: str, how_many: int) -> None:
+        self._metrics.count(queue["attributes"]["QueueArn"], name, how_many, self._clock())
+
+
+def _queue(data: Parameters, url: str) -> Queue:
+    queue: Queue = sqs._get_q(data.get("QueueUrl") or url)
+    return queue
+
+
+def _one(_answer: dict[str, Any]) -> int:
+    return 1
+
+
+def _measured(queue: Queue, now: float) -> dict[str, float]:
+    sqs._refresh_counts(queue)
+    attributes = queue["attributes"]
+    arrivals = [(each[_SINCE], each["receive_count"]) for each in queue["messages"] if _IN in each]
+    return {
+        metric.VISIBLE: float(attributes["ApproximateNumberOfMessages"]),
+        metric.NOT_VISIBLE: float(attributes["ApproximateNumberOfMessagesNotVisible"]),
+        metric.DELAYED: float(attributes["ApproximateNumberOfMessagesDelayed"]),
+        metric.OLDEST_AGE: metric.oldest_age_seconds(arrivals, is_fifo=queue["is_fifo"], now=now),
+    }

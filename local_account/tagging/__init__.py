@@ -1,0 +1,1 @@
+"""The Resource Groups Tagging API in pages, which MiniStack leaves out."""

@@ -1,0 +1,226 @@
+"""AWS/SQS as boto3 sees it: counted as SQS counts, per queue, at once."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from local_account.sqs import queue_metrics as metric
+from tests.local_account.queues import Queue, error_of, eventually, new_queue
+
+pytestmark = pytest.mark.account
+ALL = (*metric.COUNTED, metric.VISIBLE, metric.NOT_VISIBLE, metric.DELAYED, metric.OLDEST_AGE)
+
+
+def _name(queue: Queue) -> str:
+    return queue.url.rpartition("/")[2]
+
+
+def _query(queue: Queue, name: str, stat: str, period: int) -> dict[str, Any]:
+    dimensions = [{"Name": "QueueName", "Value": _name(queue)}]
+    asked = {"Namespace": metric.NAMESPACE, "MetricName": name, "Dimensions": dimensions}
+    return {
+        "Id": name.lower(),
+        "MetricStat": {"Metric": asked, "Period": period, "Stat": stat},
+    }
+
+
+def _series(
+    account: LocalAccount,
+    queue: Queue,
+    *names: str,
+    stat: str = "Sum",
+    period: int = 3600,
+    start: datetime | None = None,
+    **more: Any,
+) -> dict[str, list[float]]:
+    now = datetime.now(UTC)
+    answer = account.client("cloudwatch").get_metric_data(
+        StartTime=start or now - timedelta(hours=2),
+        EndTime=now + timedelta(minutes=1),
+        MetricDataQueries=[_query(queue, name, stat, period) for name in names],
+        **more,
+    )
+    values = {each["Id"]: each["Values"] for each in answer["MetricDataResults"]}
+    return {name: values[name.lower()] for name in names}
+
+
+def _sums(account: LocalAccount, queue: Queue, period: int = 3600) -> dict[str, float]:
+    """What was counted since the queue exists, whatever minutes that took."""
+    found = _series(account, queue, *metric.COUNTED, period=period)
+    return {name: sum(values) for name, values in found.items()}
+
+
+def _counts(sent: int = 0, received: int = 0, deleted: int = 0, empty: int = 0) -> dict[str, int]:
+    return {
+        metric.SENT: sent,
+        metric.RECEIVED: received,
+        metric.DELETED: deleted,
+        metric.EMPTY_RECEIVES: empty,
+    }
+
+
+def test_refused_calls_count_nothing(account: LocalAccount) -> None:
+    queue = new_queue(account, MaximumMessageSize="1024")
+    error_of(lambda: queue.send("x" * 1025))
+    error_of(lambda: queue.delete("no handle"))
+    error_of(lambda: queue.sqs.receive_message(QueueUrl=queue.url, WaitTimeSeconds=21))
+    assert _sums(account, queue) == _counts()
+
+
+@pytest.mark.parametrize("period", [60, 300, 3600])
+def test_each_entry_and_each_delete_counts(account: LocalAccount, period: int) -> None:
+    queue, quiet = new_queue(account), new_queue(account)
+    entries = [{"Id": str(n), "MessageBody": "hello"} for n in range(3)]
+    queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
+    queue.send()
+    received: list[Any] = []
+    while len(received) < 4:
+        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
+        received += answer["Messages"]
+    handles = [each["ReceiptHandle"] for each in received]
+    queue.delete(handles[0])
+    queue.delete(handles[0])  # a duplicate counts as well
+    doomed = [{"Id": str(n), "ReceiptHandle": each} for n, each in enumerate(handles[1:3])]
+    queue.sqs.delete_message_batch(
+        QueueUrl=queue.url, Entries=[*doomed, {"Id": "bad", "ReceiptHandle": "no handle"}]
+    )
+    assert "Messages" not in queue.sqs.receive_message(QueueUrl=queue.url)
+    assert _sums(account, queue, period) == _counts(sent=4, received=4, deleted=4, empty=1)
+    assert _sums(account, quiet, period) == _counts()
+
+
+def test_a_dropped_duplicate_was_not_sent(account: LocalAccount) -> None:
+    queue = new_queue(account, fifo=True, ContentBasedDeduplication="true")
+    for _ in range(2):
+        queue.sqs.send_message(QueueUrl=queue.url, MessageBody="same", MessageGroupId="g")
+    assert _sums(account, queue)[metric.SENT] == 1
+
+
+def test_one_long_poll_is_one_empty_receive(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    queue.sqs.receive_message(QueueUrl=queue.url, WaitTimeSeconds=1)
+    assert _sums(account, queue) == _counts(empty=1)
+
+
+def test_a_message_that_redrive_moves_was_not_sent(account: LocalAccount) -> None:
+    dead = new_queue(account)
+    redrive = {"deadLetterTargetArn": dead.arn, "maxReceiveCount": 1}
+    queue = new_queue(account, RedrivePolicy=json.dumps(redrive))
+    queue.send()
+    queue.receive(seconds=0)
+    queue.sqs.receive_message(QueueUrl=queue.url)
+    assert dead.count() == 1
+    assert _sums(account, dead) == _counts()
+    assert _series(account, dead, metric.VISIBLE, stat="Maximum")[metric.VISIBLE] == [1]
+    assert _sums(account, queue) == _counts(sent=1, received=1, empty=1)
+
+
+def test_what_a_topic_sends_was_sent(account: LocalAccount) -> None:
+    queue, sns = new_queue(account), account.client("sns")
+    topic = sns.create_topic(Name=f"test-{uuid.uuid4()}")["TopicArn"]
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": queue.arn,
+    }
+    queue.set(Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
+    sns.publish(TopicArn=topic, Message="hello")
+    eventually(lambda: _sums(account, queue)[metric.SENT] == 1)
+
+
+def test_the_depths_are_those_of_now(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    for _ in range(3):
+        queue.send()
+    queue.sqs.send_message(QueueUrl=queue.url, MessageBody="later", DelaySeconds=900)
+    queue.receive()
+    depths = (metric.VISIBLE, metric.NOT_VISIBLE, metric.DELAYED)
+    newest = {
+        name: values[0]
+        for name, values in _series(account, queue, *depths, stat="Maximum", period=60).items()
+    }
+    assert newest == {metric.VISIBLE: 2, metric.NOT_VISIBLE: 1, metric.DELAYED: 1}
+
+
+def test_the_oldest_message_ages(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    queue.send()
+
+    def age() -> float:
+        asked = _series(account, queue, metric.OLDEST_AGE, stat="Maximum", period=60)
+        return asked[metric.OLDEST_AGE][0]
+
+    assert age() <= 1
+    eventually(lambda: age() >= 2)
+    queue.delete(queue.receive())
+    statistics = account.client("cloudwatch").get_metric_statistics(
+        Namespace=metric.NAMESPACE,
+        MetricName=metric.OLDEST_AGE,
+        Dimensions=[{"Name": "QueueName", "Value": _name(queue)}],
+        StartTime=time.time() - 120,
+        EndTime=time.time() + 60,
+        Period=60,
+        Statistics=["Minimum"],
+    )["Datapoints"]
+    assert statistics[-1]["Minimum"] == 0
+    assert statistics[-1]["Unit"] == "Seconds"
+
+
+def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:
+    mappings = account.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+    names = [each["EventSourceArn"].rpartition(":")[2] for each in mappings]
+    (name,) = {each for each in names if each.startswith("Mendq-IntakeQueue")}
+    sqs = account.client("sqs")
+    intake = Queue(sqs, sqs.get_queue_url(QueueName=name)["QueueUrl"], is_fifo=False)
+    before = _sums(account, intake)
+    error_of(lambda: new_queue(account).delete("no handle"))  # the failed call is an event
+    watched = (metric.SENT, metric.RECEIVED, metric.DELETED)
+    eventually(lambda: all(_sums(account, intake)[each] > before[each] for each in watched))
+
+
+def test_a_range_that_begins_within_the_minute_has_it(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    start = datetime.now(UTC)
+    queue.send()
+    found = _series(account, queue, metric.SENT, start=start, period=60)
+    assert sum(found[metric.SENT]) == 1
+
+
+def test_an_empty_queue_reports_zeros_under_its_own_name(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    listed = account.client("cloudwatch").list_metrics(
+        Namespace=metric.NAMESPACE, Dimensions=[{"Name": "QueueName", "Value": _name(queue)}]
+    )["Metrics"]
+    assert {each["MetricName"] for each in listed} == set(ALL)
+    assert _series(account, queue, *ALL, stat="Maximum") == {name: [0] for name in ALL}
+
+
+def test_one_queue_does_not_raise_the_alarm_of_another(account: LocalAccount) -> None:
+    busy, quiet = new_queue(account), new_queue(account)
+    cloudwatch, name = account.client("cloudwatch"), f"test-{uuid.uuid4()}"
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace=metric.NAMESPACE,
+        MetricName=metric.VISIBLE,
+        Dimensions=[{"Name": "QueueName", "Value": _name(quiet)}],
+        Statistic="Maximum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    busy.send()
+    assert _series(account, busy, metric.VISIBLE, stat="Maximum", period=60)[metric.VISIBLE][0] == 1
+    anything = [{"MetricName": "Anything", "Value": 1}]
+    cloudwatch.put_metric_data(Namespace="Test", MetricData=anything)  # has alarms evaluated
+    (alarm,) = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert alarm["StateValue"] == "INSUFFICIENT_DATA"

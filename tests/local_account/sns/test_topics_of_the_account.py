@@ -1,0 +1,87 @@
+"""Topics as boto3 sees them: keys that roles need, and who has not confirmed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from local_account.sns.encryption import key_arn
+from tests.local_account.callers import policy
+from tests.local_account.lambdas.functions import new_function
+from tests.local_account.queues import eventually, new_queue
+from tests.local_account.roles import allow
+
+KEY = "arn:aws:kms:us-east-1:000000000000:key/1"
+
+
+@pytest.mark.parametrize(
+    ("named", "arn"),
+    [("alias/aws/sns", None), ("arn:aws:kms:us-east-1:0:alias/mine", None), ("1", KEY), (KEY, KEY)],
+)
+def test_which_key_a_topic_names(named: str, arn: str | None) -> None:
+    assert key_arn(named, "000000000000", "us-east-1") == arn
+
+
+@pytest.fixture
+def encrypted(account: LocalAccount) -> tuple[str, str]:
+    """(topic, key), both new."""
+    key = account.client("kms").create_key()["KeyMetadata"]["Arn"]
+    sns = account.client("sns")
+    topic = sns.create_topic(Name=f"test-{uuid.uuid4()}", Attributes={"KmsMasterKeyId": key})
+    return topic["TopicArn"], key
+
+
+@pytest.mark.account
+@pytest.mark.parametrize("granted", [[], ["kms:GenerateDataKey"], ["kms:Decrypt"]])
+def test_a_role_without_the_key_publishes_nothing(
+    account: LocalAccount, encrypted: tuple[str, str], granted: list[str]
+) -> None:
+    topic, key = encrypted
+    grants = [allow(granted, key)] if granted else []
+    publisher = new_function(account, allow("sns:Publish", topic), *grants)
+    _, error, payload = publisher.invoke({"publish": topic})
+    assert (error, payload["errorType"]) == ("Unhandled", "KMSAccessDeniedException")
+    assert key in payload["errorMessage"]
+
+
+@pytest.mark.account
+def test_a_role_with_the_key_reaches_the_subscribers(
+    account: LocalAccount, encrypted: tuple[str, str]
+) -> None:
+    topic, key = encrypted
+    queue = new_queue(account)
+    sender: dict[str, Any] = allow("sqs:SendMessage", queue.arn)
+    queue.set(Policy=policy({**sender, "Principal": {"Service": "sns.amazonaws.com"}}))
+    account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
+    needed = ["kms:GenerateDataKey*", "kms:Decrypt"]
+    publisher = new_function(account, allow("sns:Publish", topic), allow(needed, key))
+    _, error, _ = publisher.invoke({"publish": topic})
+    assert error is None
+    eventually(lambda: queue.count() == 1)
+
+
+@pytest.mark.account
+def test_the_deployed_topics_keep_their_key(account: LocalAccount) -> None:
+    sns = account.client("sns")
+    topics = [each["TopicArn"] for each in sns.list_topics()["Topics"]]
+    deployed = [arn for arn in topics if ":Mendq-Topics" in arn]
+    keys = {
+        sns.get_topic_attributes(TopicArn=arn)["Attributes"]["KmsMasterKeyId"] for arn in deployed
+    }
+    (key,) = keys
+    assert account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["Enabled"]
+
+
+@pytest.mark.account
+def test_who_has_not_confirmed_has_no_arn(account: LocalAccount) -> None:
+    sns, queue = account.client("sns"), new_queue(account)
+    topic = sns.create_topic(Name=f"test-{uuid.uuid4()}")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="https", Endpoint="https://127.0.0.1:9/")
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
+    listed = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    arns = {each["Protocol"]: each["SubscriptionArn"] for each in listed}
+    assert arns["https"] == "PendingConfirmation"
+    assert arns["sqs"].startswith(f"{topic}:")
