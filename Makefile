@@ -3,13 +3,14 @@ PYTHON ?= python3.11
 PORT ?= 0
 SETTINGS ?=
 STORY ?= lease
+NAMES ?=
 RUN := .venv/bin/python
 LOCKS := requirements.txt functions/requirements.txt functions/report/requirements.txt
 COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header \
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check docs cdk synth lock clean
+.PHONY: help setup demo account test check prove bench docs cdk synth lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,20 +32,27 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@$(RUN) -m infra.wheels
 	@touch $@
 
-demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended
-	@$(RUN) -m local_account.demo --story $(STORY) --port '$(PORT)'
+demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended (STORY=lease|catalogue|life|all)
+	@$(RUN) -m local_account.demo --story '$(STORY)' --port '$(PORT)'
 
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)
 	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 test: .venv/.ready ## the tests
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest -n 2 --dist loadfile -m 'not story'
 
 check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
 	@$(RUN) docs/derive.py --check
+
+prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
+	@$(RUN) -m pytest -m story tests/local_account/demo
+	@$(RUN) -m tests.prove $(NAMES)
+
+bench: .venv/.ready ## what it costs, as ratios measured in one run, in a table and in build/bench/
+	@$(RUN) -m bench
 
 docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) docs/derive.py

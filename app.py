@@ -5,6 +5,7 @@ import sys
 from infra.node import NodeMissing, require_node
 from infra.packaging import ForeignLibrary
 from infra.settings import SettingsRefused, read
+from infra.settings.warnings import warnings
 from infra.wheels import WheelsUnavailable
 
 try:
@@ -13,8 +14,8 @@ try:
 
     app = new_app()
     settings = read(raw_settings(app))
-    if unused := settings.set_but_not_used_yet():
-        print("set but not used yet:", ", ".join(unused), file=sys.stderr)  # noqa: T201
+    for warning in warnings(settings):
+        print(warning, file=sys.stderr)  # noqa: T201
     synthesize(settings, app)
 except (NodeMissing, SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
     sys.exit(str(refused))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functions.catalogue import match
+from functions.catalogue import CATALOGUE, match
 from functions.healing.failed_call import FailedCall
 
 UNLABELLED = "unlabelled:"
-# Labels that never open a case: the caller's own mistakes.
-COUNT_ONLY = ("caller_bug",)
+# Labels that never open a case.
+COUNT_ONLY = tuple(symptom.name for symptom in CATALOGUE if symptom.plan is None)
 
 
 def label_of(call: FailedCall) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from states_page import states_page
+
 from functions.catalogue import CATALOGUE
 from infra.settings.page import page
 
@@ -17,7 +19,7 @@ def symptom_table() -> str:
     """The catalogue as a Markdown table."""
     rows = [
         f"| [`{each.name}`]({each.runbook}) | {each.sentence} | {each.plan_in_words} "
-        f"| {each.autonomy} |"
+        f"| {each.ships_as} |"
         for each in CATALOGUE
     ]
     head = ["| symptom | what goes wrong | what Mendq does | ships as |", "|---|---|---|---|"]
@@ -37,6 +39,7 @@ def documents() -> dict[Path, str]:
     return {
         readme: between_marks(readme.read_text(), symptom_table()),
         ROOT / "docs" / "settings.md": page(),
+        ROOT / "docs" / "states.md": states_page(),
     }
 
 

@@ -51,20 +51,57 @@ class LambdaSettings:
         return cls(**values)
 
 
-@dataclass(frozen=True)
-class HealSettings(LambdaSettings):
-    """What the heal Lambda needs."""
+@dataclass(frozen=True, kw_only=True)
+class CaseSettings(LambdaSettings):
+    """What every Lambda needs that moves a case."""
 
     ledger_table: str
     case_bucket: str
+    urgent_topic_arn: str
+    info_topic_arn: str
+    limits: Limits = field(default_factory=Limits)
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealSettings(CaseSettings):
+    """What the heal Lambda needs beside it."""
+
     own_roles: tuple[str, ...]
+    pulse_role: str
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-    timing: Timing = field(default_factory=Timing)
     freeze_calendars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUpSettings(CaseSettings):
+    """What follow_up needs beside it: the Lambda that owns the writes of attributes."""
+
+    heal_function: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproveSettings(CaseSettings):
+    """What approve needs beside it."""
+
+    heal_function: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollBackSettings(CaseSettings):
+    """What roll_back needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulseSettings(LambdaSettings):
+    """What the pulse needs: it moves no case."""
+
+    ledger_table: str
+    urgent_topic_arn: str
+    pulse_queue_url: str
 
 
 @dataclass(frozen=True)

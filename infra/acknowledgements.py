@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
+from functions.healing.steps import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
+from infra.heal_role import heal_looks
+from infra.own_queues import queue_arn
+from infra.queue_looks import looked_at
 from infra.report_bucket import LOGS, TABLES
 from infra.settings import DeploymentSettings
 
@@ -20,6 +24,8 @@ class Meant(NamedTuple):
     reason: str
 
 
+# The Lambdas that nobody waits for.
+_PARKING = ("StartNight", "DeliverReport", "FollowUp", "Pulse")
 _ALWAYS = (
     Meant(
         "Trail/Bucket",
@@ -29,7 +35,7 @@ _ALWAYS = (
     Meant(
         "Cases/Bucket",
         "AwsSolutions-S1",
-        "Only the heal role may write here, under keys that are versioned; reads show in "
+        "Only what moves cases may write here, under keys that are versioned; reads show in "
         "CloudTrail's S3 data events where wanted.",
     ),
     Meant(
@@ -40,15 +46,16 @@ _ALWAYS = (
     ),
     *(
         Meant(path, "AwsSolutions-SQS3", "It is a dead-letter queue itself, of what is no queue.")
-        for path in ("Intake/Undelivered", "StartNight/DeadLetters", "DeliverReport/DeadLetters")
+        for path in ("Intake/Undelivered", *(f"{each}/DeadLetters" for each in _PARKING))
     ),
+    Meant("Pulse/Queue", "AwsSolutions-SQS3", "It never holds a message: it refuses every one."),
     *(
         Meant(
             f"{path}/Function",
             "AwsSolutions-L1",
             "Python 3.13 on purpose: the wheels in the zip are locked and tested for it.",
         )
-        for path in ("Heal", "StartNight", "DeliverReport")
+        for path in ("Heal", "Approve", "RollBack", *_PARKING)
     ),
 )
 _ON_QUEUES = (
@@ -56,9 +63,12 @@ _ON_QUEUES = (
     "Looking is harmless; writing takes the tag, and a Deny covers every other tag and our own."
 )
 _ON_PREFIXES = "The settings name the start of these queues' names."
-_ON_FUNCTIONS = "Any function of the account may read a managed queue; its timeout is looked at."
 _ON_OBJECTS = "One object per day, week or transition, under one prefix of one bucket."
-_ON_ALL = "These actions take no narrower resource."
+_ON_LOOKS = {
+    "queue": _ON_QUEUES,
+    "function": "Any function of the account may read a managed queue; its timeout is looked at.",
+    "any": "These actions take no narrower resource.",
+}
 _ON_A_TRAILS_KEY = "Whose key encrypts an existing trail is not said; only trails' objects count."
 
 
@@ -79,8 +89,12 @@ def expected(stack: Stack, settings: DeploymentSettings) -> tuple[Meant, ...]:
 
 def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
     """The rule's name holds the resource, and so the account and the bucket's logical id."""
+    cases = {f"{_bucket(stack, 'Cases')}/cases/*": _ON_OBJECTS}
     for path, found in (
-        ("HealRole/Role", _of_heal(stack, settings)),
+        ("HealRole/Role", _of_looks(stack, heal_looks()) | _of_writes(stack, settings) | cases),
+        ("FollowUp/Role", _of_looks(stack, FOLLOW_UP_LOOKS) | cases),
+        ("Approve/Role", cases),
+        ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | _of_writes(stack, settings) | cases),
         ("Night/Role", _of_the_night(stack, settings)),
         ("DeliverReport/Role", _of_the_report(stack)),
     ):
@@ -88,17 +102,14 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
             yield Meant(path, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
 
 
-def _of_heal(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
-    here = f"{stack.region}:{_shown(stack.resolve(stack.account))}"
-    partition = _shown(stack.resolve(stack.partition))
-    prefixes = (each for each in settings.queues if each.endswith("*"))
-    return {
-        "*": _ON_ALL,
-        f"arn:{partition}:sqs:{here}:*": _ON_QUEUES,
-        f"arn:{partition}:lambda:{here}:function:*": _ON_FUNCTIONS,
-        f"{_bucket(stack, 'Cases')}/cases/*": _ON_OBJECTS,
-        **{f"arn:{partition}:sqs:{here}:{each}": _ON_PREFIXES for each in prefixes},
-    }
+def _of_looks(stack: Stack, looks: Iterable[LookAction]) -> dict[str, str]:
+    found = looked_at(stack, looks).items()
+    return {_shown(stack.resolve(arn)): _ON_LOOKS[kind] for kind, arn in found}
+
+
+def _of_writes(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
+    prefixes = (queue_arn(stack, each) for each in settings.queues if each.endswith("*"))
+    return {_shown(stack.resolve(each)): _ON_PREFIXES for each in prefixes}
 
 
 def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
@@ -134,4 +145,9 @@ def _logical_id(stack: Stack, path: str) -> str:
 
 
 def _shown(resolved: Any) -> str:
-    return f"<{resolved['Ref']}>" if isinstance(resolved, dict) else str(resolved)
+    """A resolved value as cdk-nag spells it in a rule's name."""
+    if not isinstance(resolved, dict):
+        return str(resolved)
+    if "Fn::Join" in resolved:
+        return "".join(_shown(part) for part in resolved["Fn::Join"][1])
+    return f"<{resolved['Ref']}>"

@@ -5,17 +5,14 @@ from __future__ import annotations
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from functions.settings import DeliverReportSettings
-from infra.info_topic import InfoTopic
-from infra.lambda_function import Handler, hand_over, lambda_function
-from infra.own_queues import dead_letter_queue
-from infra.roles import DELIVER_REPORT, own_role
+from infra.lambda_function import Handler, ParkingLambda
+from infra.roles import DELIVER_REPORT
+from infra.topics import Topic
 
 SUMMARIES = "summary/week=*/summary.json"
 # Charts are drawn by a whole browser engine: one full virtual CPU.
@@ -32,7 +29,7 @@ HANDLER = Handler(
 )
 
 
-class DeliverReport(Construct):
+class DeliverReport(ParkingLambda):
     """What EventBridge cannot hand over, and what the Lambda gives up, is kept for a person."""
 
     def __init__(
@@ -42,38 +39,29 @@ class DeliverReport(Construct):
         *,
         code: lambda_.Code,
         reports: s3.Bucket,
-        info: InfoTopic,
+        info: Topic,
     ) -> None:
-        super().__init__(scope, name)
-        self.dead_letters = dead_letter_queue(self, "DeadLetters")
-        role = own_role(
-            self,
-            "Role",
+        super().__init__(
+            scope,
+            name,
+            handler=HANDLER,
+            code=code,
             purpose=DELIVER_REPORT,
-            service="lambda",
-            description="Mendq: turns a week's summary into a page and a verdict",
+            patience=LAMBDA_PATIENCE,
         )
         for action, keys in (
             ("s3:GetObject", "summary/*"),
             ("s3:PutObject", "report/*"),
             ("s3:DeleteObject", "report/*/delivered"),
         ):
-            resources = [reports.arn_for_objects(keys)]
-            role.add_to_policy(iam.PolicyStatement(actions=[action], resources=resources))
-        info.let_publish(role)
-        self.function = lambda_function(self, HANDLER, code=code, role=role)
-        self.function.configure_async_invoke(
-            on_failure=destinations.SqsDestination(self.dead_letters),
-            max_event_age=LAMBDA_PATIENCE,
-            retry_attempts=2,
-        )
-        hand_over(
-            self.function,
+            self.may([action], reports.arn_for_objects(keys))
+        info.let_publish(self.role)
+        self.knows(
             DeliverReportSettings(
                 account=Stack.of(self).account,
                 report_bucket=reports.bucket_name,
-                topic_arn=info.topic.topic_arn,
-            ).to_environment(),
+                topic_arn=info.arn,
+            )
         )
         self._starts_with(reports)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration
+from typing import Any
+
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
@@ -18,9 +20,12 @@ BATCHING_WINDOW = Duration.seconds(5)
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY = Duration.seconds(6 * TIMEOUT.to_seconds() + BATCHING_WINDOW.to_seconds())
 
-# 4 KB, less what CloudFormation's names may add to the placeholders that stand for them.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-ENVIRONMENT_CHARACTERS = 4_096 - 256
+ENVIRONMENT_CHARACTERS = 4_096
+# What is known at deployment only, at its longest; a name or ARN that CloudFormation makes of ours
+# is shorter than the last.
+_LONGEST = {"AWS::Partition": len("aws-us-gov"), "AWS::AccountId": 12}
+_LONGEST_NAME = 100
 HANDLER = Handler(
     "heal", "Mendq: mends the queue that a failed SQS call names", timeout=TIMEOUT, memory_mb=512
 )
@@ -35,6 +40,7 @@ class Heal(Construct):
 
     def __init__(self, scope: Construct, name: str, *, code: lambda_.Code, role: iam.Role) -> None:
         super().__init__(scope, name)
+        self.role = role
         self.function = lambda_function(self, HANDLER, code=code, role=role)
 
     def knows(self, settings: HealSettings) -> None:
@@ -43,10 +49,8 @@ class Heal(Construct):
         Raises SettingsRefused where they are more than a Lambda's environment holds.
         """
         variables = settings.to_environment()
-        if (
-            sum(len(name) + len(value) for name, value in variables.items())
-            > ENVIRONMENT_CHARACTERS
-        ):
+        deployed = Stack.of(self).resolve(variables)
+        if sum(len(name) + _longest(deployed[name]) for name in deployed) > ENVIRONMENT_CHARACTERS:
             fault = "more names than the 4 KB of a Lambda's environment hold"
             cure = "say the start of several names and a *, or tag the queues instead"
             raise SettingsRefused([Mistake("queues", fault, cure)])
@@ -63,3 +67,13 @@ class Heal(Construct):
                 max_concurrency=2,
             )
         )
+
+
+def _longest(resolved: Any) -> int:
+    """How many characters a resolved value may have once it is deployed."""
+    if isinstance(resolved, str):
+        return len(resolved)
+    ((function, of),) = resolved.items()
+    if function == "Fn::Join":
+        return sum(_longest(each) for each in of[1])
+    return _LONGEST.get(of, _LONGEST_NAME) if function == "Ref" else _LONGEST_NAME

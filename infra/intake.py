@@ -54,7 +54,3 @@ class Intake(Construct):
                 )
             ],
         )
-
-    @property
-    def queues(self) -> tuple[sqs.Queue, ...]:
-        return (self.queue, self.dead_letters, self.undelivered)

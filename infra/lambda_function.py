@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+
+from functions.settings import LambdaSettings
+from infra.own_queues import dead_letter_queue
+from infra.roles import allow, own_role
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,47 @@ class Handler:
     description: str
     timeout: Duration
     memory_mb: int
+
+
+class OwnLambda(Construct):
+    """A Lambda under a role of its own, which may write its log and nothing else yet."""
+
+    def __init__(
+        self, scope: Construct, name: str, *, handler: Handler, code: lambda_.Code, purpose: str
+    ) -> None:
+        super().__init__(scope, name)
+        self.role = own_role(
+            self, "Role", purpose=purpose, service="lambda", description=handler.description
+        )
+        self.function = lambda_function(self, handler, code=code, role=self.role)
+
+    def may(self, actions: Iterable[str], *resources: str) -> None:
+        allow(self.role, actions, *resources)
+
+    def knows(self, settings: LambdaSettings) -> None:
+        hand_over(self.function, settings.to_environment())
+
+
+class ParkingLambda(OwnLambda):
+    """One that is invoked without anybody waiting: what it gives up is kept for a person."""
+
+    def __init__(  # noqa: PLR0913 - what tells one Lambda from another
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        handler: Handler,
+        code: lambda_.Code,
+        purpose: str,
+        patience: Duration,
+    ) -> None:
+        super().__init__(scope, name, handler=handler, code=code, purpose=purpose)
+        self.dead_letters = dead_letter_queue(self, "DeadLetters")
+        self.function.configure_async_invoke(
+            on_failure=destinations.SqsDestination(self.dead_letters),
+            max_event_age=patience,
+            retry_attempts=2,
+        )
 
 
 def lambda_function(

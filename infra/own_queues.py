@@ -6,13 +6,15 @@ from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-# The pulse's queue comes with its name, because the trail names it before it is there.
-PULSE_PREFIX = "mendq-pulse"
-
 
 def queue_arn(stack: Stack, name: str) -> str:
     """The ARN of a queue of this account and region, or of all whose names a pattern fits."""
     return stack.format_arn(service="sqs", resource=name)
+
+
+def every_queue(scope: Construct) -> list[sqs.Queue]:
+    """Those that Mendq has by now."""
+    return [each for each in scope.node.find_all() if isinstance(each, sqs.Queue)]
 
 
 def dead_letter_queue(scope: Construct, name: str) -> sqs.Queue:

@@ -5,6 +5,8 @@ A role's name holds in all regions of an account, so two stacks of one account m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -14,9 +16,22 @@ START_NIGHT = "start-night"
 SCHEDULE = "schedule"
 NIGHT = "night"
 DELIVER_REPORT = "deliver-report"
+FOLLOW_UP = "follow-up"
+APPROVE = "approve"
+ROLL_BACK = "roll-back"
+PULSE = "pulse"
 # Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
 # the pulse is not among them: its call is meant to be seen.
-LEFT_OUT = (HEAL, START_NIGHT, SCHEDULE, NIGHT, DELIVER_REPORT)
+LEFT_OUT = (
+    HEAL,
+    START_NIGHT,
+    SCHEDULE,
+    NIGHT,
+    DELIVER_REPORT,
+    FOLLOW_UP,
+    APPROVE,
+    ROLL_BACK,
+)
 
 
 def own_role(
@@ -36,19 +51,25 @@ def own_role(
     )
 
 
+def allow(role: iam.Role, actions: Iterable[str], *resources: str) -> None:
+    """Let a role do `actions` on `resources`."""
+    role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+
+
 def role_name(purpose: str, region: str) -> str:
     """The name of a role, e.g. `mendq-heal-eu-west-1`."""
     return f"mendq-{purpose}-{region}"
 
 
+def role_arn(stack: Stack, purpose: str) -> str:
+    """A role as `sessionIssuer.arn` names it."""
+    name = role_name(purpose, stack.region)
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+
+
 def role_arns(stack: Stack) -> tuple[str, ...]:
-    """The roles left out, as `sessionIssuer.arn` names them."""
-    return tuple(
-        stack.format_arn(
-            service="iam", region="", resource="role", resource_name=role_name(each, stack.region)
-        )
-        for each in LEFT_OUT
-    )
+    """The roles left out."""
+    return tuple(role_arn(stack, each) for each in LEFT_OUT)
 
 
 def session_arn_prefixes(stack: Stack) -> tuple[str, ...]:

@@ -1,79 +1,111 @@
-"""When the night and the week start.
+"""When the night, the week, each minute's follow-up and the pulse start.
 
-https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.roles import SCHEDULE, own_role
+from infra.lambda_function import ParkingLambda
+from infra.roles import SCHEDULE, allow, own_role
 from infra.settings import NightSettings, ReportSettings
 
 # Scheduler puts the time there that the schedule stands for, whenever it gets through.
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
-# Four hours in at most twenty tries: the next night must not meet the last one's.
-PATIENCE_SECONDS = 4 * 3_600
-TRIES = 20
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long and how often Scheduler tries to reach a Lambda before it parks the event."""
+
+    seconds: int
+    tries: int
+
+
+# The next night must not meet the last one's.
+OF_A_JOB = Patience(4 * 3_600, 20)
+# The next one comes soon and does what this one would have done.
+OF_A_TICK = Patience(5 * 60, 2)
 
 
 class Schedules(Construct):
-    """Each sends which job, and for which time, to the Lambda that starts it."""
+    """Each sends the time that it stands for to a Lambda, and parks in that one's dead letters."""
 
-    def __init__(
-        self, scope: Construct, name: str, *, starts: lambda_.IFunction, dead_letters: sqs.IQueue
-    ) -> None:
+    def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
-        self._starts = starts
-        self._dead_letters = dead_letters
         self._role = own_role(
             self,
             "Role",
             purpose=SCHEDULE,
             service="scheduler",
-            description="Mendq: wakes the Lambda that starts the nightly and the weekly job",
+            description="Mendq: wakes the Lambdas that work by the clock",
         )
-        for action, resource in (
-            ("lambda:InvokeFunction", starts.function_arn),
-            ("sqs:SendMessage", dead_letters.queue_arn),
-        ):
-            self._role.add_to_policy(iam.PolicyStatement(actions=[action], resources=[resource]))
+        self._known: set[str] = set()
 
-    def nightly(self, settings: NightSettings) -> None:
+    def nightly(self, starts: ParkingLambda, settings: NightSettings) -> None:
         """Every day, in UTC, because a night is a day of UTC."""
-        self._every("Nightly", "night", f"cron(0 {settings.hour_utc} * * ? *)", "UTC")
+        when = f"cron(0 {settings.hour_utc} * * ? *)"
+        self._add("Nightly", starts, when, OF_A_JOB, does="starts the night", job="night")
 
-    def weekly(self, settings: ReportSettings) -> None:
+    def weekly(self, starts: ParkingLambda, settings: ReportSettings) -> None:
         """Once a week, where the readers are."""
         when = f"cron(0 {settings.hour} ? * {settings.weekday[:3]} *)"
-        self._every("Weekly", "week", when, settings.time_zone)
+        zone = settings.time_zone
+        self._add("Weekly", starts, when, OF_A_JOB, does="starts the week", zone=zone, job="week")
 
-    def _every(self, name: str, job: str, when: str, time_zone: str) -> None:
+    def each_minute(self, follow_up: ParkingLambda) -> None:
+        self._add("FollowUp", follow_up, _rate(1), OF_A_TICK, does="looks after open cases")
+
+    def pulse(self, pulse: ParkingLambda, minutes: int) -> None:
+        self._add("Pulse", pulse, _rate(minutes), OF_A_TICK, does="makes a pulse")
+
+    def _add(  # noqa: PLR0913 - what tells one schedule from another
+        self,
+        name: str,
+        starts: ParkingLambda,
+        when: str,
+        patience: Patience,
+        *,
+        does: str,
+        zone: str = "UTC",
+        **sent: str,
+    ) -> None:
+        self._let_start(starts)
         schedule = scheduler.CfnSchedule(
             self,
             name,
-            description=f"Mendq: starts the {job}",
+            description=f"Mendq: {does}",
             schedule_expression=when,
-            schedule_expression_timezone=time_zone,
+            schedule_expression_timezone=zone,
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
-                arn=self._starts.function_arn,
+                arn=starts.function.function_arn,
                 role_arn=self._role.role_arn,
-                input=json.dumps({"job": job, "time": SCHEDULED_TIME}),
+                input=json.dumps({**sent, "time": SCHEDULED_TIME}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=PATIENCE_SECONDS, maximum_retry_attempts=TRIES
+                    maximum_event_age_in_seconds=patience.seconds,
+                    maximum_retry_attempts=patience.tries,
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
-                    arn=self._dead_letters.queue_arn
+                    arn=starts.dead_letters.queue_arn
                 ),
             ),
         )
         # Scheduler refuses a role that it cannot use yet.
         schedule.node.add_dependency(self._role)
+
+    def _let_start(self, starts: ParkingLambda) -> None:
+        if starts.node.path not in self._known:
+            self._known.add(starts.node.path)
+            allow(self._role, ["lambda:InvokeFunction"], starts.function.function_arn)
+            allow(self._role, ["sqs:SendMessage"], starts.dead_letters.queue_arn)
+
+
+def _rate(minutes: int) -> str:
+    return f"rate({minutes} minute{'s' * (minutes > 1)})"

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
+from infra.approve import Approve
 from infra.case_bucket import CaseBucket
+from infra.case_desk import CaseDesk
 from infra.deliver_report import DeliverReport
 from infra.emr_package import EmrPackage
+from infra.follow_up import FollowUp
 from infra.heal import VISIBILITY, Heal
 from infra.heal_role import HealRole
-from infra.info_topic import InfoTopic
 from infra.intake import Intake
 from infra.ledger import Ledger
 from infra.night import Buckets, Night
+from infra.own_queues import every_queue
+from infra.pulse import Pulse
+from infra.queue_writes import never_write_to
 from infra.report_bucket import ReportBucket
-from infra.roles import role_arns
+from infra.roles import PULSE, role_arn, role_arns
+from infra.roll_back import RollBack
 from infra.schedules import Schedules
 from infra.settings import DeploymentSettings
 from infra.start_night import StartNight
+from infra.topics import Topics
 from infra.trail import Trail
 
 
@@ -55,25 +59,39 @@ class MendqStack(Stack):
     ) -> None:
         super().__init__(scope, name, **stack_properties)
         self._settings = settings
-        lambdas = lambda_.Code.from_asset(str(code.lambdas))
+        self._lambdas = lambda_.Code.from_asset(str(code.lambdas))
+        self._schedules = Schedules(self, "Schedules")
         trail = Trail(self, "Trail", settings.trail).bucket
         cases = CaseBucket(self, "Cases").bucket
         reports = ReportBucket(self, "Reports").bucket
-        start_night = self._night(code, lambdas, Buckets(trail, cases, reports))
-        deliver_report = DeliverReport(
+        topics = Topics(self, "Topics", settings.pages)
+        self._night(code, Buckets(trail, cases, reports))
+        DeliverReport(
             self,
             "DeliverReport",
             code=lambda_.Code.from_asset(str(code.report)),
             reports=reports,
-            info=InfoTopic(self, "Info", settings.pages.info),
+            info=topics.info,
         )
-        self._heal(lambdas, cases, (start_night.dead_letters, deliver_report.dead_letters))
-        self._output("TrailBucket", trail.bucket_name)
-        self._output("CaseBucket", cases.bucket_name)
-        self._output("ReportBucket", reports.bucket_name)
+        ledger = Ledger(self, "Ledger").table
+        desk = CaseDesk(ledger, cases, topics, settings)
+        heal = self._heal(desk)
+        roll_back = self._after_heal(desk, heal)
+        self._pulse(desk)
+        for each in (heal, roll_back):
+            never_write_to(each.role, every_queue(self))
+        for output, value in (
+            ("TrailBucket", trail.bucket_name),
+            ("CaseBucket", cases.bucket_name),
+            ("ReportBucket", reports.bucket_name),
+            ("LedgerTable", ledger.table_name),
+            ("UrgentTopic", topics.urgent.arn),
+            ("InfoTopic", topics.info.arn),
+        ):
+            self._output(output, value)
         acknowledge(self, settings)
 
-    def _night(self, code: Code, lambdas: lambda_.Code, buckets: Buckets) -> StartNight:
+    def _night(self, code: Code, buckets: Buckets) -> None:
         night = Night(
             self,
             "Night",
@@ -83,45 +101,57 @@ class MendqStack(Stack):
         )
         if not self._settings.trail.create:
             night.may_decrypt_a_trail()
-        start_night = StartNight(self, "StartNight", code=lambdas, night=night, buckets=buckets)
-        schedules = Schedules(
-            self,
-            "Schedules",
-            starts=start_night.function,
-            dead_letters=start_night.dead_letters,
+        start_night = StartNight(
+            self, "StartNight", code=self._lambdas, night=night, buckets=buckets
         )
-        schedules.nightly(self._settings.night)
-        schedules.weekly(self._settings.report)
+        self._schedules.nightly(start_night, self._settings.night)
+        self._schedules.weekly(start_night, self._settings.report)
         self._output("NightApplication", night.application.attr_application_id)
-        return start_night
 
-    def _heal(
-        self, code: lambda_.Code, cases: s3.IBucket, more_of_ours: Sequence[sqs.Queue]
-    ) -> None:
+    def _heal(self, desk: CaseDesk) -> Heal:
         settings = self._settings
-        ledger = Ledger(self, "Ledger").table
         intake = Intake(self, "Intake", VISIBILITY)
         role = HealRole(self, "HealRole", settings)
-        role.never_writes_to((*intake.queues, *more_of_ours))
-        role.keeps(ledger, cases)
-        heal = Heal(self, "Heal", code=code, role=role.role)
+        role.works_at(desk)
+        heal = Heal(self, "Heal", code=self._lambdas, role=role.role)
         heal.reads(intake.queue)
         heal.knows(
             HealSettings(
-                account=self.account,
-                ledger_table=ledger.table_name,
-                case_bucket=cases.bucket_name,
+                **desk.known(),
                 own_roles=role_arns(self),
+                pulse_role=role_arn(self, PULSE),
                 mode=settings.mode,
                 tag_may_raise_to=settings.tag_may_raise_to,
                 queues=settings.queues,
                 autonomy=settings.autonomy,
-                limits=settings.limits,
-                timing=settings.timing,
                 freeze_calendars=settings.freeze_calendars,
             )
         )
-        self._output("LedgerTable", ledger.table_name)
+        self._output("IntakeQueue", intake.queue.queue_url)
+        self._output("HealFunction", heal.function.function_name)
+        return heal
+
+    def _after_heal(self, desk: CaseDesk, heal: Heal) -> RollBack:
+        """What moves the cases that heal opens, by the clock and by people's word."""
+        code = self._lambdas
+        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, heal=heal.function)
+        self._schedules.each_minute(follow_up)
+        approve = Approve(self, "Approve", code=code, desk=desk, heal=heal.function)
+        roll_back = RollBack(self, "RollBack", code=code, desk=desk)
+        for name, each in (
+            ("FollowUpFunction", follow_up),
+            ("ApproveFunction", approve),
+            ("RollBackFunction", roll_back),
+        ):
+            self._output(name, each.function.function_name)
+        return roll_back
+
+    def _pulse(self, desk: CaseDesk) -> None:
+        pulse = Pulse(
+            self, "Pulse", code=self._lambdas, ledger=desk.ledger, urgent=desk.topics.urgent
+        )
+        self._schedules.pulse(pulse, self._settings.timing.pulse_minutes)
+        self._output("PulseFunction", pulse.function.function_name)
 
     def _output(self, name: str, value: str) -> None:
         CfnOutput(self, f"{name}Name", value=value).override_logical_id(name)

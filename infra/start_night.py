@@ -1,21 +1,18 @@
-"""The Lambda that starts the job, and the schedules that wake it: nightly and once a week."""
+"""The Lambda that starts the job, nightly and once a week."""
 
 from __future__ import annotations
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_lambda_destinations as destinations
 from constructs import Construct
 
 from functions.settings import StartNightSettings
-from infra.lambda_function import Handler, hand_over, lambda_function
+from infra.lambda_function import Handler, ParkingLambda
 from infra.night import Buckets, Night
-from infra.own_queues import dead_letter_queue
 from infra.report_bucket import LOGS
-from infra.roles import START_NIGHT, own_role
+from infra.roles import START_NIGHT
 
-LAMBDA_PATIENCE = Duration.hours(1)
 HANDLER = Handler(
     "start_night",
     "Mendq: starts the nightly and the weekly job",
@@ -24,35 +21,23 @@ HANDLER = Handler(
 )
 
 
-class StartNight(Construct):
+class StartNight(ParkingLambda):
     """It may hand the job's role to EMR Serverless and to nothing else."""
 
     def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        *,
-        code: lambda_.Code,
-        night: Night,
-        buckets: Buckets,
+        self, scope: Construct, name: str, *, code: lambda_.Code, night: Night, buckets: Buckets
     ) -> None:
-        super().__init__(scope, name)
-        self.dead_letters = dead_letter_queue(self, "DeadLetters")
-        role = own_role(
-            self,
-            "Role",
+        super().__init__(
+            scope,
+            name,
+            handler=HANDLER,
+            code=code,
             purpose=START_NIGHT,
-            service="lambda",
-            description="Mendq: starts the nightly and the weekly job",
+            patience=Duration.hours(1),
         )
         application = night.application.attr_arn
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"],
-                resources=[application],
-            )
-        )
-        role.add_to_policy(
+        self.may(["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"], application)
+        self.role.add_to_policy(
             iam.PolicyStatement(
                 actions=["iam:PassRole"],
                 resources=[night.role.role_arn],
@@ -61,13 +46,7 @@ class StartNight(Construct):
                 },
             )
         )
-        self.function = lambda_function(self, HANDLER, code=code, role=role)
-        self.function.configure_async_invoke(
-            on_failure=destinations.SqsDestination(self.dead_letters),
-            max_event_age=LAMBDA_PATIENCE,
-            retry_attempts=2,
-        )
-        hand_over(self.function, _settings(Stack.of(self), night, buckets).to_environment())
+        self.knows(_settings(Stack.of(self), night, buckets))
 
 
 def _settings(stack: Stack, night: Night, buckets: Buckets) -> StartNightSettings:

@@ -10,8 +10,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.healing.pulse import QUEUE_NAME
 from infra.buckets import retained_bucket
-from infra.own_queues import PULSE_PREFIX, queue_arn
+from infra.own_queues import queue_arn
 from infra.roles import session_arn_prefixes
 from infra.settings import TrailSettings
 
@@ -83,7 +84,7 @@ def selectors(
     names = [_field("eventName", equals=settings.event_names)] if settings.event_names else []
     if settings.queue_arn_prefixes:
         yield _data_events("Calls to chosen queues", settings.queue_arn_prefixes, stack, names)
-    yield _data_events("Mendq's own pulse", [queue_arn(stack, PULSE_PREFIX)], stack, [])
+    yield _data_events("Mendq's own pulse", [queue_arn(stack, QUEUE_NAME)], stack, [])
     if settings.management_events:
         # Only these fields may narrow management events on a trail, not eventName.
         yield _selector(

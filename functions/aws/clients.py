@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
+from botocore.session import Session, get_session
 
 if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_cloudtrail import CloudTrailClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_emr_serverless import EMRServerlessClient
@@ -20,24 +22,38 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
-# Three tries of at most two seconds each: a hung call must not eat the time to record.
+# Three tries of at most four seconds each: a hung call must not eat the time to record.
 _CONFIG = Config(
-    connect_timeout=2,
-    read_timeout=5,
+    connect_timeout=1,
+    read_timeout=3,
     retries={"mode": "standard", "total_max_attempts": 3},
 )
+
+
+@dataclass(frozen=True)
+class LambdaSession:
+    """What boto3's session does for us, without what boto3 imports for S3: starts are shorter."""
+
+    session: Session
+
+    def client(self, service_name: str, *, config: Config) -> Any:
+        return self.session.create_client(service_name, config=config)
+
+    @property
+    def region_name(self) -> str:
+        return str(self.session.get_config_variable("region"))
 
 
 @dataclass(frozen=True)
 class Clients:
     """Each is made when first used: most invocations need three."""
 
-    session: boto3.Session
+    session: boto3.Session | LambdaSession
 
     @classmethod
     def of_this_lambda(cls) -> Clients:
         """With the role, region and endpoint that Lambda gives."""
-        return cls(boto3.Session())
+        return cls(LambdaSession(get_session()))
 
     @cached_property
     def sqs(self) -> SQSClient:
@@ -62,8 +78,22 @@ class Clients:
         return client
 
     @cached_property
+    def functions_that_answer(self) -> LambdaClient:
+        """Waits as long as heal may run, and asks once: heal would do it a second time."""
+        patient = _CONFIG.merge(Config(read_timeout=65, retries={"total_max_attempts": 1}))
+        client: LambdaClient = self.session.client("lambda", config=patient)
+        return client
+
+    @cached_property
     def cloudwatch(self) -> CloudWatchClient:
         client: CloudWatchClient = self.session.client("cloudwatch", config=_CONFIG)
+        return client
+
+    @cached_property
+    def cloudtrail(self) -> CloudTrailClient:
+        """Asked for a page's sake alone: a page must not wait for it."""
+        once = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
+        client: CloudTrailClient = self.session.client("cloudtrail", config=once)
         return client
 
     @cached_property

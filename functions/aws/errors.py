@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.healing.denials import RefusedBy, refused_by
 from functions.healing.error_codes import canonical
 from functions.healing.steps import AttributeStep
 
@@ -39,17 +40,24 @@ class FactsUnavailable(Exception):
     """AWS did not let us look; nothing was changed."""
 
 
-class StepFailed(Exception):
-    """AWS did not take a write that it may take later; `done` are the steps taken before it."""
+class QueueGone(FactsUnavailable):
+    """There is no queue of that name any more."""
 
-    def __init__(self, step: AttributeStep, cause: str, done: tuple[AttributeStep, ...]) -> None:
+
+class StepFailed(Exception):
+    """AWS did not take a write that it may take later; a fix is one write, so none was taken."""
+
+    def __init__(self, step: AttributeStep, cause: str) -> None:
         super().__init__(f"{step} failed: {cause}")
         self.step = step
-        self.done = done
 
 
 class LedgerUnavailable(Exception):
     """The ledger could not be read or written: without it nothing is changed."""
+
+
+class CaseMoved(LedgerUnavailable):
+    """Another run has moved the case meanwhile; nothing was written down."""
 
 
 class LedgerUnreadable(Exception):
@@ -60,8 +68,24 @@ class QueueRefusesUs(Exception):
     """The queue's own policy keeps us out: that is its owner's word."""
 
 
+class PageNotSent(Exception):
+    """SNS did not take a page; it stays in the ledger and is sent when the events come again."""
+
+
+class PulseNotMade(Exception):
+    """SQS did not refuse the pulse's call as it should; nothing is on its way."""
+
+
 class ComeAgain(Exception):
     """The reason not to act passes by itself: the messages are to be delivered once more."""
+
+
+class OwnerUnavailable(Exception):
+    """The Lambda that owns a write could not be called; the case waits and it is called again."""
+
+
+class CaseUnreadable(Exception):
+    """A request about a case names none of ours: whoever sent it has a fault."""
 
 
 class EventUnreadable(Exception):
@@ -93,8 +117,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def refused_by_queue_policy(error: ClientError) -> bool:
-    """Whether the queue's own policy keeps us out; IAM says so at the end of its message."""
+    """Whether the queue's own policy keeps us out."""
     message = str(error.response.get("Error", {}).get("Message", ""))
-    return canonical(code_of(error)) == "AccessDenied" and message.endswith(
-        "with an explicit deny in a resource-based policy"
-    )
+    policy = refused_by(canonical(code_of(error)), message)
+    return policy is RefusedBy.RESOURCE_POLICY_DENIES

@@ -7,15 +7,16 @@ https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import ClientError
 
 from functions.aws.clients import Clients
-from functions.aws.errors import code_of, looking
+from functions.aws.errors import QueueGone, code_of, looking
 from functions.healing.error_codes import canonical
-from functions.healing.facts import Facts, LambdaConsumer, Need
-from functions.healing.queue_names import parts_of
+from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need
+from functions.healing.queue_names import arn_of, parts_of
 
 METRICS_WINDOW = timedelta(hours=1)
 METRICS_PERIOD_SECONDS = 3600
@@ -40,11 +41,16 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
 
 
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The queue's attributes as SQS spells them. Raises FactsUnavailable."""
+    """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
     with looking(f"attributes of {queue_arn}"):
-        answer = clients.sqs.get_queue_attributes(
-            QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
-        )
+        try:
+            answer = clients.sqs.get_queue_attributes(
+                QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
+            )
+        except ClientError as error:
+            if canonical(code_of(error)) == "NonExistentQueue":
+                raise QueueGone(queue_arn) from error
+            raise
     return {str(name): value for name, value in answer.get("Attributes", {}).items()}
 
 
@@ -59,7 +65,31 @@ def gather(
     consumers: tuple[LambdaConsumer, ...] = ()
     if Need.LAMBDA_CONSUMERS in needs:
         consumers = lambda_consumers_of(clients, queue_arn, now)
-    return Facts(queue_arn, attributes_of(clients, queue_arn), tags, consumers)
+    facts = Facts(queue_arn, _attributes(clients, queue_arn, needs), tags, consumers)
+    if Need.DEAD_LETTER_QUEUE in needs and facts.dead_letter_arn is not None:
+        facts = replace(facts, dead_letter_queue=_dead_letter_queue(clients, facts))
+    return facts
+
+
+def _attributes(clients: Clients, queue_arn: str, needs: Collection[Need]) -> Mapping[str, str]:
+    """None where the queue is gone and nothing of it is needed: that may be the fact."""
+    try:
+        return attributes_of(clients, queue_arn)
+    except QueueGone:
+        if needs:
+            raise
+        return {}
+
+
+def _dead_letter_queue(clients: Clients, facts: Facts) -> DeadLetterQueue | None:
+    """A RedrivePolicy is a person's text: what is no queue of this account is not asked about."""
+    named = arn_of(facts.dead_letter_arn)
+    if named is None or parts_of(named)[:3] != parts_of(facts.queue_arn)[:3]:
+        return DeadLetterQueue(str(facts.dead_letter_arn), None)
+    try:
+        return DeadLetterQueue(named, attributes_of(clients, named))
+    except QueueGone:
+        return DeadLetterQueue(named, None)
 
 
 def lambda_consumers_of(

@@ -14,7 +14,9 @@ from functions.aws.errors import ComeAgain, EventUnreadable, LedgerUnavailable
 from functions.aws.intake import Intake, read_batch
 from functions.aws.look import look
 from functions.aws.mending import Mending
+from functions.aws.pulse_record import PulseRecord
 from functions.aws.run import Group, Outcome, Run
+from functions.aws.telling import tell_mass_symptom
 from functions.catalogue.symptom import Symptom
 from functions.healing.guardrails import SECONDS_TO_WRITE
 
@@ -27,22 +29,34 @@ class Healed:
     mended: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
 
-    def blame(self, message_id: str) -> None:
-        """Raise what went wrong with a message."""
-        error = self.errors.get(message_id)
-        if error is not None:
-            raise error
+    def answer(self) -> dict[str, list[dict[str, str]]]:
+        """What Lambda's poller takes: the messages that are to come again.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+        """
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in self.errors]}
 
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
     """`bodies` by message id; never raises: every error is kept for the handler to raise."""
-    healed = Healed(read_batch(bodies, run.home))
+    healed = Healed(read_batch(bodies, run.home, run.pulse_source))
     for message_id, unreadable in healed.intake.unreadable.items():
         healed.errors[message_id] = EventUnreadable(unreadable.reason)
+    _hear(healed, run)
     batch = _Batch(run, healed)
     batch.mend(list(healed.intake.groups))
     batch.mend([group for group, outcome in healed.mended.items() if outcome.look_again])
     return healed
+
+
+def _hear(healed: Healed, run: Run) -> None:
+    """Note our own pulse, and do nothing else about it."""
+    record = PulseRecord(run.clients.dynamodb, run.settings.ledger_table)
+    for message_id, call in healed.intake.pulses.items():
+        try:
+            record.note_seen(call, run.now)
+        except LedgerUnavailable as error:
+            healed.errors[message_id] = error
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,20 @@ class _Batch:
             return
         for each in mendings:
             self._try(each.group, replace(each, spread=spread).decide)
+        if any(self._stopped_as_one_of_many(each.group) for each in mendings):
+            self._tell_once(symptom, spread, mendings)
+
+    def _stopped_as_one_of_many(self, group: Group) -> bool:
+        outcome = self.healed.mended.get(group)
+        return bool(outcome and outcome.refusal and outcome.refusal.code == "mass_symptom")
+
+    def _tell_once(self, symptom: Symptom, spread: frozenset[str], told: list[Mending]) -> None:
+        """The one page for all; where it cannot be told, the events come again to tell it."""
+        try:
+            tell_mass_symptom(symptom, spread, self.run)
+        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
+            for each in told:
+                self._fail(each.group, error)
 
     def _try(
         self, group: Group, act: Callable[[], Mending | Outcome], reserve_seconds: float = 0

@@ -15,32 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from functions.aws import ledger_claims as claims
 from functions.aws import ledger_items as items
-from functions.aws.errors import LedgerUnavailable, LedgerUnreadable, code_of
+from functions.aws import ledger_writes as writes
+from functions.aws.errors import CaseMoved, LedgerUnreadable, code_of
+from functions.aws.ledger_claims import Claim
+from functions.aws.ledger_writes import Entry
 from functions.aws.transactions import CANCELLED, failed_condition, ledger_errors, unconflicted
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting
-from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.ledger_view import LedgerView
 from functions.healing.plan import Refusal
-from functions.healing.steps import AttributeStep
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-# Longer than the heal Lambda may run, shorter than the intake queue waits before it gives up.
-CLAIM_SECONDS = 90
-
-
-@dataclass(frozen=True)
-class Claim:
-    """An exclusive hold on one attribute of one queue, for one case."""
-
-    queue_arn: str
-    step: AttributeStep
-    intent: Case
-    owner: str
-    seen: LedgerView
-    modified_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -50,14 +38,9 @@ class Ledger:
     client: DynamoDBClient
     table: str
 
-    def look(self, queue_arn: str, symptom: str, attribute: str) -> LedgerView:
+    def look(self, queue_arn: str, symptom: str, attributes: Sequence[str]) -> LedgerView:
         """One consistent look at everything that decides; LedgerUnreadable for bad items."""
-        keys = (
-            items.freeze_key(),
-            items.case_key(queue_arn, symptom),
-            items.evidence_key(queue_arn, symptom),
-            items.attribute_key(queue_arn, attribute),
-        )
+        keys = items.look_keys(queue_arn, symptom, attributes)
         with ledger_errors():
             answer = unconflicted(
                 lambda: self.client.transact_get_items(
@@ -65,7 +48,7 @@ class Ledger:
                 )
             )
         try:
-            return items.view_of(*(each.get("Item", {}) for each in answer["Responses"]))
+            return items.view_of([each.get("Item", {}) for each in answer["Responses"]], attributes)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LedgerUnreadable(f"an item about {queue_arn}: {error!r}") from error
 
@@ -123,42 +106,21 @@ class Ledger:
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
     ) -> Refusal | None:
         """Take the claim, the snapshot and one write of the account's budget, all or none."""
-        parts = items.claim_parts(claim, snapshot, writes_per_minute, CLAIM_SECONDS)
-        refusals = (
-            Refusal("claimed", "another run is at work on it", becomes=None, again=True),
-            Refusal("claimed", "its snapshot is being written", becomes=None, again=True),
-            Refusal(
-                "account_budget",
-                f"{writes_per_minute} writes were made in this minute",
-                becomes=None,
-                again=True,
-            ),
-            Refusal("claimed", "another run has just moved its case", becomes=None, again=True),
-            Refusal("frozen", "changes were frozen just now", becomes=None, again=True),
-        )
-        failed = self._transact(parts)
-        return refusals[failed] if failed is not None else None
+        conditions = claims.claim_conditions(claim, snapshot, writes_per_minute)
+        failed = self._transact([each.part for each in conditions])
+        return conditions[failed].refusal if failed is not None else None
 
-    def release(self, intent: Case, attribute: str, owner: str) -> None:
+    def release(self, intent: Case, owner: str) -> None:
         """Let go of a claim that nothing was written under."""
-        self._transact(items.release_parts(intent, attribute, owner))
+        self._transact(claims.release_parts(intent, owner))
 
-    def record(
-        self,
-        case: Case,
-        seen: LedgerView,
-        attribute: str,
-        *,
-        change: AttributeRecord | None = None,
-        owner: str,
-    ) -> None:
-        """Move the case, and with `change` the attribute's record; ends the evidence.
+    def record(self, entry: Entry) -> None:
+        """Move the case, and with `changes` the attributes' records; ends the evidence.
 
-        Silently the same when this very transition is already there.
+        Silently the same when this run has written it already; raises CaseMoved where another has.
         """
-        parts = items.record_parts(case, seen, attribute, change, owner)
-        if self._transact(parts) is not None:
-            raise LedgerUnavailable(f"another run has moved case {case.case_id}")
+        if self._transact(writes.record_parts(entry)) is not None:
+            raise CaseMoved(f"another run has moved case {entry.case.case_id}")
 
     def _transact(self, parts: Sequence[Mapping[str, Any]]) -> int | None:
         """None when all went through, else the index of the first condition that failed."""

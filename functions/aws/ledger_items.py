@@ -1,66 +1,96 @@
-"""How the ledger's items look: keys, conditions, and the way back into values."""
+"""How the ledger's items look: their keys, and the way back into values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from functions.healing.case import Case
+from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence, Sighting, to_text
-from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
+from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord, Write
+from functions.healing.page import Known
+from functions.healing.paging import Severity
 from functions.healing.spread import Spread
-
-if TYPE_CHECKING:
-    from functions.aws.ledger import Claim
 
 ACCOUNT = "account"
 Item = Mapping[str, Any]
+Key = dict[str, dict[str, str]]
 
 
-def key(partition: str, sort: str) -> dict[str, dict[str, str]]:
+def key(partition: str, sort: str) -> Key:
     return {"pk": {"S": partition}, "sk": {"S": sort}}
 
 
-def freeze_key() -> dict[str, dict[str, str]]:
+def transition_key(case_id: str, n: int) -> Key:
+    return key(f"case#{case_id}", f"{n:06}")
+
+
+def freeze_key() -> Key:
     return key(ACCOUNT, "freeze")
 
 
-def case_key(queue_arn: str, symptom: str) -> dict[str, dict[str, str]]:
+def case_key(queue_arn: str, symptom: str) -> Key:
     return key(queue_arn, f"case#{symptom}")
 
 
-def evidence_key(queue_arn: str, symptom: str) -> dict[str, dict[str, str]]:
+def evidence_key(queue_arn: str, symptom: str) -> Key:
     return key(queue_arn, f"evidence#{symptom}")
 
 
-def attribute_key(queue_arn: str, attribute: str) -> dict[str, dict[str, str]]:
+def page_key(queue_arn: str, symptom: str) -> Key:
+    """Of a mass symptom, `queue_arn` is `ACCOUNT`."""
+    return key(queue_arn, f"page#{symptom}")
+
+
+def pages_key(severity: Severity, now: datetime) -> Key:
+    return key(ACCOUNT, f"pages#{severity}#{now:%Y-%m-%dT%H}")
+
+
+def configuration_key(queue_arn: str) -> Key:
+    return key(queue_arn, "configuration")
+
+
+def attribute_key(queue_arn: str, attribute: str) -> Key:
     return key(queue_arn, f"attribute#{attribute}")
 
 
-def spread_key(symptom: str) -> dict[str, dict[str, str]]:
+def spread_key(symptom: str) -> Key:
     return key(ACCOUNT, f"spread#{symptom}")
 
 
-def snapshot_key(case: Case) -> dict[str, dict[str, str]]:
+def snapshot_key(case: Case) -> Key:
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
-def epoch(moment: datetime) -> dict[str, str]:
-    return {"N": str(int(moment.timestamp()))}
+def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
+    """The items that `view_of` takes, in its order."""
+    return (
+        freeze_key(),
+        case_key(queue_arn, symptom),
+        evidence_key(queue_arn, symptom),
+        page_key(queue_arn, symptom),
+        configuration_key(queue_arn),
+        *(attribute_key(queue_arn, each) for each in attributes),
+    )
 
 
-def view_of(freeze: Item, case: Item, evidence: Item, attribute: Item) -> LedgerView:
-    """The view that four items, each possibly empty, give.
+def view_of(items: Sequence[Item], attributes: Sequence[str]) -> LedgerView:
+    """The view that the items of `look_keys`, each possibly empty, give.
 
     Raises KeyError, TypeError or ValueError where one is not of our making.
     """
+    freeze, case, evidence, page, configuration, *records = items
     return LedgerView(
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
-        case=_case_of(case.get("document")),
+        case=case_of(case),
+        failures=failures_of(case),
         evidence=evidence_of(evidence),
-        attribute=_attribute_of(attribute),
+        attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
+        page=page_of(page),
+        known=_known_of(configuration),
     )
 
 
@@ -72,173 +102,79 @@ def spread_of(item: Item) -> Spread:
     return Spread.from_texts(item.get("queues", {}).get("SS", []))
 
 
-def _case_of(document: Mapping[str, str] | None) -> Case | None:
-    return Case.from_document(json.loads(document["S"])) if document else None
+def page_of(item: Item) -> PageRecord | None:
+    if not item:
+        return None
+    told = json.loads(item["told"]["S"])
+    return PageRecord(
+        at=moment_of(item["at"]),
+        urgent=item["urgent"]["BOOL"],
+        told={str(news): datetime.fromisoformat(when) for news, when in told.items()},
+        subject=item.get("subject", {}).get("S", ""),
+        body=item.get("body", {}).get("S", ""),
+    )
+
+
+def epoch(moment: datetime) -> dict[str, str]:
+    return {"N": str(int(moment.timestamp()))}
+
+
+def moment_of(number: Mapping[str, str]) -> datetime:
+    return datetime.fromtimestamp(int(number["N"]), UTC)
+
+
+def writes_text(writes: tuple[Write, ...]) -> str:
+    return json.dumps([[to_text(each.at), each.before, each.after] for each in writes])
+
+
+def case_of(item: Item) -> Case | None:
+    """The case in an item that holds a transition."""
+    if "document" not in item:
+        return None
+    return Case.from_document(
+        json.loads(item["document"]["S"]),
+        code=item.get("code", {}).get("S", ""),
+        opened_at=_moment(item.get("opened_at")),
+    )
+
+
+def failures_of(item: Item) -> Evidence:
+    """The newest failed calls since an open case's last transition."""
+    return Evidence.of(map(Sighting.from_text, json.loads(item.get("failures", {"S": "[]"})["S"])))
+
+
+def failures_text(failures: Evidence) -> str:
+    return json.dumps([each.to_text() for each in failures.sightings])
+
+
+def _known_of(item: Item) -> Configuration | None:
+    if not item:
+        return None
+    earlier = json.loads(item["earlier"]["S"]) if "earlier" in item else None
+    return Configuration(
+        at=moment_of(item["at"]),
+        attributes=json.loads(item["attributes"]["S"]),
+        since=moment_of(item["since"]),
+        earlier=Known(datetime.fromisoformat(earlier[0]), earlier[1]) if earlier else None,
+    )
 
 
 def _attribute_of(item: Item) -> AttributeRecord:
-    person = item.get("person_value", {}).get("N")
     writes = json.loads(item.get("writes", {}).get("S", "[]"))
     return AttributeRecord(
-        person_value=int(person) if person is not None else None,
+        person_value=item.get("person_value", {}).get("S"),
         writes=tuple(
-            Write(datetime.fromisoformat(at), before, after) for at, before, after in writes
+            Write(datetime.fromisoformat(at), str(before), str(after))
+            for at, before, after in writes
         ),
         contested_until=_moment(item.get("contested_until")),
         claim_owner=item.get("claim_owner", {}).get("S"),
         claim_until=_moment(item.get("claim_until")),
-        intent=_case_of(item.get("intent")),
+        intent=case_of({"document": item["intent"]}) if "intent" in item else None,
         intent_modified_at=_moment(item.get("intent_modified_at")),
         queue_created_at=_moment(item.get("queue_created_at")),
     )
 
 
 def _moment(number: Mapping[str, str] | None) -> datetime | None:
-    return datetime.fromtimestamp(int(number["N"]), UTC) if number else None
-
-
-def _writes_text(writes: tuple[Write, ...]) -> str:
-    return json.dumps([[to_text(each.at), each.before, each.after] for each in writes])
-
-
-def claim_parts(
-    claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int, claim_seconds: int
-) -> list[dict[str, Any]]:
-    """The five parts of a claim; each condition is one reason for it to fail."""
-    return [
-        _hold(claim, claim_seconds),
-        _keep_snapshot(claim, snapshot),
-        _spend_a_write(claim.intent.at, writes_per_minute),
-        {"ConditionCheck": _case_unmoved(claim.intent, claim.seen)},
-        {
-            "ConditionCheck": {
-                "Key": freeze_key(),
-                "ConditionExpression": "attribute_not_exists(pk)",
-            }
-        },
-    ]
-
-
-def _hold(claim: Claim, claim_seconds: int) -> dict[str, Any]:
-    """Free, run out, or our own; and nobody has written since we looked."""
-    now = claim.intent.at
-    return {
-        "Update": {
-            "Key": attribute_key(claim.queue_arn, claim.step.attribute),
-            "UpdateExpression": "SET claim_owner = :me, claim_until = :until, intent = :intent, "
-            "intent_modified_at = :modified",
-            "ConditionExpression": "(attribute_not_exists(claim_owner) "
-            "OR attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me) "
-            "AND (attribute_not_exists(writes) OR writes = :seen)",
-            "ExpressionAttributeValues": {
-                ":modified": epoch(claim.modified_at or now),
-                ":me": {"S": claim.owner},
-                ":now": epoch(now),
-                ":until": epoch(now + timedelta(seconds=claim_seconds)),
-                ":intent": {"S": json.dumps(claim.intent.document())},
-                ":seen": {"S": _writes_text(claim.seen.attribute.writes)},
-            },
-        }
-    }
-
-
-def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """Once per fix: taken again after a crash it would hold our own value."""
-    return {
-        "Update": {
-            "Key": snapshot_key(claim.intent),
-            "UpdateExpression": "SET configuration = if_not_exists(configuration, :configuration)",
-            "ExpressionAttributeValues": {
-                ":configuration": {"S": json.dumps(snapshot, sort_keys=True)}
-            },
-        }
-    }
-
-
-def _spend_a_write(now: datetime, writes_per_minute: int) -> dict[str, Any]:
-    return {
-        "Update": {
-            "Key": key(ACCOUNT, f"writes#{now:%Y-%m-%dT%H:%M}"),
-            "UpdateExpression": "ADD writes :one SET expires_at = :expires",
-            "ConditionExpression": "attribute_not_exists(writes) OR writes < :most",
-            "ExpressionAttributeValues": {
-                ":one": {"N": "1"},
-                ":most": {"N": str(writes_per_minute)},
-                ":expires": epoch(now + timedelta(hours=1)),
-            },
-        }
-    }
-
-
-def _case_unmoved(case: Case, seen: LedgerView) -> dict[str, Any]:
-    previous = seen.case
-    return {
-        "Key": case_key(case.queue_arn, case.symptom),
-        "ConditionExpression": "attribute_not_exists(pk) OR (case_id = :previous AND n = :at_n) "
-        "OR (case_id = :mine AND n = :my_n)",
-        "ExpressionAttributeValues": {
-            ":previous": {"S": previous.case_id if previous else ""},
-            ":at_n": {"N": str(previous.n if previous else 0)},
-            ":mine": {"S": case.case_id},
-            ":my_n": {"N": str(case.n)},
-        },
-    }
-
-
-def release_parts(intent: Case, attribute: str, owner: str) -> list[dict[str, Any]]:
-    """End a claim that nothing was written under; its snapshot goes with it."""
-    return [
-        {
-            "Update": {
-                "Key": attribute_key(intent.queue_arn, attribute),
-                "UpdateExpression": "REMOVE claim_owner, claim_until, intent, intent_modified_at",
-                "ConditionExpression": "claim_owner = :owner",
-                "ExpressionAttributeValues": {":owner": {"S": owner}},
-            }
-        },
-        {"Delete": {"Key": snapshot_key(intent)}},
-    ]
-
-
-def record_parts(
-    case: Case, seen: LedgerView, attribute: str, change: AttributeRecord | None, owner: str
-) -> list[dict[str, Any]]:
-    """Move the case, end its evidence, and with `change` the attribute's record and claim."""
-    moved = _case_unmoved(case, seen)
-    item = {
-        **moved.pop("Key"),
-        "case_id": {"S": case.case_id},
-        "n": {"N": str(case.n)},
-        "state": {"S": case.state},
-        "document": {"S": json.dumps(case.document())},
-    }
-    parts: list[dict[str, Any]] = [
-        {"Put": {"Item": item, **moved}},
-        {"Delete": {"Key": evidence_key(case.queue_arn, case.symptom)}},
-    ]
-    if change is not None:
-        parts.append({"Put": _attribute_put(case.queue_arn, attribute, change, owner)})
-    return parts
-
-
-def _attribute_put(
-    queue_arn: str, attribute: str, record: AttributeRecord, owner: str
-) -> dict[str, Any]:
-    """Replaces the record and ends the claim, which has to be nobody's or `owner`'s."""
-    item: dict[str, Any] = {
-        **attribute_key(queue_arn, attribute),
-        "writes": {"S": _writes_text(record.writes)},
-    }
-    if record.person_value is not None:
-        item["person_value"] = {"N": str(record.person_value)}
-    for name, moment in (
-        ("contested_until", record.contested_until),
-        ("queue_created_at", record.queue_created_at),
-    ):
-        if moment is not None:
-            item[name] = epoch(moment)
-    return {
-        "Item": item,
-        "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
-        "ExpressionAttributeValues": {":owner": {"S": owner}},
-    }
+    return moment_of(number) if number else None

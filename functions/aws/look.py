@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functions.aws.errors import LedgerUnreadable, QueueRefusesUs
+from collections.abc import Mapping
+from contextlib import suppress
+
+from functions.aws.errors import LedgerUnreadable, PageNotSent, QueueRefusesUs
 from functions.aws.gather_facts import tags_of
 from functions.aws.mending import Mending
 from functions.aws.run import Group, Outcome, Run, declined
@@ -10,6 +13,7 @@ from functions.aws.unfinished import settle
 from functions.healing import guardrails
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.ledger_view import LedgerView
+from functions.healing.mode import Mode
 from functions.healing.queue_names import parts_of
 
 
@@ -19,30 +23,59 @@ def look(group: Group, run: Run) -> Mending | Outcome:
     Raises FactsUnavailable or LedgerUnavailable: then the group is to come again.
     """
     try:
-        tags = tags_of(run.clients, group.queue_arn)
-        if tags is None:
-            return declined("queue_gone", "the queue is gone")
-        view = _settled(group, run)
+        return _looked(group, run)
     except QueueRefusesUs as refused:
         return declined("queue_refuses_us", str(refused))
     except LedgerUnreadable as unreadable:
         return declined("ledger_unreadable", str(unreadable))
+
+
+def _looked(group: Group, run: Run) -> Mending | Outcome:
+    tags = _tags_of(group, run)
+    if tags is None and group.symptom.needs:
+        return declined("queue_gone", "the queue is gone")
+    view = _settled(group, run)
     if isinstance(view, Outcome):
         return view
-    mode = run.consent.mode_of(parts_of(group.queue_arn).name, tags)
+    name = parts_of(group.queue_arn).name
+    if tags is None and view.known is None and not run.consent.names_exactly(name):
+        return declined("never_seen", "no such queue was ever seen, and no setting names it alone")
+    mode = run.consent.mode_of(name, tags or {})
     refusal = guardrails.not_managed(mode)
     if refusal or mode is None:
         return Outcome(refusal=refusal)
-    autonomy = run.settings.autonomy.get(group.symptom.name, group.symptom.autonomy)
-    fresh = [each for each in group.calls if guardrails.is_fresh(each, run.now)]
+    return _undecided(group, run, tags or {}, mode, view)
+
+
+def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
+    """Of a queue that keeps us out too, people are to be told where settings name it."""
+    try:
+        return tags_of(run.clients, group.queue_arn)
+    except QueueRefusesUs:
+        named = run.consent.mode_of(parts_of(group.queue_arn).name, {}) is not None
+        if group.symptom.steps or not named:
+            raise
+        return {}
+
+
+def _undecided(
+    group: Group, run: Run, tags: Mapping[str, str], mode: Mode, view: LedgerView
+) -> Mending:
+    symptom = group.symptom
+    autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
+    fresh = tuple(
+        each for each in group.calls if guardrails.is_fresh(each, run.now) and symptom.speaks(each)
+    )
     evidence = Evidence.of([*view.evidence.sightings, *map(Sighting.of, fresh)]).fresh(run.now)
-    return Mending(group, run, tags, min(mode, autonomy), view, evidence, len(fresh))
+    lowest = mode if autonomy is None else min(mode, autonomy)
+    return Mending(group, run, tags, lowest, view, evidence, fresh)
 
 
 def _settled(group: Group, run: Run) -> LedgerView | Outcome:
     """Before the queue's mode is asked for: what was written has to be told, whatever it is now."""
-    view = run.ledger.look(group.queue_arn, group.symptom.name, group.attribute)
-    intent = view.attribute.intent
-    if intent is None or view.attribute.held_by_another(run.owner, run.now):
+    view = run.ledger.look(group.queue_arn, group.symptom.name, group.attributes)
+    with suppress(PageNotSent):  # a queue must not go unmended because nobody can be told
+        run.pager.send_left_unsent(group.queue_arn, group.symptom.name, view.page)
+    if view.intent is None or view.held_by_another(run.owner, run.now):
         return view
-    return settle(view, intent, run)
+    return settle(view, view.intent, group.symptom, run)

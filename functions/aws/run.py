@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
+from typing import Any
 
-from functions.aws.case_bucket import CaseBucket
-from functions.aws.clients import Clients
-from functions.aws.ledger import Ledger
+from functions.aws.desk import WritingDesk
+from functions.aws.freeze import closed_calendars
 from functions.aws.managed_queues import count_managed
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import Case
@@ -17,6 +15,7 @@ from functions.healing.failed_call import FailedCall
 from functions.healing.guardrails import Home
 from functions.healing.managed import Consent
 from functions.healing.plan import Refusal
+from functions.healing.pulse import PulseSource
 from functions.settings import HealSettings
 
 
@@ -29,35 +28,33 @@ class Group:
     calls: tuple[FailedCall, ...]
 
     @property
-    def attribute(self) -> str:
-        return self.symptom.steps[0].attribute
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that a fix of it may write."""
+        return tuple(step.attribute for step in self.symptom.steps)
 
 
 @dataclass(frozen=True)
-class Run:
-    """One invocation: what it works with, who it is, and how long it has."""
+class Run(WritingDesk):
+    """One invocation of heal: who it is, and how long it has."""
 
-    clients: Clients
     settings: HealSettings
-    owner: str
-    now: datetime
-    remaining_seconds: Callable[[], float]
-
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.clients.dynamodb, self.settings.ledger_table)
-
-    @property
-    def case_bucket(self) -> CaseBucket:
-        return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def home(self) -> Home:
         return Home(self.settings.account, self.clients.region, self.settings.own_roles)
 
     @property
+    def pulse_source(self) -> PulseSource:
+        return PulseSource.at(self.settings.account, self.clients.region, self.settings.pulse_role)
+
+    @property
     def consent(self) -> Consent:
         return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+
+    @cached_property
+    def closed_calendars(self) -> str | None:
+        """Why a change calendar freezes changes, or None; asked once an invocation."""
+        return closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
     def managed_queues(self) -> int:
@@ -75,6 +72,17 @@ class Outcome:
     case: Case | None = None
     refusal: Refusal | None = None
     look_again: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """What whoever called with a case is answered."""
+        case, refusal = self.case, self.refusal
+        return {
+            "case_id": case.case_id if case else None,
+            "state": str(case.state) if case else None,
+            "reason": case.reason if case else refusal.reason if refusal else "",
+            "code": refusal.code if refusal else "",
+            "steps": list(case.steps) if case else [],
+        }
 
 
 def declined(code: str, reason: str, *, again: bool = False) -> Outcome:

@@ -20,6 +20,8 @@ from functions.healing.states import State
 
 NAMESPACE = "Mendq"
 MOST_CODES = 20
+# What every batch counts, in the order it is sent; follow_up sends zeros of the same.
+TOTALS = ("FailedCallsSeen", "UnknownErrorCodes", "UnreadableEvents", "AutoFixes", "Refusals")
 # Event fields are other people's text: one line stays one line, whatever stands in it.
 to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
 Mended = Mapping[Group, Outcome]
@@ -29,19 +31,25 @@ def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
     """Totals without a dimension always, per symptom only what is not zero."""
     fixes = Counter(group.symptom.name for group, each in mended.items() if _is_fix(each))
     refusals = Counter(group.symptom.name for group, each in mended.items() if each.refusal)
-    totals = {
-        "FailedCallsSeen": intake.failed_calls,
-        "UnknownErrorCodes": len(intake.unknown_codes),
-        "UnreadableEvents": len(intake.unreadable),
-        "AutoFixes": fixes.total(),
-        "Refusals": refusals.total() + len(intake.refusals),
-    }
-    for name, value in totals.items():
+    totals = (
+        intake.failed_calls,
+        len(intake.unknown_codes),
+        len(intake.unreadable),
+        fixes.total(),
+        refusals.total() + len(intake.refusals),
+    )
+    for name, value in zip(TOTALS, totals, strict=True):
         metrics.add_metric(name, MetricUnit.Count, value)
     for name, counts in (("AutoFixes", fixes), ("Refusals", refusals)):
         for symptom, value in counts.items():
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
                 metric.add_dimension("symptom", symptom)
+
+
+def emit_taken_up(metrics: Metrics, outcome: Outcome) -> None:
+    """A case that was taken up counts as what became of it."""
+    for name, value in (("AutoFixes", _is_fix(outcome)), ("Refusals", outcome.refusal is not None)):
+        metrics.add_metric(name, MetricUnit.Count, int(value))
 
 
 def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Exception] = ()) -> None:
@@ -60,6 +68,8 @@ def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Excepti
             refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
             case=case,
         )
+    for call in intake.pulses.values():
+        logger.info("saw the pulse", made_at=call.event_time, spelled=call.raw_error_code)
     if intake.unknown_codes:
         codes = sorted(set(intake.unknown_codes))
         logger.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))

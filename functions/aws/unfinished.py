@@ -1,4 +1,4 @@
-"""Settles what an invocation that died had claimed: did its write land or not?
+"""Settles what an invocation that died had claimed, a fix or a rollback: did its write land?
 
 The queue says when it was changed last; so a value that was never ours is not taken for ours, and
 a person who put the old one back is not overruled.
@@ -6,57 +6,114 @@ a person who put the old one back is not overruled.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from functions.aws.errors import LedgerUnreadable
-from functions.aws.gather_facts import attributes_of
-from functions.aws.run import Outcome, Run
+from functions.aws.desk import Desk
+from functions.aws.errors import LedgerUnreadable, QueueGone
+from functions.aws.gather_facts import attributes_of, tags_of
+from functions.aws.run import Outcome
+from functions.aws.telling import Telling, tell
+from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.paging import Severity
+from functions.healing.rollback import records_after
 from functions.healing.states import State
 
 # Clocks of ours and of SQS's may differ by so much.
 CLOCK_SKEW = timedelta(seconds=5)
 
 
-def settle(view: LedgerView, intent: Case, run: Run) -> Outcome | LedgerView:
+def settle(view: LedgerView, intent: Case, symptom: Symptom, desk: Desk) -> Outcome | LedgerView:
     """The recorded outcome where the write landed, or may have; else the view without the claim.
 
     What may be ours and may be a person's is contested: told, and left alone.
     """
     if not intent.steps:
         raise LedgerUnreadable(f"the intent of case {intent.case_id} has no step")
-    step, record = intent.steps[0], view.attribute
-    facts = Facts(intent.queue_arn, attributes_of(run.clients, intent.queue_arn), {})
-    current = facts.attributes[step["attribute"]]
-    owner = record.claim_owner or run.owner
-    if _cannot_have_landed(facts, intent, record, current == step["before"]):
-        run.ledger.release(intent, step["attribute"], owner)
-        freed = replace(record, claim_owner=None, claim_until=None, intent=None)
-        return replace(view, attribute=freed)
-    change = record.after_writing(int(step["before"]), int(step["after"]), intent.at)
-    case = intent
-    if current != step["after"] or not _within_the_claim(facts, record):
-        reason = f"{step['attribute']} is {current} after Mendq set out to make it {step['after']}"
-        case = replace(intent, state=State.CONTESTED, reason=reason)
-        change = replace(change, contested_until=run.now + timedelta(days=SILENT_DAYS))
-    run.case_bucket.put(case)
-    run.ledger.record(case, view, step["attribute"], change=change, owner=owner)
-    return Outcome(case=case)
+    facts = Facts(intent.queue_arn, _attributes(intent, desk), {})
+    found = Found(view, intent, facts)
+    if not facts.exists or found.cannot_have_landed():
+        desk.ledger.release(intent, found.record.claim_owner or desk.owner)
+        return found.freed()
+    case, changes, severity = intent.after(view.case), found.written(), None
+    if not found.landed():
+        until = desk.now + timedelta(days=SILENT_DAYS)
+        case = replace(case, state=State.CONTESTED, code="contested", reason=found.contested())
+        changes = {name: replace(each, contested_until=until) for name, each in changes.items()}
+        severity = Severity.INFO
+        facts = replace(facts, tags=tags_of(desk.clients, intent.queue_arn) or {})
+    telling = Telling(symptom, facts, severity, changes=changes)
+    return Outcome(case=tell(case, view, telling, desk, found.record.claim_owner or desk.owner))
 
 
-def _cannot_have_landed(
-    facts: Facts, intent: Case, record: AttributeRecord, is_as_before: bool
-) -> bool:
-    """It is another queue by now, or nobody has changed it since it was claimed."""
-    if facts.created_at is not None and facts.created_at > intent.at:
-        return True
-    return is_as_before and facts.modified_at == record.intent_modified_at
+def _attributes(intent: Case, desk: Desk) -> Mapping[str, str]:
+    """Of a queue that is gone, none: there is nothing left that a write could stand in."""
+    try:
+        return attributes_of(desk.clients, intent.queue_arn)
+    except QueueGone:
+        return {}
 
 
-def _within_the_claim(facts: Facts, record: AttributeRecord) -> bool:
-    if facts.modified_at is None or record.claim_until is None:
-        return True
-    return facts.modified_at <= record.claim_until + CLOCK_SKEW
+@dataclass(frozen=True)
+class Found:
+    """A claim left behind, beside the queue as it is now."""
+
+    view: LedgerView
+    intent: Case
+    facts: Facts
+
+    @property
+    def record(self) -> AttributeRecord:
+        return self.view.record_of(self.intent.steps[0]["attribute"])
+
+    def now(self, attribute: str) -> str | None:
+        """What stands there; SQS leaves out what has never been set."""
+        stands = self.facts.attributes.get(attribute)
+        before = {step["attribute"]: step["before"] for step in self.intent.steps}
+        return before[attribute] if stands is None else stands
+
+    def cannot_have_landed(self) -> bool:
+        """It is another queue by now, or nobody has changed it since it was claimed."""
+        created_at = self.facts.created_at
+        if created_at is not None and created_at > self.intent.at:
+            return True
+        as_before = all(self.now(step["attribute"]) == step["before"] for step in self.intent.steps)
+        return as_before and self.facts.modified_at == self.record.intent_modified_at
+
+    def landed(self) -> bool:
+        """All of it stands there, since a time when the claim held."""
+        as_after = all(self.now(step["attribute"]) == step["after"] for step in self.intent.steps)
+        modified_at, until = self.facts.modified_at, self.record.claim_until
+        in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
+        return as_after and in_time
+
+    def written(self) -> dict[str, AttributeRecord]:
+        """The records as after the write; a rollback that may not have landed forgets nothing."""
+        if self.intent.undoes and not self.landed():
+            view = self.view.of_queue(self.facts.created_at)
+            return {
+                step["attribute"]: view.record_of(step["attribute"]) for step in self.intent.steps
+            }
+        return records_after(self.intent, self.view, self.facts.created_at)
+
+    def freed(self) -> LedgerView:
+        names = {step["attribute"] for step in self.intent.steps}
+        free = {
+            name: replace(
+                self.view.record_of(name), claim_owner=None, claim_until=None, intent=None
+            )
+            for name in names
+        }
+        return replace(self.view, attributes={**self.view.attributes, **free})
+
+    def contested(self) -> str:
+        stands = ", ".join(
+            f"{step['attribute']} is {self.now(step['attribute'])} after Mendq set out to make it "
+            f"{step['after']}"
+            for step in self.intent.steps
+        )
+        return f"{stands}; Mendq stays away for {SILENT_DAYS} days"

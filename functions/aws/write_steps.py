@@ -5,24 +5,26 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
 from functions.aws.errors import StepFailed, is_passing
 from functions.aws.gather_facts import attributes_of, queue_url
+from functions.healing.facts import Facts
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
 
-def changed_meanwhile(
-    attributes: Mapping[str, str], steps: Sequence[AttributeStep]
-) -> Refusal | None:
-    """A refusal where the queue no longer stands as the steps expect it."""
+def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    """A refusal where the queue no longer stands as it was `seen`, or is another of its name."""
+    if facts.created_at != seen.created_at:
+        reason = "the queue was deleted and made anew while Mendq looked"
+        return Refusal("changed_meanwhile", reason, becomes=None, again=True)
     for step in steps:
-        found = attributes.get(step.attribute)
+        found = step.standing_in(facts.attributes)
         if found != str(step.before):
             reason = (
                 f"{step.attribute} became {found} while Mendq looked; somebody is at work on it"
@@ -31,13 +33,16 @@ def changed_meanwhile(
     return None
 
 
-def write(clients: Clients, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
+def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
     """Compare and set: None when all steps are taken.
 
-    A refusal when the queue had changed, or when SQS refused for good: then nothing was written.
-    Raises FactsUnavailable where it could not look, StepFailed where SQS may take it later.
+    A refusal when the queue had changed since it was `seen`, or when SQS refused for good: then
+    nothing was written. Raises FactsUnavailable where it could not look, StepFailed where SQS may
+    take it later.
     """
-    refusal = changed_meanwhile(attributes_of(clients, queue_arn), steps)
+    queue_arn = seen.queue_arn
+    now = Facts(queue_arn, attributes_of(clients, queue_arn), seen.tags)
+    refusal = changed_meanwhile(now, seen, steps)
     if refusal:
         return refusal
     try:
@@ -47,6 +52,6 @@ def write(clients: Clients, queue_arn: str, steps: Sequence[AttributeStep]) -> R
         )
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
-            raise StepFailed(steps[0], str(error), done=()) from error
+            raise StepFailed(steps[0], str(error)) from error
         return Refusal("aws_refused", f"AWS refused the change: {error}", becomes=State.ESCALATED)
     return None

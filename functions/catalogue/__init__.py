@@ -1,10 +1,34 @@
 """THE place to add a symptom: one file, one line here, one runbook. The first match holds."""
 
+from functions.catalogue.access_denied import ACCESS_DENIED
+from functions.catalogue.caller_bug import CALLER_BUG
+from functions.catalogue.dedup_id_missing import DEDUP_ID_MISSING
+from functions.catalogue.empty_receives import EMPTY_RECEIVES
+from functions.catalogue.fifo_throttled import FIFO_THROTTLED
+from functions.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
+from functions.catalogue.kms_denied import KMS_DENIED
+from functions.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
+from functions.catalogue.kms_throttled import KMS_THROTTLED
 from functions.catalogue.lease_expired import LEASE_EXPIRED
+from functions.catalogue.message_too_long import MESSAGE_TOO_LONG
+from functions.catalogue.queue_missing import QUEUE_MISSING
 from functions.catalogue.symptom import Symptom
 from functions.healing.failed_call import FailedCall
 
-CATALOGUE: tuple[Symptom, ...] = (LEASE_EXPIRED,)
+CATALOGUE: tuple[Symptom, ...] = (
+    LEASE_EXPIRED,
+    MESSAGE_TOO_LONG,
+    DEDUP_ID_MISSING,
+    FIFO_THROTTLED,
+    EMPTY_RECEIVES,
+    KMS_THROTTLED,
+    KMS_DENIED,
+    KMS_KEY_UNUSABLE,
+    ACCESS_DENIED,
+    QUEUE_MISSING,
+    IN_FLIGHT_LIMIT,
+    CALLER_BUG,
+)
 
 
 def match(failed_call: FailedCall) -> Symptom | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
+from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom, seen_as_labelled
 from functions.healing import examples
-from functions.healing.error_messages import reason_given, says_anything
+from functions.healing.error_messages import reason_given
 from functions.healing.facts import Facts, LambdaConsumer, Need
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
@@ -36,6 +36,11 @@ class LeaseNeed:
     because: str
     recommended_seconds: int | None = None
 
+    def recommended_beyond(self, seconds: int) -> str:
+        """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
+        recommended = self.recommended_seconds
+        return f"; AWS recommends {recommended} s" if (recommended or 0) > seconds else ""
+
 
 def handle_has_expired(error_message: str) -> bool:
     return reason_given(error_message, "ReceiptHandle") == "The receipt handle has expired."
@@ -51,7 +56,7 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     ceiling_seconds = tagged_ceiling or limits.visibility_ceiling_seconds
     need = _largest_unmet(facts, needs) or _guess(facts)
     return (
-        _readers_decide(facts)
+        _readers_decide(facts, needs)
         or _consumer_fails(facts)
         or _already_met(facts, need)
         or _over_ceiling(need, ceiling_seconds)
@@ -64,8 +69,11 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
 
 def _largest_unmet(facts: Facts, needs: list[LeaseNeed]) -> LeaseNeed | None:
     """A met one only where all are met; None where nothing names a need."""
-    unmet = [each for each in needs if facts.visibility_seconds < each.enough_seconds]
-    return max(unmet or needs, key=lambda each: each.seconds, default=None)
+    return max(_unmet(facts, needs) or needs, key=lambda each: each.seconds, default=None)
+
+
+def _unmet(facts: Facts, needs: list[LeaseNeed]) -> list[LeaseNeed]:
+    return [each for each in needs if facts.visibility_seconds < each.enough_seconds]
 
 
 def _lambda_needs(facts: Facts) -> list[LeaseNeed]:
@@ -100,9 +108,13 @@ def _guess(facts: Facts) -> LeaseNeed:
     )
 
 
-def _readers_decide(facts: Facts) -> Refusal | None:
+def _readers_decide(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:
+    """A heartbeat asks for a lease as well, and comes too late where the queue's is below a need.
+
+    ChangeMessageVisibility always carries a value.
+    """
     reader = facts.reader_visibility_seconds
-    if reader is None or reader >= facts.visibility_seconds:
+    if reader is None or reader >= facts.visibility_seconds or _unmet(facts, needs):
         return None
     reason = f"the readers set a shorter lease themselves ({reader} s): the queue's is not used"
     return Refusal("readers_set_their_own", reason)
@@ -125,10 +137,7 @@ def _already_met(facts: Facts, need: LeaseNeed) -> Refusal | None:
     if current < need.enough_seconds:
         return None
     reason = f"the lease of {current} s already covers what is asked for ({need.because})"
-    recommended = need.recommended_seconds
-    if recommended and recommended > current:
-        reason += f"; AWS recommends {recommended} s"
-    return Refusal("need_already_met", reason)
+    return Refusal("need_already_met", reason + need.recommended_beyond(current))
 
 
 def _over_ceiling(need: LeaseNeed, ceiling_seconds: int) -> Refusal | None:
@@ -177,7 +186,8 @@ def _raise_to(facts: Facts, need: LeaseNeed) -> Plan:
     recommended = need.recommended_seconds
     return Plan(
         steps=(SetVisibilityTimeout(current, need.seconds),),
-        reason=f"the lease of {current} s ends before its consumers are done: {need.because}",
+        reason=f"the lease of {current} s ends before its consumers are done: {need.because}"
+        + need.recommended_beyond(need.seconds),
         proposal=(SetVisibilityTimeout(current, recommended),) if recommended else (),
     )
 
@@ -202,7 +212,7 @@ LEASE_EXPIRED = Symptom(
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
     "sqs-visibility-timeout.html",
     seen_as=(
-        SeenAs(frozenset({"ChangeMessageVisibility"}), "MessageNotInflight", says_anything),
+        *seen_as_labelled("lease_expired"),
         SeenAs(
             frozenset({"DeleteMessage", "ChangeMessageVisibility"}),
             "InvalidParameterValue",
@@ -213,6 +223,7 @@ LEASE_EXPIRED = Symptom(
     steps=(SetVisibilityTimeout,),
     plan=plan,
     autonomy=Mode.HEAL,
+    outlives_a_lease=True,
     caught=(
         Caught(
             "a guess where nothing names the need",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from functions.healing.error_codes import codes_labelled
+from functions.healing.error_messages import says_anything
 from functions.healing.evidence import EvidenceNeeded
 from functions.healing.facts import Facts, Need
 from functions.healing.failed_call import FailedCall
@@ -14,30 +16,61 @@ from functions.healing.plan import Plan, Refusal
 from functions.healing.steps import AttributeStep
 
 
+def any_queue(_queue_arn: str | None) -> bool:
+    """For codes that mean the same on every queue."""
+    return True
+
+
+def no_command(_queue_arn: str) -> str:
+    """For entries where words say what to look for."""
+    return ""
+
+
+def any_call(_call: FailedCall) -> bool:
+    """For entries whose every call counts as evidence."""
+    return True
+
+
 @dataclass(frozen=True)
 class SeenAs:
-    """One way the symptom shows in CloudTrail; `says` reads the error message, untrusted."""
+    """One way the symptom shows in CloudTrail: event names (None: any), code, queue, message.
 
-    event_names: frozenset[str]
+    `says` reads the error message, untrusted; `on` the queue's ARN, None where none is named.
+    """
+
+    event_names: frozenset[str] | None
     error_code: str
-    says: Callable[[str], bool]
+    says: Callable[[str], bool] = says_anything
+    on: Callable[[str | None], bool] = any_queue
 
     def fits(self, call: FailedCall) -> bool:
         return (
             call.error_code == self.error_code
-            and call.event_name in self.event_names
+            and (self.event_names is None or call.event_name in self.event_names)
+            and self.on(call.queue_arn)
             and self.says(call.error_message)
         )
 
 
+def seen_as_labelled(name: str, events: Iterable[str] | None = None) -> tuple[SeenAs, ...]:
+    """One way for each error code that means this symptom by itself."""
+    event_names = None if events is None else frozenset(events)
+    return tuple(SeenAs(event_names, code) for code in codes_labelled(name))
+
+
 @dataclass(frozen=True)
 class Caught:
-    """An example that the entry must catch: a call, the queue's facts, the change to each value."""
+    """An example that the entry must catch.
+
+    With `facts` it must answer with `plan`, the change to each value; or, where `code` is given,
+    with that refusal, which pages.
+    """
 
     title: str
     call: FailedCall
-    facts: Facts
-    plan: tuple[AttributeStep, ...]
+    facts: Facts | None = None
+    plan: tuple[AttributeStep, ...] = ()
+    code: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,17 +88,29 @@ class NearMiss:
 
 @dataclass(frozen=True, eq=False)
 class Symptom:
-    """One thing that goes wrong with a queue, and what a careful engineer does about it."""
+    """One thing that goes wrong with a queue, and what a careful engineer does about it.
+
+    Without `steps` it only pages, without a `plan` it is only counted. `speaks` says whether a
+    call counts as evidence; `outlives_a_lease` whether messages received before a change of the
+    queue still show it. `shows` names the attributes that its page shows, set or not. Where many
+    queues have it at once, `mass_advice` says what to look for, and `mass_look`, given the ARN of
+    one of them, the command to begin with.
+    """
 
     name: str
     sentence: str
     plan_in_words: str
     aws_page: str
     seen_as: tuple[SeenAs, ...]
-    needs: frozenset[Need]
-    steps: tuple[type[AttributeStep], ...]
-    plan: Callable[[Facts, Limits], Plan | Refusal]
-    autonomy: Mode
+    needs: frozenset[Need] = frozenset()
+    steps: tuple[type[AttributeStep], ...] = ()
+    plan: Callable[[Facts, Limits], Plan | Refusal] | None = None
+    autonomy: Mode | None = None
+    shows: tuple[str, ...] = ()
+    mass_advice: str = "Look for what these queues have in common: a deployment, a key, a network."
+    mass_look: Callable[[str], str] = no_command
+    speaks: Callable[[FailedCall], bool] = any_call
+    outlives_a_lease: bool = False
     evidence: EvidenceNeeded = field(default_factory=EvidenceNeeded)
     caught: tuple[Caught, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
@@ -73,6 +118,13 @@ class Symptom:
     @property
     def runbook(self) -> str:
         return f"docs/runbooks/{self.name}.md"
+
+    @property
+    def ships_as(self) -> str:
+        """How far it goes out of the box, in a word."""
+        if self.plan is None:
+            return "count only"
+        return "page only" if self.autonomy is None else str(self.autonomy)
 
     def matches(self, call: FailedCall) -> bool:
         return any(each.fits(call) for each in self.seen_as)

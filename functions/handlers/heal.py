@@ -7,18 +7,13 @@ from functools import cache
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.heal_batch import heal_batch
 from functions.aws.run import Run
-from functions.aws.telemetry import NAMESPACE, emit, log, to_line
+from functions.aws.take_up import take_up
+from functions.aws.telemetry import NAMESPACE, emit, emit_taken_up, log, to_line
 from functions.settings import HealSettings
 
 logger = Logger(service="heal", json_serializer=to_line)
@@ -32,8 +27,11 @@ def _cold_start() -> tuple[HealSettings, Clients]:
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Answer which messages are to come again; what can never be read ends in the intake's DLQ."""
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer which messages are to come again; what can never be read ends in the intake's DLQ.
+
+    Called with a case in place of messages: what became of it.
+    """
     settings, clients = _cold_start()
     run = Run(
         clients=clients,
@@ -42,12 +40,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailure
         now=datetime.now(UTC),
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
     )
+    if "Records" not in event:
+        outcome = take_up(event, run)
+        emit_taken_up(metrics, outcome)
+        logger.info("took up a case", request=event, **outcome.document())
+        return outcome.document()
     healed = heal_batch({each["messageId"]: each["body"] for each in event["Records"]}, run)
     emit(metrics, healed.intake, healed.mended)
     log(logger, healed.intake, healed.mended, healed.errors.values())
-    return process_partial_response(
-        event=event,
-        record_handler=lambda record: healed.blame(record.message_id),
-        processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False),
-        context=context,
-    )
+    return healed.answer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -15,11 +15,16 @@ from functions.healing.steps import AttributeStep
 
 SCHEMA = 1
 SILENT_DAYS = 7
+GRACE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Case:
-    """The newest transition of a case, as the ledger keeps it; `steps` are step documents."""
+    """The newest transition of a case, as the ledger keeps it; `steps` are step documents.
+
+    `code` is the refusal's, where one was given; the ledger keeps it and `opened_at` beside the
+    document.
+    """
 
     case_id: str
     n: int
@@ -33,6 +38,8 @@ class Case:
     steps: tuple[Mapping[str, str], ...]
     actor: str
     paged: bool = False
+    code: str = ""
+    opened_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
         """The transition as the case bucket holds it."""
@@ -56,7 +63,9 @@ class Case:
         }
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Case:
+    def from_document(
+        cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
+    ) -> Case:
         """Raise KeyError or ValueError where `document` is none of ours."""
         came_from = document["from"]
         return cls(
@@ -72,19 +81,71 @@ class Case:
             steps=tuple(document["steps"]),
             actor=document["actor"],
             paged=document["paged"],
+            code=code,
+            opened_at=opened_at,
         )
 
     def key(self) -> str:
         """Its place in the case bucket: writing it twice changes nothing."""
         return f"cases/dt={self.at:%Y-%m-%d}/{self.case_id}-{self.n}.json"
 
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
     def is_open(self, now: datetime, timing: Timing) -> bool:
-        """Whether it still speaks for its queue: no state is kept for ever by silence."""
-        return self.state not in FINAL and now < self.at + _patience(self.state, timing)
+        """Whether it still speaks for its queue.
+
+        What time alone ends is held to have ended a while later, even if nobody has said so: a
+        follow-up that is down must not keep a queue from being mended for ever.
+        """
+        if self.is_final:
+            return False
+        patience = longest_in(self.state, timing)
+        return patience is None or now < self.at + patience + GRACE
+
+    def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
+        """Its next transition; `over` are fields that change beside the state."""
+        return replace(
+            self,
+            n=self.n + 1,
+            at=now,
+            came_from=self.state,
+            state=to,
+            reason=reason,
+            paged=False,
+            **{"code": "", "actor": "follow_up", **over},
+        )
+
+    def after(self, newest: Case | None) -> Case:
+        """The same transition behind the newest one, where the case has moved meanwhile."""
+        if newest is None or newest.case_id != self.case_id or newest.n < self.n:
+            return self
+        return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
 
     def says_the_same(self, other: Case) -> bool:
-        """Whether `other` would only repeat it."""
-        return (self.state, self.reason, self.steps) == (other.state, other.reason, other.steps)
+        """Whether `other` would only repeat it.
+
+        The numbers in a reason move, and refusals take turns: neither is news within a cooldown.
+        """
+        if self.state is other.state is State.REFUSED:
+            return True
+        return (self.state, self.code, self.steps) == (other.state, other.code, other.steps)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether its steps stand in the queue."""
+        return self.state is State.APPLIED or self.undoes
+
+    @property
+    def undoes(self) -> bool:
+        """Whether its steps take back what the case wrote: no freeze and no budget stops that."""
+        return self.state is State.ROLLED_BACK
+
+    @property
+    def news(self) -> str:
+        """What a page about it says, in a word or two."""
+        return f"{self.state}:{self.code}"
 
 
 def opened(  # noqa: PLR0913 - each is one column of the transition
@@ -97,10 +158,15 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     steps: tuple[AttributeStep, ...],
     now: datetime,
     actor: str,
+    code: str = "",
+    previous: Case | None = None,
 ) -> Case:
-    """The first transition of a new case, named after the first event that spoke for it."""
-    first = evidence.sightings[0].event_id
-    digest = sha256(f"{queue_arn} {symptom} {first} {state} {reason}".encode()).hexdigest()
+    """The first transition of a new case, named after the case before it.
+
+    So two runs that open one at once, or one that died and its second delivery, name the same case.
+    """
+    after = previous.case_id if previous else ""
+    digest = sha256(f"{queue_arn} {symptom} {after} {now:%Y-%m-%d}".encode()).hexdigest()
     return Case(
         case_id=f"{symptom}-{digest[:12]}",
         n=1,
@@ -113,12 +179,20 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
         evidence=evidence.document(),
         steps=tuple(step.document() for step in steps),
         actor=actor,
+        code=code,
+        opened_at=now,
     )
 
 
-def _patience(state: State, timing: Timing) -> timedelta:
-    if state is State.PROPOSED:
-        return timedelta(hours=timing.proposal_hours)
-    if state in (State.ESCALATED, State.CONTESTED):
-        return timedelta(days=SILENT_DAYS)
-    return timedelta(hours=timing.watch_hours)
+def longest_in(state: State, timing: Timing) -> timedelta | None:
+    """How long a case may be in a state by itself; None: until a person or the queue ends it."""
+    hours = {
+        State.PROPOSED: timing.proposal_hours,
+        State.APPROVED: timing.proposal_hours,
+        State.INEFFECTIVE: 24,
+        State.APPLIED: timing.watch_hours,
+        State.APPLIED_UNPROVEN: 24 * SILENT_DAYS,
+        State.VERIFIED: timing.watch_hours,
+        State.WATCHING: timing.watch_hours,
+    }
+    return timedelta(hours=hours[state]) if state in hours else None

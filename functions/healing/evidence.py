@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
+from functions.healing.denials import RefusedBy, refused_by
 from functions.healing.failed_call import FailedCall
 
 MAXIMUM_PRINCIPALS = 10
@@ -27,23 +28,29 @@ class EvidenceNeeded:
 class Sighting:
     """What the ledger keeps of one failed call; ordered by time.
 
-    `requested_visibility_seconds` is the lease that the call itself asked for, if it did.
+    `requested_visibility_seconds` is the lease that the call itself asked for, if it did;
+    `refused_by` the policy that refused it, if one did.
     """
 
     event_time: datetime
     event_id: str
     request_id: str
     principal_arn: str
+    event_name: str = field(default="", compare=False)
     requested_visibility_seconds: int | None = field(default=None, compare=False)
+    refused_by: RefusedBy | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
+        to_the_millisecond = call.event_time.microsecond // 1_000 * 1_000
         return cls(
-            call.event_time,
+            call.event_time.replace(microsecond=to_the_millisecond),
             call.event_id,
             call.request_id,
             call.principal_arn,
+            call.event_name,
             call.requested_visibility_seconds,
+            refused_by(call.error_code, call.error_message),
         )
 
     def to_text(self) -> str:
@@ -54,7 +61,8 @@ class Sighting:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Raise ValueError or TypeError where `text` is none of ours."""
-        at, *others = json.loads(text)
+        at, *others, refused = json.loads(text)
+        others.append(None if refused is None else RefusedBy(refused))
         return cls(datetime.fromtimestamp(at / 1000, UTC), *others)
 
 
@@ -100,16 +108,39 @@ class Evidence:
         asked = [each.requested_visibility_seconds or 0 for each in self.sightings]
         return min(asked, default=0) or None
 
+    def principals(self) -> tuple[str, ...]:
+        return tuple(sorted({each.principal_arn for each in self.sightings})[:MAXIMUM_PRINCIPALS])
+
+    def event_names(self) -> tuple[str, ...]:
+        return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
+
+    def refused_by(self) -> frozenset[RefusedBy]:
+        """The policies that refused the calls."""
+        return frozenset(each.refused_by for each in self.sightings if each.refused_by is not None)
+
     def document(self) -> dict[str, object]:
         """As transitions hold it."""
         first, last = self.sightings[0], self.sightings[-1]
-        principals = sorted({each.principal_arn for each in self.sightings})
         return {
             "failed_calls": len(self.sightings),
             "first_request_id": first.request_id,
             "last_request_id": last.request_id,
             "first_at": to_text(first.event_time),
             "last_at": to_text(last.event_time),
+            "principals": list(self.principals()),
+        }
+
+    def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """An older evidence's document with what was seen since: what a case stands on grows."""
+        if not self.sightings:
+            return dict(document)
+        newer = self.document()
+        principals = sorted({*document["principals"], *self.principals()})
+        return {
+            **document,
+            "failed_calls": document["failed_calls"] + len(self.sightings),
+            "last_request_id": newer["last_request_id"],
+            "last_at": newer["last_at"],
             "principals": principals[:MAXIMUM_PRINCIPALS],
         }
 

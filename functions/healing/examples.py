@@ -10,11 +10,14 @@ from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
+STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 
-def failed_call(event_name: str, error_code: str, error_message: str) -> FailedCall:
-    """A failed call on the example queue."""
+def failed_call(
+    event_name: str, error_code: str, error_message: str = "", queue_arn: str = QUEUE_ARN
+) -> FailedCall:
+    """A failed call on an example queue."""
     return FailedCall(
         event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
         event_time=AT,
@@ -22,7 +25,7 @@ def failed_call(event_name: str, error_code: str, error_message: str) -> FailedC
         error_code=canonical(error_code),
         raw_error_code=error_code,
         error_message=error_message,
-        queue_arn=QUEUE_ARN,
+        queue_arn=queue_arn,
         account="123456789012",
         region="us-east-1",
         principal_arn="arn:aws:iam::123456789012:role/orders-worker",
@@ -32,7 +35,9 @@ def failed_call(event_name: str, error_code: str, error_message: str) -> FailedC
     )
 
 
-def queue(tags: Mapping[str, str] | None = None, **attributes: str) -> Facts:
-    """The example queue with SQS's defaults; `attributes` over them."""
+def queue(
+    tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **attributes: str
+) -> Facts:
+    """An example queue with SQS's defaults; `attributes` over them."""
     defaults = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
-    return Facts(QUEUE_ARN, {**defaults, **attributes}, dict(tags or {}))
+    return Facts(queue_arn, {**defaults, **attributes}, dict(tags or {}))

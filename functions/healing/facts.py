@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from functions.healing.denials import RefusedBy
+
+# A policy is a person's text and may be anything: nested too deep, or a number too large.
+_NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
+
 
 def moment_of(epoch_seconds: str | None) -> datetime | None:
     """A time as SQS spells it in its attributes."""
@@ -18,6 +23,7 @@ class Need(Enum):
     """What an entry of the catalogue asks to be gathered."""
 
     QUEUE = "queue"
+    DEAD_LETTER_QUEUE = "dead_letter_queue"
     LAMBDA_CONSUMERS = "lambda_consumers"
 
 
@@ -33,24 +39,71 @@ class LambdaConsumer:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A queue as it is; attributes and tags as SQS spells them.
+class DeadLetterQueue:
+    """The queue that a RedrivePolicy names; `attributes` None where there is none of that name."""
 
-    `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
-    counted); `reader_visibility_seconds` the one that the readers themselves asked for in every
-    failed call, None unless all of them did.
+    queue_arn: str
+    attributes: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A queue as it is; attributes and tags as SQS spells them, both empty where it is gone.
+
+    What the failed calls said of themselves stands beside it: who called, what, and which policy
+    refused. `person_visibility_seconds` is the visibility timeout that a person chose last (ours
+    are not counted); `reader_visibility_seconds` the one that the readers themselves asked for in
+    every failed call, None unless all of them did.
     """
 
     queue_arn: str
     attributes: Mapping[str, str]
     tags: Mapping[str, str]
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
+    dead_letter_queue: DeadLetterQueue | None = None
     person_visibility_seconds: int | None = None
     reader_visibility_seconds: int | None = None
+    principals: tuple[str, ...] = ()
+    event_names: tuple[str, ...] = ()
+    refused_by: frozenset[RefusedBy] = frozenset()
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.attributes)
+
+    @property
+    def is_fifo(self) -> bool:
+        return self.queue_arn.endswith(".fifo")
 
     @property
     def visibility_seconds(self) -> int:
         return int(self.attributes["VisibilityTimeout"])
+
+    @property
+    def maximum_message_bytes(self) -> int:
+        return int(self.attributes.get("MaximumMessageSize", "1048576"))
+
+    @property
+    def receive_wait_seconds(self) -> int:
+        return int(self.attributes.get("ReceiveMessageWaitTimeSeconds", "0"))
+
+    @property
+    def kms_reuse_seconds(self) -> int:
+        return int(self.attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+
+    @property
+    def kms_key(self) -> str | None:
+        """None where the queue is not encrypted with a KMS key."""
+        return self.attributes.get("KmsMasterKeyId") or None
+
+    @property
+    def dead_letter_arn(self) -> str | None:
+        """None where no RedrivePolicy names one."""
+        try:
+            named = json.loads(self.attributes["RedrivePolicy"])["deadLetterTargetArn"]
+        except _NO_POLICY:
+            return None
+        return named if isinstance(named, str) else None
 
     @property
     def retention_seconds(self) -> int:
@@ -65,7 +118,7 @@ class Facts:
         """None where no RedrivePolicy counts; SQS spells the count as a number or as a text."""
         try:
             count = int(json.loads(self.attributes["RedrivePolicy"])["maxReceiveCount"])
-        except (KeyError, TypeError, ValueError):
+        except _NO_POLICY:
             return None
         return count if count > 0 else None
 
@@ -78,7 +131,7 @@ class Facts:
     def created_at(self) -> datetime | None:
         return moment_of(self.attributes.get("CreatedTimestamp"))
 
-    def settled_at(self, propagation: timedelta) -> datetime | None:
+    def settled_at(self, propagation: timedelta, *, after_a_lease: bool) -> datetime | None:
         """From when on a failed call speaks about the queue as it is now.
 
         A change takes `propagation` to arrive, and messages in flight keep the lease they were
@@ -86,4 +139,5 @@ class Facts:
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
-        return self.modified_at + propagation + timedelta(seconds=self.visibility_seconds)
+        lease_seconds = self.visibility_seconds if after_a_lease else 0
+        return self.modified_at + propagation + timedelta(seconds=lease_seconds)

@@ -62,7 +62,10 @@ def not_managed(mode: Mode | None) -> Refusal | None:
 
 @dataclass(frozen=True)
 class Situation:
-    """All that is known before the queue itself is looked at."""
+    """All that is known before the queue itself is looked at.
+
+    `writes`: whether a plan would be carried out; where it is only told, nothing is to be frozen.
+    """
 
     view: LedgerView
     fresh_calls: int
@@ -71,17 +74,18 @@ class Situation:
     owner: str
     now: datetime
     timing: Timing
+    writes: bool = True
 
 
 def frozen(situation: Situation) -> Refusal | None:
-    if situation.view.frozen is not None:
+    if situation.writes and situation.view.frozen is not None:
         return Refusal("frozen", f"changes are frozen: {situation.view.frozen}")
     return None
 
 
 def stale_or_future(situation: Situation) -> Refusal | None:
     if not situation.fresh_calls:
-        reason = "every failed call is older than 60 minutes or ahead of the clock"
+        reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Refusal("stale_or_future", reason, becomes=None)
     return None
 
@@ -106,14 +110,14 @@ def case_already_open(situation: Situation) -> Refusal | None:
 
 
 def claimed_by_another(situation: Situation) -> Refusal | None:
-    if situation.view.attribute.held_by_another(situation.owner, situation.now):
+    if situation.view.held_by_another(situation.owner, situation.now):
         return Refusal("claimed", "another run is at work on it", becomes=None, again=True)
     return None
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan, beside all that may speak against it.
+    """A plan, beside all that may speak against it; one without steps would only page.
 
     `queues_with_symptom` counts the managed queues that showed it within the hour, this one among
     them; `managed_queues` all of them, and need not be known while the former are few.
@@ -128,23 +132,30 @@ class Proposal:
     queues_with_symptom: int = 1
     managed_queues: int = 0
 
-    @property
-    def step(self) -> AttributeStep:
-        return self.plan.steps[0]
-
-    def writes_since(self, age: timedelta) -> int:
-        return sum(self.now - write.at < age for write in self.view.attribute.writes)
+    def most_written_since(self, age: timedelta) -> tuple[int, str]:
+        """How often the attribute that was written most was written, and which one that is."""
+        written = (
+            (sum(self.now - write.at < age for write in record.writes), step.attribute)
+            for step in self.plan.steps
+            for record in (self.view.record_of(step.attribute),)
+        )
+        return max(written, default=(0, ""))
 
 
 def contested(proposal: Proposal) -> Refusal | None:
     """A person's value is never overwritten: ours was the last recorded and is gone."""
-    record, attribute = proposal.view.attribute, proposal.step.attribute
+    refusals = (_contested(step, proposal) for step in proposal.plan.steps)
+    return next((each for each in refusals if each is not None), None)
+
+
+def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
+    record, attribute = proposal.view.record_of(step.attribute), step.attribute
     if record.contested_until is not None and proposal.now < record.contested_until:
         reason = f"another principal keeps {attribute}; silent until {record.contested_until:%F}"
         return Refusal("contested", reason, becomes=None)
-    if record.contested_until is None and record.last_written not in (None, proposal.step.before):
+    if record.contested_until is None and record.last_written not in (None, str(step.before)):
         reason = (
-            f"another principal set {attribute} to {proposal.step.before} "
+            f"another principal set {attribute} to {step.before} "
             f"after Mendq had set it to {record.last_written}; Mendq stays away for 7 days"
         )
         return Refusal("contested", reason, becomes=State.CONTESTED)
@@ -161,16 +172,18 @@ def out_of_bounds(proposal: Proposal) -> Refusal | None:
 
 def too_soon(proposal: Proposal) -> Refusal | None:
     minutes = proposal.timing.cooldown_minutes
-    if proposal.writes_since(timedelta(minutes=minutes)):
-        reason = f"{proposal.step.attribute} was written less than {minutes} minutes ago"
+    written, attribute = proposal.most_written_since(timedelta(minutes=minutes))
+    if written:
+        reason = f"{attribute} was written less than {minutes} minutes ago"
         return Refusal("too_soon", reason)
     return None
 
 
 def too_often(proposal: Proposal) -> Refusal | None:
     most = proposal.limits.writes_per_attribute_per_day
-    if proposal.writes_since(A_DAY) >= most:
-        reason = f"{proposal.step.attribute} was written {most} times in 24 hours; a person decides"
+    written, attribute = proposal.most_written_since(A_DAY)
+    if attribute and written >= most:
+        reason = f"{attribute} was written {most} times in 24 hours; a person decides"
         return Refusal("too_often", reason, becomes=State.ESCALATED)
     return None
 
@@ -201,7 +214,7 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 
 ON_CALL = (own_call, elsewhere)
 ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
-ON_PLAN = (contested, out_of_bounds, too_often, too_soon, mass_symptom, too_little_time)
+ON_PLAN = (contested, out_of_bounds, too_soon, too_often, mass_symptom, too_little_time)
 
 
 Subject = TypeVar("Subject")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from functions.healing.case import Case
+from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence
+from functions.healing.facts import Facts
+from functions.healing.page import Page
+from functions.healing.steps import AttributeStep, SetVisibilityTimeout
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
+TOLD_AGAIN_AFTER = timedelta(hours=24)
+SENDING = timedelta(seconds=90)
+MOST_NEWS = 10
 
 
 @dataclass(frozen=True)
@@ -17,8 +25,8 @@ class Write:
     """One write of ours."""
 
     at: datetime
-    before: int
-    after: int
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class AttributeRecord:
     was taken for and not yet recorded, `intent_modified_at` when the queue had been changed before.
     """
 
-    person_value: int | None = None
+    person_value: str | None = None
     writes: tuple[Write, ...] = ()
     contested_until: datetime | None = None
     claim_owner: str | None = None
@@ -40,20 +48,31 @@ class AttributeRecord:
     queue_created_at: datetime | None = None
 
     @property
-    def last_written(self) -> int | None:
+    def last_written(self) -> str | None:
         return self.writes[-1].after if self.writes else None
 
-    def person_value_behind(self, current: int) -> int:
+    def person_value_behind(self, current: str) -> str:
         """The value that a person chose last, when `current` stands there now."""
         ours = self.person_value is not None and current == self.last_written
         return self.person_value if ours and self.person_value is not None else current
 
-    def after_writing(self, before: int, after: int, now: datetime) -> AttributeRecord:
+    def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
         """The record after one more write of ours, the claim ended."""
         recent = tuple(each for each in self.writes if now - each.at < REMEMBERED)
         return AttributeRecord(
             person_value=self.person_value_behind(before),
             writes=(*recent, Write(now, before, after)),
+            queue_created_at=self.queue_created_at,
+        )
+
+    def after_going_back_to(self, value: str) -> AttributeRecord:
+        """The record once `value` stands there again: every write since is forgotten."""
+        kept = self.writes
+        while kept and kept[-1].after != value:
+            kept = kept[:-1]
+        return AttributeRecord(
+            person_value=self.person_value if kept else None,
+            writes=kept,
             queue_created_at=self.queue_created_at,
         )
 
@@ -70,10 +89,106 @@ class AttributeRecord:
 
 
 @dataclass(frozen=True)
+class PageRecord:
+    """The last page about a (queue, symptom); its text is kept until it is sent.
+
+    `told` holds what pages have said of late and when, so that the same news is told once a day
+    even where two kinds of it take turns.
+    """
+
+    at: datetime
+    urgent: bool
+    told: Mapping[str, datetime]
+    subject: str = ""
+    body: str = ""
+
+    @classmethod
+    def after(
+        cls, last: PageRecord | None, news: str, page: Page, *, urgent: bool, at: datetime
+    ) -> PageRecord:
+        """The record of a page that says `news`, beside what was told within the day."""
+        told = last.told if last else {}
+        recent = {each: when for each, when in told.items() if at - when < TOLD_AGAIN_AFTER}
+        newest = dict(sorted(recent.items(), key=lambda item: item[1])[-MOST_NEWS:])
+        return cls(at, urgent, {**newest, news: at}, page.subject, page.body)
+
+    @property
+    def is_sent(self) -> bool:
+        return not self.body
+
+    def has_told(self, news: str, now: datetime) -> bool:
+        """Whether people have had this news within the day."""
+        return news in self.told and now - self.told[news] < TOLD_AGAIN_AFTER
+
+    def was_left_unsent(self, now: datetime) -> bool:
+        """Whether the run that was to send it has had its time; what is a day old is no news."""
+        return not self.is_sent and SENDING < now - self.at < TOLD_AGAIN_AFTER
+
+
+@dataclass(frozen=True)
 class LedgerView:
-    """Absent things are None or empty: an empty ledger is a quiet account."""
+    """Absent things are None or empty: an empty ledger is a quiet account.
+
+    `failures` are the newest failed calls since the case's last transition, while it is open;
+    `attributes` holds a record for each attribute that was asked for; `known` is the queue's
+    configuration as it stood when a case was last written down.
+    """
 
     frozen: str | None = None
     case: Case | None = None
+    failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
-    attribute: AttributeRecord = field(default_factory=AttributeRecord)
+    attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
+    page: PageRecord | None = None
+    known: Configuration | None = None
+
+    def record_of(self, attribute: str) -> AttributeRecord:
+        return self.attributes.get(attribute, AttributeRecord())
+
+    def of_queue(self, created_at: datetime | None) -> LedgerView:
+        """What is known of the queue that was created then, not of another of the same name."""
+        records = {name: each.of_queue(created_at) for name, each in self.attributes.items()}
+        return replace(self, attributes=records)
+
+    def with_what_calls_said(self, facts: Facts, evidence: Evidence) -> Facts:
+        """The facts with what failed calls say of themselves, and the lease a person chose last."""
+        lease, person = SetVisibilityTimeout.attribute, None
+        if lease in self.attributes and lease in facts.attributes:
+            record = self.record_of(lease).of_queue(facts.created_at)
+            person = int(record.person_value_behind(facts.attributes[lease]))
+        return replace(
+            facts,
+            person_visibility_seconds=person,
+            reader_visibility_seconds=evidence.reader_visibility_seconds(),
+            principals=evidence.principals(),
+            event_names=evidence.event_names(),
+            refused_by=evidence.refused_by(),
+        )
+
+    def last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
+        """The steps from what stands there to what we wrote last, where we have written it."""
+        return tuple(
+            step if written is None else replace(step, after=type(step.after)(written))
+            for step in steps
+            for written in (self.record_of(step.attribute).last_written,)
+        )
+
+    def contested(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
+        """The records of a contested case's attributes: silent for a week, a person's value."""
+        until = now + timedelta(days=SILENT_DAYS)
+        return {
+            step["attribute"]: replace(
+                self.record_of(step["attribute"]), contested_until=until, person_value=None
+            )
+            for step in case.steps
+        }
+
+    @property
+    def intent(self) -> Case | None:
+        """The case of a claim that was taken and not yet recorded."""
+        intents = (each.intent for each in self.attributes.values())
+        return next((each for each in intents if each is not None), None)
+
+    def held_by_another(self, owner: str, now: datetime) -> bool:
+        """Whether somebody else's claim on one of the attributes still runs."""
+        return any(each.held_by_another(owner, now) for each in self.attributes.values())

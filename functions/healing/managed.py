@@ -35,6 +35,10 @@ class Consent:
             return Mode.OBSERVE
         return min(wanted, max(self.mode, self.tag_may_raise_to))
 
+    def names_exactly(self, queue_name: str) -> bool:
+        """A start of names and a `*` also fits queues that never were."""
+        return queue_name in self.queues
+
     def _names(self, queue_name: str) -> bool:
         return any(_fits(queue_name, pattern) for pattern in self.queues)
 

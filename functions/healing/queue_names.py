@@ -54,6 +54,16 @@ def arn_of_url(url: object, region: str) -> str | None:
     return arn_of_name(found.group(2), region, found.group(1)) if found else None
 
 
+def public_url(queue_arn: str) -> str:
+    """The URL that the queue has for everybody; raises ValueError where `queue_arn` is none.
+
+    https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
+    """
+    queue = parts_of(queue_arn)
+    suffix = "amazonaws.com.cn" if queue.region.startswith("cn-") else "amazonaws.com"
+    return f"https://sqs.{queue.region}.{suffix}/{queue.account}/{queue.name}"
+
+
 def arn_refused_in(error_message: str) -> str | None:
     """The queue that IAM's refusal names; the text may be the caller's: the ARN must be exact."""
     found = _REFUSED.search(error_message[-1024:])

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 WINDOW = timedelta(hours=1)
+SLOT = timedelta(minutes=10)
 # An item of the ledger holds 400 KB; so many queues are a mass symptom in any account.
 MOST_QUEUES = 2_000
 
@@ -29,15 +30,28 @@ class Spread:
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
     def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """The texts to note, as many as there is room for."""
-        known = self.queues(now)
-        new = sorted(set(queue_arns) - known)[: max(0, MOST_QUEUES - len(known))]
-        return [f"{slot_of(now).isoformat()} {each}" for each in new]
+        """The texts to note, as many as there is room for.
+
+        A queue that goes on failing is noted anew every other slot: else the notes of a mass
+        symptom that lasts would run out together, and its queues look few.
+        """
+        lately = {arn for slot, arn in self.notes if slot >= slot_of(now) - SLOT}
+        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
+        return [f"{slot_of(now).isoformat()} {each}" for each in sorted(set(queue_arns) - lately)][
+            :room
+        ]
 
     def outdated(self, now: datetime) -> list[str]:
-        """The texts that mean nothing any more."""
+        """The texts that mean nothing any more: too old, or noted anew since."""
         oldest = slot_of(now) - WINDOW
-        return [f"{slot.isoformat()} {each}" for slot, each in self.notes if slot < oldest]
+        newest: dict[str, datetime] = {}
+        for slot, queue_arn in self.notes:
+            newest[queue_arn] = max(slot, newest.get(queue_arn, slot))
+        return [
+            f"{slot.isoformat()} {arn}"
+            for slot, arn in self.notes
+            if slot < max(oldest, newest[arn])
+        ]
 
 
 def slot_of(moment: datetime) -> datetime:

@@ -1,5 +1,6 @@
 """The changes Mendq can make, as frozen data: IAM action, bounds and inverse beside each other.
 
+A fix is one SetQueueAttributes on one queue: all of its steps land together, or none.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 """
 
@@ -14,27 +15,32 @@ from functions.healing.facts import Need
 
 @dataclass(frozen=True)
 class AttributeStep:
-    """One queue attribute from one whole number to another."""
+    """One queue attribute from one value to another."""
 
-    before: int
-    after: int
+    before: int | str
+    after: int | str
 
     attribute: ClassVar[str]
     iam_action: ClassVar[str] = "sqs:SetQueueAttributes"
-    minimum: ClassVar[int]
-    maximum: ClassVar[int]
+    absent_means: ClassVar[str | None] = None
+
+    @classmethod
+    def of(cls, before: str, after: str) -> Self:
+        """The step between two values as SQS spells them; ValueError where one is none."""
+        return cls(before, after)
 
     def inverse(self) -> Self:
         """The step that undoes this one."""
         return replace(self, before=self.after, after=self.before)
 
     def out_of_bounds(self) -> str | None:
-        """Why a fix may not go there; a fix only ever raises."""
-        if not self.minimum <= self.after <= self.maximum:
-            return f"{self.attribute} must be {self.minimum} to {self.maximum}, not {self.after}"
-        if self.after <= self.before:
-            return f"{self.attribute} would not rise: {self.before} to {self.after}"
-        return None
+        """Why a fix may not go there."""
+        raise NotImplementedError
+
+    @classmethod
+    def standing_in(cls, attributes: Mapping[str, str]) -> str | None:
+        """What stands there now, as SQS spells it; a value left out means its default."""
+        return attributes.get(cls.attribute, cls.absent_means)
 
     def document(self) -> dict[str, str]:
         """As transitions and the ledger hold it."""
@@ -48,7 +54,45 @@ class AttributeStep:
         return f"{self.attribute} {self.before} -> {self.after}"
 
 
-class SetVisibilityTimeout(AttributeStep):
+@dataclass(frozen=True)
+class NumberStep(AttributeStep):
+    """A whole number, which a fix only ever raises."""
+
+    before: int
+    after: int
+
+    minimum: ClassVar[int]
+    maximum: ClassVar[int]
+
+    @classmethod
+    def of(cls, before: str, after: str) -> Self:
+        return cls(int(before), int(after))
+
+    def out_of_bounds(self) -> str | None:
+        if not self.minimum <= self.after <= self.maximum:
+            return f"{self.attribute} must be {self.minimum} to {self.maximum}, not {self.after}"
+        if self.after <= self.before:
+            return f"{self.attribute} would not rise: {self.before} to {self.after}"
+        return None
+
+
+@dataclass(frozen=True)
+class WordStep(AttributeStep):
+    """From the one word that SQS starts with to the one that a fix may set."""
+
+    before: str
+    after: str
+
+    shipped: ClassVar[str]
+    wanted: ClassVar[str]
+
+    def out_of_bounds(self) -> str | None:
+        if (self.before, self.after) != (self.shipped, self.wanted):
+            return f"{self.attribute} may go from {self.shipped} to {self.wanted} alone"
+        return None
+
+
+class SetVisibilityTimeout(NumberStep):
     """The lease, in seconds."""
 
     attribute = "VisibilityTimeout"
@@ -56,15 +100,67 @@ class SetVisibilityTimeout(AttributeStep):
     maximum = 43_200
 
 
-STEPS: tuple[type[AttributeStep], ...] = (SetVisibilityTimeout,)
+class SetKmsDataKeyReusePeriod(NumberStep):
+    """How long SQS uses a data key before it asks KMS again, in seconds.
+
+    SQS takes up to a day; an hour is our bound, because a revoked key is used that much longer.
+    """
+
+    attribute = "KmsDataKeyReusePeriodSeconds"
+    absent_means = "300"
+    minimum = 60
+    maximum = 3_600
 
 
-def undo_command(queue_url: str, step: Mapping[str, str], region: str) -> str:
-    """The `aws` command that undoes a step, given as its document, for people to run."""
-    return (
-        f"aws sqs set-queue-attributes --region {region} --queue-url {queue_url} "
-        f"--attributes {step['attribute']}={step['before']}"
-    )
+class SetMaximumMessageSize(NumberStep):
+    """The longest message that the queue takes, in bytes."""
+
+    attribute = "MaximumMessageSize"
+    minimum = 1_024
+    maximum = 1_048_576
+
+
+class SetReceiveWaitTime(NumberStep):
+    """How long a receive waits for a message, in seconds."""
+
+    attribute = "ReceiveMessageWaitTimeSeconds"
+    minimum = 0
+    maximum = 20
+
+
+class DeduplicateByContent(WordStep):
+    """Lets SQS take a digest of the body where the sender gives no deduplication id."""
+
+    attribute = "ContentBasedDeduplication"
+    absent_means = shipped = "false"
+    wanted = "true"
+
+
+class DeduplicateByGroup(WordStep):
+    """Half of high throughput; SQS refuses the other half without it."""
+
+    attribute = "DeduplicationScope"
+    absent_means = shipped = "queue"
+    wanted = "messageGroup"
+
+
+class LimitThroughputByGroup(WordStep):
+    """The other half."""
+
+    attribute = "FifoThroughputLimit"
+    absent_means = shipped = "perQueue"
+    wanted = "perMessageGroupId"
+
+
+STEPS: tuple[type[AttributeStep], ...] = (
+    SetVisibilityTimeout,
+    SetKmsDataKeyReusePeriod,
+    SetMaximumMessageSize,
+    SetReceiveWaitTime,
+    DeduplicateByContent,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+)
 
 
 @dataclass(frozen=True)
@@ -75,25 +171,39 @@ class LookAction:
     resource: Literal["queue", "function", "any"]
 
 
+QUEUE_LOOKS = (
+    LookAction("sqs:GetQueueAttributes", "queue"),
+    LookAction("sqs:ListQueueTags", "queue"),
+)
+_METRICS = LookAction("cloudwatch:GetMetricData", "any")
+_LAST_CHANGE = LookAction("cloudtrail:LookupEvents", "any")
 _LOOKS: dict[Need, tuple[LookAction, ...]] = {
-    Need.QUEUE: (
-        LookAction("sqs:GetQueueAttributes", "queue"),
-        LookAction("sqs:ListQueueTags", "queue"),
-    ),
+    Need.QUEUE: QUEUE_LOOKS,
+    Need.DEAD_LETTER_QUEUE: QUEUE_LOOKS,
     Need.LAMBDA_CONSUMERS: (
         LookAction("lambda:ListEventSourceMappings", "any"),
         LookAction("lambda:GetFunctionConfiguration", "function"),
-        LookAction("cloudwatch:GetMetricData", "any"),
+        _METRICS,
     ),
 }
 
 
-# Counting the managed queues, for the stop at a mass symptom.
-ACCOUNT_LOOKS = (LookAction("tag:GetResources", "any"), LookAction("sqs:ListQueues", "any"))
+# Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
+ACCOUNT_LOOKS = (
+    LookAction("tag:GetResources", "any"),
+    LookAction("sqs:ListQueues", "any"),
+    _LAST_CHANGE,
+)
+# Whether messages were deleted since, and what a page shows.
+FOLLOW_UP_LOOKS = (*QUEUE_LOOKS, _METRICS, _LAST_CHANGE)
+# What stands there now, and what a page shows of a write that came between.
+ROLL_BACK_LOOKS = (*QUEUE_LOOKS, _LAST_CHANGE)
+# The failing call that the pulse makes on its own queue.
+PULSE_ACTION = "sqs:SendMessage"
 
 
 def look_actions(needs: Iterable[Need]) -> frozenset[LookAction]:
-    """The IAM actions that gathering these facts takes, and counting the managed queues."""
+    """The IAM actions that gathering these facts takes, and looking at the account."""
     return frozenset(ACCOUNT_LOOKS).union(*(_LOOKS[need] for need in needs))
 
 

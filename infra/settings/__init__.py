@@ -4,6 +4,7 @@ from infra.settings.deployment import NOT_USED_YET, DeploymentSettings, merge, r
 from infra.settings.groups import (
     Environment,
     NightSettings,
+    PageSettings,
     ReportSettings,
     TrailSettings,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "Environment",
     "Mistake",
     "NightSettings",
+    "PageSettings",
     "ReportSettings",
     "SettingsRefused",
     "TrailSettings",

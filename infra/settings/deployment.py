@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from infra.settings import groups, shapes
@@ -20,12 +21,14 @@ NOT_USED_YET = frozenset(
     {
         "limits.sweepMetricsPerDay",
         "timing.soakFactor",
-        "timing.pulseMinutes",
-        "pages.urgent",
         "report.sender",
         "report.recipients",
     }
 )
+
+
+def _never_acts(symptom: Symptom) -> str:
+    return "is only counted" if symptom.plan is None else "only pages"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ class DeploymentSettings:
     autonomy: Mapping[str, Mode] = field(
         default_factory=dict,
         metadata=setting(
-            ByName(tuple(symptom.name for symptom in CATALOGUE), ModeWord(), "symptom"),
+            ByName(
+                tuple(symptom.name for symptom in CATALOGUE if symptom.steps),
+                ModeWord(),
+                "symptom",
+                {each.name: _never_acts(each) for each in CATALOGUE if not each.steps},
+            ),
             "The highest mode a symptom may act in, where it shall not be the one that ships.",
         ),
     )
@@ -69,7 +77,7 @@ class DeploymentSettings:
         ),
     )
     pages: groups.PageSettings = field(
-        default=groups.PageSettings(), metadata=setting(groups.PAGES, "Whom alarms reach.")
+        default=groups.PageSettings(), metadata=setting(groups.PAGES, "Whom pages reach.")
     )
     report: groups.ReportSettings = field(
         default=groups.ReportSettings(), metadata=setting(groups.REPORT, "The weekly report.")

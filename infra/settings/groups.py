@@ -58,19 +58,20 @@ class TrailSettings:
 
 @dataclass(frozen=True)
 class PageSettings:
-    """Whom alarms reach."""
+    """Whom pages reach."""
 
     urgent: tuple[str, ...] = field(
         default=(),
         metadata=setting(
-            ListOf(shapes.PAGE, "e-mail addresses and https URLs"), "Whom urgent alarms reach."
+            ListOf(shapes.PAGE, "e-mail addresses and https URLs"),
+            "Whom pages reach that want somebody now.",
         ),
     )
     info: tuple[str, ...] = field(
         default=(),
         metadata=setting(
             ListOf(shapes.PAGE, "e-mail addresses and https URLs"),
-            "Whom the others reach, and the verdict of the weekly report.",
+            "Whom the others reach: proposals, refusals and the verdict of the weekly report.",
         ),
     )
 

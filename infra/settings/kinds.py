@@ -142,11 +142,12 @@ class ListOf:
 
 @dataclass(frozen=True)
 class ByName:
-    """A value for each of some known names."""
+    """A value for each of some known names; `without` has names that take none, and why."""
 
     names: Iterable[str]
     kind: Kind
     of: str
+    without: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -155,7 +156,10 @@ class ByName:
     def read(self, raw: object, path: str, reading: Reading) -> Mapping[str, Any]:
         given = as_object(raw, path, reading) or {}
         for name in sorted(given.keys() - set(self.names)):
-            reading.note(f"{path}.{name}", f"no such {self.of}", nearest(name, self.names))
+            if name in self.without:
+                reading.note(f"{path}.{name}", self.without[name], "leave it out")
+            else:
+                reading.note(f"{path}.{name}", f"no such {self.of}", nearest(name, self.names))
         return {
             name: self.kind.read(value, f"{path}.{name}", reading)
             for name, value in given.items()

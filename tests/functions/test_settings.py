@@ -10,7 +10,10 @@ FULL = HealSettings(
     account="123456789012",
     ledger_table="ledger",
     case_bucket="cases",
+    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
+    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
     own_roles=("arn:aws:iam::123456789012:role/mendq-heal-us-east-1",),
+    pulse_role="arn:aws:iam::123456789012:role/mendq-pulse-us-east-1",
     mode=Mode.PROPOSE,
     tag_may_raise_to=Mode.HEAL,
     queues=("orders", "bills-*"),
@@ -20,12 +23,22 @@ FULL = HealSettings(
     freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
 )
 
+REQUIRED = (
+    "account",
+    "ledger_table",
+    "case_bucket",
+    "urgent_topic_arn",
+    "info_topic_arn",
+    "own_roles",
+    "pulse_role",
+)
+
 
 def test_an_empty_environment_names_everything_that_is_missing() -> None:
     with pytest.raises(SettingsUnreadable) as refused:
         HealSettings.from_environment({})
-    for variable in ("MENDQ_ACCOUNT", "MENDQ_LEDGER_TABLE", "MENDQ_CASE_BUCKET", "MENDQ_OWN_ROLES"):
-        assert variable in str(refused.value)
+    for name in REQUIRED:
+        assert f"MENDQ_{name.upper()} is missing" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +59,7 @@ def test_an_empty_environment_names_everything_that_is_missing() -> None:
         ("MENDQ_TIMING", "3"),
         ("MENDQ_ACCOUNT", ""),
         ("MENDQ_LEDGER_TABLE", ""),
+        ("MENDQ_URGENT_TOPIC_ARN", ""),
     ],
 )
 def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
@@ -58,11 +72,10 @@ def test_what_infra_writes_the_lambda_reads_back() -> None:
 
 
 def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
-    required = ("account", "ledger_table", "case_bucket", "own_roles")
     environment = {
         variable: text
         for variable, text in FULL.to_environment().items()
-        if variable.removeprefix("MENDQ_").lower() in required
+        if variable.removeprefix("MENDQ_").lower() in REQUIRED
     }
     read = HealSettings.from_environment(environment)
     assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)

@@ -19,17 +19,31 @@ REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
 OWN_ROLES = tuple(
     f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
-    for purpose in ("heal", "start-night", "schedule", "night", "deliver-report")
+    for purpose in (
+        "heal",
+        "start-night",
+        "schedule",
+        "night",
+        "deliver-report",
+        "follow-up",
+        "approve",
+        "roll-back",
+    )
 )
 HEAL_ROLE = OWN_ROLES[0]
+PULSE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-pulse-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "tagged": {"tagMayRaiseTo": "heal"},
+    "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"pulseMinutes": 20}},
     "named": {
         "mode": "heal",
-        "pages": {"info": ["sqs@example.com", "https://events.example.com/key"]},
+        "pages": {
+            "urgent": ["on-call@example.com", "https://events.example.com/key"],
+            "info": ["sqs@example.com", "https://events.example.com/key"],
+        },
         "report": {"weekday": "FRIDAY", "hour": 9, "timeZone": "Europe/Berlin"},
         "night": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
         "queues": ["orders", "billing-*"],

@@ -57,9 +57,9 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
 
 
 def test_what_is_set_and_not_used_yet_is_one_warning(tmp_path: Path) -> None:
-    done = _app(tmp_path, mendq={"pages": {"urgent": ["a@b.io"]}, "report": {"sender": "c@d.io"}})
+    done = _app(tmp_path, mendq={"timing": {"soakFactor": 2}, "report": {"sender": "c@d.io"}})
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "set but not used yet: pages.urgent, report.sender\n"
+    assert done.stderr == "set but not used yet: timing.soakFactor, report.sender\n"
 
 
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, template_of, templates
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Caught
+from tests.infra.synthesized import (
+    ACCOUNT,
+    HEAL_ROLE,
+    OWN_ROLES,
+    PULSE_ROLE,
+    template_of,
+    templates,
+)
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
 QUOTA_CHARACTERS = 2_048
@@ -65,6 +74,10 @@ def test_a_call_of_anyone_else_comes_in(identity: dict[str, Any]) -> None:
     assert _matches_pattern(_pattern(), _event(identity))
 
 
+def test_the_pulses_call_comes_in_though_its_role_is_ours() -> None:
+    assert _matches_pattern(_pattern(), _event(_role(PULSE_ROLE), eventName="SendMessage"))
+
+
 def test_a_role_whose_name_only_begins_like_ours_comes_in() -> None:
     assert _matches_pattern(_pattern(), _event(_role(f"{HEAL_ROLE}-of-someone-else")))
 
@@ -74,6 +87,28 @@ def test_a_role_whose_name_only_begins_like_ours_comes_in() -> None:
 )
 def test_any_error_code_comes_in(code: str) -> None:
     assert _matches_pattern(_pattern(), _event(OTHER_ROLE, errorCode=code))
+
+
+CAUGHT = [each for entry in CATALOGUE for each in entry.caught]
+
+
+def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
+    call = caught.call
+    return _event(
+        identity,
+        eventName=call.event_name,
+        errorCode=call.raw_error_code,
+        errorMessage=call.error_message,
+        resources=[{"type": "AWS::SQS::Queue", "ARN": call.queue_arn}],
+    )
+
+
+@pytest.mark.parametrize("caught", CAUGHT, ids=lambda each: each.title)
+def test_what_the_catalogue_catches_comes_in_unless_it_is_ours(caught: Caught) -> None:
+    for role in OWN_ROLES:
+        assert not _matches_pattern(_pattern(), _call(_role(role), caught))
+    assert _matches_pattern(_pattern(), _call(OTHER_ROLE, caught))
+    assert _matches_pattern(_pattern(), _call(IAM_USER, caught))
 
 
 def test_the_pattern_fits_the_quota_in_the_longest_region() -> None:

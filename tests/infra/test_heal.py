@@ -9,7 +9,7 @@ from functions.settings import HealSettings
 from infra.heal import ENVIRONMENT_CHARACTERS
 from infra.settings import SettingsRefused, read
 from infra.synthesis import new_app, synthesize
-from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, template_of
+from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, PULSE_ROLE, template_of
 
 
 def _function(name: str = "default") -> Any:
@@ -54,12 +54,15 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     settings = HealSettings.from_environment(variables)
     assert settings.account == ACCOUNT
     assert settings.own_roles == OWN_ROLES
+    assert settings.pulse_role == PULSE_ROLE
     assert settings.mode is Mode.HEAL
     assert settings.tag_may_raise_to is Mode.OBSERVE
     assert settings.queues == ("orders", "billing-*")
     assert settings.freeze_calendars == (CALENDAR,)
     assert settings.ledger_table.startswith("LedgerTable")
     assert settings.case_bucket.startswith("CasesBucket")
+    assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
+    assert settings.info_topic_arn.startswith("TopicsInfoTopic")
     assert variables == settings.to_environment(), "and it gets nothing beside them"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,48 +44,70 @@ def test_an_untagged_queue_that_nobody_named_is_not_written() -> None:
     assert _may("named", SET, NO_QUEUE) == "ImplicitDeny"
 
 
-SHIPPED_LOWER = {symptom.name: "propose" for symptom in CATALOGUE}
+OBSERVING = {symptom.name: "observe" for symptom in CATALOGUE if symptom.steps}
 
 
 @pytest.mark.usefixtures("light_code")
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mode": "propose", "tagMayRaiseTo": "propose"},
-        {"mode": "heal", "autonomy": SHIPPED_LOWER},
-        {"mode": "observe", "tagMayRaiseTo": "heal", "autonomy": SHIPPED_LOWER},
+        {"mode": "observe", "tagMayRaiseTo": "observe"},
+        {"mode": "heal", "autonomy": OBSERVING},
+        {"mode": "observe", "tagMayRaiseTo": "heal", "autonomy": OBSERVING},
     ],
 )
-def test_what_at_most_proposes_cannot_write_at_all(
+def test_what_at_most_observes_cannot_write_at_all(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     statements = _synthesized({"queues": ["orders"], **settings}, tmp_path).statements("HealRole")
     for action in WRITES:
-        for tags in ({}, {"mendq": "heal"}):
+        for tags in ({}, {"mendq": "propose"}, {"mendq": "heal"}):
             assert decision(statements, action, f"{QUEUE_ARNS}orders", tags) == "ImplicitDeny"
 
 
+@pytest.mark.parametrize("tag", ["propose", "heal"])
+def test_what_a_person_approved_can_be_written_where_proposals_arise(tag: str) -> None:
+    for name in ("tagged", "proposing", "named"):
+        assert _may(name, SET, NO_QUEUE, {"mendq": tag}) == "Allow"
+    assert _may("proposing", SET, f"{QUEUE_ARNS}orders") == "Allow"
+
+
 @pytest.mark.usefixtures("light_code")
-def test_what_the_settings_name_is_not_written_while_only_a_tag_may_heal(tmp_path: Path) -> None:
-    settings = {"mode": "propose", "tagMayRaiseTo": "heal", "queues": ["orders"]}
+def test_a_symptom_that_at_most_proposes_is_written_once_it_is_approved(tmp_path: Path) -> None:
+    proposing = {symptom.name: "propose" for symptom in CATALOGUE if symptom.steps}
+    settings = {"mode": "heal", "queues": ["orders"], "autonomy": proposing}
+    statements = _synthesized(settings, tmp_path).statements("HealRole")
+    assert decision(statements, SET, f"{QUEUE_ARNS}orders") == "Allow"
+    assert decision(statements, SET, f"{QUEUE_ARNS}orders", {"mendq": "observe"}) == "Deny"
+
+
+@pytest.mark.usefixtures("light_code")
+def test_what_the_settings_name_is_not_written_while_only_a_tag_may_raise_it(
+    tmp_path: Path,
+) -> None:
+    settings = {"mode": "observe", "tagMayRaiseTo": "propose", "queues": ["orders"]}
     statements = _synthesized(settings, tmp_path).statements("HealRole")
     orders = f"{QUEUE_ARNS}orders"
     assert decision(statements, SET, orders) == "ImplicitDeny"
-    assert decision(statements, SET, orders, {"mendq": "propose"}) == "Deny"
-    assert decision(statements, SET, orders, {"mendq": "heal"}) == "Allow"
+    assert decision(statements, SET, orders, {"mendq": "observe"}) == "Deny"
+    assert decision(statements, SET, orders, {"mendq": "propose"}) == "Allow"
 
 
-@pytest.mark.parametrize("mode", ["observe", "propose", "off", "Heal", ""])
+@pytest.mark.parametrize("mode", ["observe", "off", "Heal", ""])
 def test_a_tag_that_says_anything_else_forbids_even_what_is_named(mode: str) -> None:
     assert _may("tagged", SET, NO_QUEUE, {"mendq": mode}) == "Deny"
     assert _may("named", SET, f"{QUEUE_ARNS}orders", {"mendq": mode}) == "Deny"
 
 
-@pytest.mark.parametrize("name", ["tagged", "named"])
+@pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
 def test_our_own_queues_are_never_written(name: str, tags: dict[str, str]) -> None:
-    for queue in (*_own_queues(name), f"{QUEUE_ARNS}mendq-pulse.fifo"):
-        assert _may(name, SET, queue, tags) == "Deny"
+    """All that the template has: a new one is forbidden or fails here."""
+    own = _own_queues(name)
+    assert any("Pulse" in each for each in own)
+    for queue in own:
+        for action in WRITES:
+            assert _may(name, action, queue, tags) == "Deny", (action, queue)
 
 
 def test_a_queue_of_another_account_or_region_is_not_written() -> None:
@@ -116,16 +139,22 @@ def test_the_policies_fit_iam_however_many_queues_are_named(tmp_path: Path) -> N
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]
     template = _synthesized({"mode": "heal", "queues": names}, tmp_path)
-    sizes = {
-        kind: [
-            len(json.dumps(each["Properties"]["PolicyDocument"], separators=(",", ":")))
-            for each in template.all(f"AWS::IAM::{kind}").values()
-        ]
-        for kind in ("Policy", "ManagedPolicy")
-    }
-    assert sum(sizes["Policy"]) <= 10_240
-    assert sizes["ManagedPolicy"]
-    assert max(sizes["ManagedPolicy"]) <= 6_144
+    inline = _policy_characters(template, "AWS::IAM::Policy")
+    managed = _policy_characters(template, "AWS::IAM::ManagedPolicy")
+    assert max(map(sum, inline.values())) <= 10_240
+    assert managed
+    assert max(map(max, managed.values())) <= 6_144
+    assert max(map(len, managed.values())) <= 10
+
+
+def _policy_characters(template: Template, kind: str) -> dict[str, list[int]]:
+    """By role, the size of each of its policies."""
+    sizes = defaultdict[str, list[int]](list)
+    for policy in template.all(kind).values():
+        document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
+        for role in policy["Properties"]["Roles"]:
+            sizes[role].append(len(document))
+    return sizes
 
 
 def test_it_may_look_as_its_facts_need() -> None:
@@ -189,6 +218,19 @@ def test_cases_are_added_and_never_read_or_deleted() -> None:
         assert _may("default", action, f"{bucket}/cases/x-1.json") == "ImplicitDeny"
 
 
+def test_it_publishes_to_our_two_topics_and_with_their_key_alone() -> None:
+    template = template_of("default")
+    for severity in ("Urgent", "Info"):
+        topic = template.arn_of("AWS::SNS::Topic", f"Topics{severity}").removeprefix("arn:")
+        assert _may("default", "sns:Publish", topic) == "Allow"
+        assert _may("default", "sns:Subscribe", topic) == "ImplicitDeny"
+    assert _may("default", "sns:Publish", "arn:another") == "ImplicitDeny"
+    key = template.arn_of("AWS::KMS::Key", "Topics")
+    for action in ("kms:GenerateDataKey", "kms:Decrypt"):
+        assert _may("default", action, key) == "Allow"
+        assert _may("default", action, "arn:another") == "ImplicitDeny"
+
+
 def test_only_the_calendars_that_are_set_may_be_asked() -> None:
     ask = "ssm:GetCalendarState"
     assert _may("default", ask, CALENDAR) == "ImplicitDeny"
@@ -197,6 +239,7 @@ def test_only_the_calendars_that_are_set_may_be_asked() -> None:
 
 
 def test_it_writes_its_own_log_alone() -> None:
+    assert template_of("default").all("AWS::Logs::LogGroup")
     for group in template_of("default").all("AWS::Logs::LogGroup"):
         may = _may("default", "logs:PutLogEvents", f"arn:{group}")
         assert may == ("Allow" if group.startswith("Heal") else "ImplicitDeny")

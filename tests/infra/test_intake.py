@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.aws.ledger import CLAIM_SECONDS
+from functions.aws.ledger_claims import CLAIM_SECONDS
 from tests.infra.synthesized import template_of
 
 
@@ -25,10 +25,12 @@ DEAD_LETTERS = (
     "IntakeUndelivered",
     "StartNightDeadLetters",
     "DeliverReportDeadLetters",
+    "FollowUpDeadLetters",
+    "PulseDeadLetters",
 )
 
 
-@pytest.mark.parametrize("start", ["IntakeQueue", *DEAD_LETTERS])
+@pytest.mark.parametrize("start", ["IntakeQueue", "PulseQueue", *DEAD_LETTERS])
 def test_a_queue_of_ours_is_encrypted_and_reached_over_tls_alone(start: str) -> None:
     assert _queue(start)["SqsManagedSseEnabled"] is True
     policy = template_of("default").only("AWS::SQS::QueuePolicy", f"{start}Policy")

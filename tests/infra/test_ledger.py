@@ -18,5 +18,19 @@ def test_the_keys_and_the_expiry_are_those_that_the_ledger_writes() -> None:
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
     ]
-    assert {each["AttributeType"] for each in table["AttributeDefinitions"]} == {"S"}
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    assert types == {"pk": "S", "sk": "S", "open": "S", "due_at": "N"}
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+
+
+def test_open_cases_are_indexed_by_when_they_are_due() -> None:
+    table = template_of("default").only("AWS::DynamoDB::Table")
+    (index,) = table["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "open_cases"
+    assert [each["AttributeName"] for each in index["KeySchema"]] == ["open", "due_at"]
+    assert set(index["Projection"]["NonKeyAttributes"]) == {
+        "case_id",
+        "symptom",
+        "state",
+        "opened_at",
+    }

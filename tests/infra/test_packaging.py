@@ -85,7 +85,15 @@ def _batch(body: str) -> dict[str, object]:
 
 
 def _handle(event: object, *folders: Path) -> Any:
-    settings = HealSettings(ACCOUNT, "ledger", "cases", (HEAL_ROLE,))
+    settings = HealSettings(
+        ACCOUNT,
+        ledger_table="ledger",
+        case_bucket="cases",
+        urgent_topic_arn="urgent",
+        info_topic_arn="info",
+        own_roles=(HEAL_ROLE,),
+        pulse_role="pulse",
+    )
     return in_isolation(HANDLE, json.dumps(event), folders, settings.to_environment())
 
 

@@ -22,6 +22,9 @@ def _schedule(start: str, name: str = "default") -> Any:
     return template_of(name).only("AWS::Scheduler::Schedule", f"Schedules{start}")
 
 
+TICKS = ["FollowUp", "Pulse"]
+
+
 def _role() -> list[dict[str, Any]]:
     return template_of("default").statements("SchedulesRole")
 
@@ -64,6 +67,26 @@ def test_each_sends_a_job_that_start_night_knows_and_the_time_it_stands_for(
     assert datetime.fromisoformat("2022-03-22T18:59:43Z").tzinfo == UTC
 
 
+def test_open_cases_are_looked_after_each_minute() -> None:
+    assert _schedule("FollowUp")["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_the_pulse_is_made_as_often_as_the_settings_say() -> None:
+    assert _schedule("Pulse")["ScheduleExpression"] == "rate(60 minutes)"
+    assert _schedule("Pulse", "proposing")["ScheduleExpression"] == "rate(20 minutes)"
+
+
+@pytest.mark.parametrize("start", TICKS)
+def test_a_tick_sends_the_time_it_stands_for_and_gives_up_before_it_is_old_news(
+    start: str,
+) -> None:
+    target = _schedule(start)["Target"]
+    assert json.loads(target["Input"]) == {"time": "<aws.scheduler.scheduled-time>"}
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 300, "MaximumRetryAttempts": 2}
+    assert target["Arn"].startswith(f"arn:{start}Function")
+    assert f"{start}DeadLetters" in target["DeadLetterConfig"]["Arn"]
+
+
 @pytest.mark.parametrize("start", ["Nightly", "Weekly"])
 def test_each_is_punctual_tried_again_within_bounds_and_then_parked(start: str) -> None:
     schedule = _schedule(start)
@@ -83,20 +106,25 @@ def test_scheduler_alone_may_be_their_role_for_this_account() -> None:
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
 
 
-def test_their_role_may_start_the_one_and_park_in_the_other() -> None:
+def test_their_role_may_start_these_and_park_beside_them() -> None:
     template = template_of("default")
-    function = template.arn_of("AWS::Lambda::Function", "StartNight")
-    dead_letters = template.arn_of("AWS::SQS::Queue", "StartNightDeadLetters")
-    assert {(each["Action"], each["Resource"]) for each in _role()} == {
-        ("lambda:InvokeFunction", function),
-        ("sqs:SendMessage", dead_letters),
+    started = ("StartNight", *TICKS)
+    functions = {template.arn_of("AWS::Lambda::Function", each) for each in started}
+    parked = {template.arn_of("AWS::SQS::Queue", f"{each}DeadLetters") for each in started}
+    assert {(each["Action"], one) for each in _role() for one in _as_list(each["Resource"])} == {
+        *(("lambda:InvokeFunction", each) for each in functions),
+        *(("sqs:SendMessage", each) for each in parked),
     }
     heal = template.arn_of("AWS::Lambda::Function", "Heal")
     assert decision(_role(), "lambda:InvokeFunction", heal) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("start", ["Nightly", "Weekly"])
+@pytest.mark.parametrize("start", ["Nightly", "Weekly", *TICKS])
 def test_they_wait_until_their_role_can_be_used(start: str) -> None:
     schedules = template_of("default").all("AWS::Scheduler::Schedule")
     (waits,) = (each["DependsOn"] for name, each in schedules.items() if start in name)
     assert any(each.startswith("SchedulesRoleDefaultPolicy") for each in waits)
+
+
+def _as_list(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]

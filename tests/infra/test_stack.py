@@ -34,11 +34,31 @@ def test_outsiders_find_the_outputs_by_name() -> None:
         "LedgerTable",
         "ReportBucket",
         "NightApplication",
+        "HealFunction",
+        "FollowUpFunction",
+        "ApproveFunction",
+        "RollBackFunction",
+        "PulseFunction",
+        "UrgentTopic",
+        "InfoTopic",
+        "IntakeQueue",
     }
     assert outputs["TrailBucket"]["Value"].startswith("TrailBucket")
     assert outputs["CaseBucket"]["Value"].startswith("CasesBucket")
     assert outputs["ReportBucket"]["Value"].startswith("ReportsBucket")
     assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
+    assert outputs["IntakeQueue"]["Value"].startswith("IntakeQueue")
+
+
+@pytest.mark.parametrize("name", ["Heal", "FollowUp", "Approve", "RollBack", "Pulse"])
+def test_outsiders_find_the_lambdas_by_their_outputs(name: str) -> None:
+    assert template_of("default").outputs[f"{name}Function"]["Value"].startswith(f"{name}Function")
+
+
+@pytest.mark.parametrize("name", ["Urgent", "Info"])
+def test_outsiders_find_the_topics_by_their_outputs(name: str) -> None:
+    topic = template_of("default").outputs[f"{name}Topic"]["Value"]
+    assert topic.startswith(f"Topics{name}Topic")
 
 
 @pytest.mark.usefixtures("light_code")

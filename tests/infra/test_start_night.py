@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from functions.aws.start_job import start
-from functions.healing.night import Roots, night
 from functions.settings import StartNightSettings
-from tests.infra.aws_calls import recording
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, OWN_ROLES, QUEUE_ARNS, REGION, template_of
 
@@ -58,21 +54,6 @@ def test_it_starts_jobs_on_our_application_alone() -> None:
     for action in ("ListJobRuns", "StartJobRun"):
         assert decision(_statements(), f"emr-serverless:{action}", _application()) == "Allow"
         assert decision(_statements(), f"emr-serverless:{action}", "arn:other") == "ImplicitDeny"
-
-
-def test_it_may_do_to_emr_what_it_does_and_nothing_else() -> None:
-    settings = _settings()
-    recorded = recording({"ListJobRuns": {"jobRuns": []}, "StartJobRun": {"jobRunId": "1"}})
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root)
-    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
-    assert start(recorded.clients.emr, settings, night(at, roots), at) == "1"
-    allowed = {
-        action
-        for statement in _statements()
-        for action in statement["Action"]
-        if action.startswith("emr-serverless:")
-    }
-    assert allowed == recorded.actions
 
 
 def test_it_may_do_nothing_beside() -> None:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.infra.synthesized import ACCOUNT, OWN_ROLES, QUEUE_ARNS, REGION, template_of
+from tests.infra.synthesized import (
+    ACCOUNT,
+    OWN_ROLES,
+    PULSE_ROLE,
+    QUEUE_ARNS,
+    REGION,
+    template_of,
+)
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/mendq"
 
@@ -30,7 +37,7 @@ def test_an_existing_trail_is_left_alone() -> None:
 
 def test_without_named_queues_only_our_own_pulse_is_logged() -> None:
     (pulse,) = _selectors("default")
-    assert pulse["resources.ARN"] == {"StartsWith": [f"{QUEUE_ARNS}mendq-pulse"]}
+    assert pulse["resources.ARN"] == {"StartsWith": [f"{QUEUE_ARNS}mendq-pulse.fifo"]}
     assert "eventName" not in pulse
 
 
@@ -54,6 +61,12 @@ def test_every_data_event_selector_leaves_our_own_sessions_out(name: str) -> Non
     for selector in data:
         assert selector["userIdentity.arn"] == {"NotStartsWith": prefixes}
         assert selector["resources.type"] == {"Equals": ["AWS::SQS::Queue"]}
+
+
+def test_the_pulses_own_role_is_not_left_out_of_what_is_logged() -> None:
+    (pulse,) = _selectors("default")
+    session = f"{PULSE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
+    assert not session.startswith(tuple(pulse["userIdentity.arn"]["NotStartsWith"]))
 
 
 def test_management_events_are_narrowed_by_the_fields_that_a_trail_allows() -> None:

@@ -1,26 +1,32 @@
-"""An account in moto: a queue, a ledger and a case bucket."""
+"""An account in moto: a queue, a ledger, a case bucket and two topics."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 import pytest
 from moto import mock_aws
+from moto.cloudtrail.responses import CloudTrailResponse
+from moto.sns.models import sns_backends
 
 from functions.aws.clients import Clients
 from functions.aws.heal_batch import Healed, heal_batch
 from functions.aws.run import Run
+from functions.healing import ledger_index
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.settings import HealSettings
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+PULSE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-pulse-{REGION}"
 WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
 EXPIRED = (
     "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
@@ -28,13 +34,17 @@ EXPIRED = (
 
 
 def every_client(clients: Clients) -> tuple[Any, ...]:
-    """The clients that mending a queue without Lambda consumers uses."""
+    """The clients that a case's life uses."""
     return (
         clients.sqs,
         clients.sqs_for_writing,
         clients.dynamodb,
         clients.s3,
         clients.functions,
+        clients.functions_that_answer,
+        clients.sns,
+        clients.cloudtrail,
+        clients.cloudwatch,
     )
 
 
@@ -46,6 +56,7 @@ class Account:
     settings: HealSettings
     now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     deliveries: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     def queue(self, name: str = "orders.fifo", tag: str | None = "heal", **attributes: str) -> str:
         """Make a queue and return its ARN."""
@@ -136,6 +147,11 @@ class Account:
         ]
         return sorted(found, key=lambda each: str(each["at"]))
 
+    def pages(self, severity: str = "info") -> list[tuple[str, str]]:
+        """Subject and body of what was published, oldest first."""
+        topic = sns_backends[ACCOUNT][REGION].topics[f"arn:aws:sns:{REGION}:{ACCOUNT}:{severity}"]
+        return [(subject or "", message) for _, message, subject, *_ in topic.sent_notifications]
+
     def ledger_items(self) -> dict[tuple[str, str], dict[str, Any]]:
         items = self.clients.dynamodb.scan(TableName=self.settings.ledger_table)["Items"]
         return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
@@ -146,31 +162,69 @@ def settings(**over: Any) -> HealSettings:
         "account": ACCOUNT,
         "ledger_table": "ledger",
         "case_bucket": "cases",
+        "urgent_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:urgent",
+        "info_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:info",
         "own_roles": (f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-{REGION}",),
+        "pulse_role": PULSE_ROLE,
         "tag_may_raise_to": Mode.HEAL,
         "limits": Limits(),
     }
     return HealSettings(**{**fields, **over})
 
 
-@pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    """Its queues keep the test's own time."""
+def _lookup_events_of(made: Account) -> Callable[[object], str]:
+    """moto knows no LookupEvents: the account's own `history` answers."""
+    return lambda _: json.dumps({"Events": made.history}, default=datetime.timestamp)
+
+
+def furnished(clients: Clients) -> Account:
+    """An account with what the stack deploys: ledger, case bucket, topics."""
+    clients.dynamodb.create_table(
+        TableName="ledger",
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+            {"AttributeName": ledger_index.PARTITION, "AttributeType": "S"},
+            {"AttributeName": ledger_index.SORT, "AttributeType": "N"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": ledger_index.OPEN_CASES,
+                "KeySchema": [
+                    {"AttributeName": ledger_index.PARTITION, "KeyType": "HASH"},
+                    {"AttributeName": ledger_index.SORT, "KeyType": "RANGE"},
+                ],
+                "Projection": {
+                    "ProjectionType": "INCLUDE",
+                    "NonKeyAttributes": list(ledger_index.INCLUDED),
+                },
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    clients.s3.create_bucket(Bucket="cases")
+    for name in ("urgent", "info"):
+        clients.sns.create_topic(Name=name)
+    return Account(clients, settings())
+
+
+@contextmanager
+def moto_account(clients: Clients | None = None) -> Iterator[Account]:
+    """Its queues keep the time of whoever uses it; `clients` may be another account's, gone now."""
     with mock_aws():
-        clients = Clients(boto3.Session(region_name=REGION))
-        clients.dynamodb.create_table(
-            TableName="ledger",
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        clients.s3.create_bucket(Bucket="cases")
-        made = Account(clients, settings())
-        monkeypatch.setattr("moto.sqs.models.unix_time", lambda: made.now.timestamp())  # noqa: PLW0108 - `now` moves
+        made = furnished(clients or Clients(boto3.Session(region_name=REGION)))
+        with (
+            patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
+            patch("moto.sqs.models.unix_time", lambda: made.now.timestamp()),  # noqa: PLW0108 - `now` moves
+        ):
+            yield made
+
+
+@pytest.fixture
+def account() -> Iterator[Account]:
+    with moto_account() as made:
         yield made

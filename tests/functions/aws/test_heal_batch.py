@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.aws.heal_batch import heal_batch
-from tests.functions.aws.conftest import Account
+from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.functions.aws.test_mending import codes
 
 
@@ -69,18 +69,46 @@ def test_sightings_that_the_ledger_kept_too_long_are_no_evidence(account: Accoun
     assert case["evidence"]["first_request_id"] == "request-1"
 
 
-def test_the_queues_own_policy_is_its_owners_word(account: Account) -> None:
+def _keep_out(account: Account, queue: str, ending: str = "") -> None:
+    """As a queue's policy does that denies everybody everything."""
+    us = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/mendq"
+
+    def deny(model: Any, **_: Any) -> None:
+        action = f"sqs:{model.name.lower()}"
+        message = (
+            f"User: {us} is not authorized to perform: {action} on resource: {queue} "
+            f"with an explicit deny in a resource-based policy{ending}"
+        )
+        error = {"Error": {"Code": "AccessDenied", "Message": message}}
+        raise ClientError(error, model.name)  # type: ignore[arg-type]
+
+    for name in ("ListQueueTags", "GetQueueAttributes"):
+        account.clients.sqs.meta.events.register(f"before-call.sqs.{name}", deny)
+
+
+@pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
+def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    message = "User is not authorized with an explicit deny in a resource-based policy"
-    error = {"Error": {"Code": "AccessDenied", "Message": message}}
-
-    def deny(**_: Any) -> None:
-        raise ClientError(error, "ListQueueTags")  # type: ignore[arg-type]
-
-    account.clients.sqs.meta.events.register("before-call.sqs.ListQueueTags", deny)
+    _keep_out(account, queue, ending)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert codes(healed) == ["queue_refuses_us"]
     assert healed.errors == {}
+
+
+@pytest.mark.parametrize(("named", "pages"), [((), 0), (("orders.fifo",), 1)])
+def test_a_policy_that_keeps_everybody_out_is_told_where_settings_name_the_queue(
+    account: Account, named: tuple[str, ...], pages: int
+) -> None:
+    account.settings = settings(queues=named)
+    queue = account.queue(VisibilityTimeout="30")
+    denied = (
+        f"User: {WORKER} is not authorized to perform: sqs:sendmessage on resource: {queue} "
+        "with an explicit deny in a resource-based policy"
+    )
+    over = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": denied}
+    _keep_out(account, queue)
+    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
+    assert len(account.pages("urgent")) == pages
 
 
 @pytest.mark.parametrize(

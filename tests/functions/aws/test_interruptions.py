@@ -19,7 +19,7 @@ from functions.catalogue import CATALOGUE
 from functions.healing.case import Case
 from functions.healing.failed_call import FailedCall, read
 from tests.functions.aws.conftest import Account
-from tests.functions.aws.test_mend_faults import Fault, Killed
+from tests.functions.aws.faults import Fault, Killed
 from tests.functions.aws.test_mending import codes
 
 # The calls of a mended queue, in order; the write is the ninth.
@@ -192,7 +192,7 @@ def test_a_write_that_landed_is_told_even_if_another_attribute_was_changed_later
     _redeliver(account, queue)
     assert account.visibility(queue) == 45
     assert account.transitions()[-1]["to"] == "contested"
-    assert account.attribute_item(queue)["person_value"] == {"N": "30"}
+    assert account.attribute_item(queue)["person_value"] == {"S": "30"}
     account.later(hours=1)
     account.heal(account.late_deletes(queue, "4", "5", "6"))
     assert account.visibility(queue) == 45
@@ -215,7 +215,7 @@ def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     (case,) = account.transitions()
     before = account.ledger_items()
     ledger = account.run().ledger
-    ledger.release(Case.from_document(case), "VisibilityTimeout", "invocation-zombie")
+    ledger.release(Case.from_document(case), "invocation-zombie")
     assert account.ledger_items() == before
 
 

@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 from functions.aws.heal_batch import Healed
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
-from tests.functions.aws.conftest import ACCOUNT, REGION, Account, settings
+from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account, settings
 
 
 def codes(healed: Healed) -> list[str]:
@@ -86,7 +86,7 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     assert '"VisibilityTimeout": "30"' in snapshot["configuration"]["S"]
     attribute = items[queue, "attribute#VisibilityTimeout"]
     assert "claim_owner" not in attribute
-    assert attribute["person_value"] == {"N": "30"}
+    assert attribute["person_value"] == {"S": "30"}
 
 
 def test_an_open_case_is_left_alone(account: Account) -> None:
@@ -187,12 +187,11 @@ def test_a_value_that_another_principal_set_is_contested_and_kept(account: Accou
     account.heal(account.late_deletes(queue, "4", "5", "6"))
     assert account.visibility(queue) == 10
     assert account.transitions()[-1]["to"] == "contested"
-    account.later(days=6)
-    account.heal(account.late_deletes(queue, "7", "8", "9"))
+    for event in range(9):
+        account.later(days=1)
+        account.heal(account.late_deletes(queue, f"{event}a", f"{event}b", f"{event}c"))
     assert account.visibility(queue) == 10
-    account.later(days=1, minutes=1)
-    account.heal(account.late_deletes(queue, "a", "b", "c"))
-    assert account.visibility(queue) == 15
+    assert account.transitions()[-1]["to"] == "contested"
 
 
 def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
@@ -262,3 +261,80 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
     assert healed.errors == {}
     assert account.transitions() == []
+
+
+def test_a_heal_goes_no_further_than_its_plan_lets_it(account: Account) -> None:
+    """A dead-letter queue that takes less has to be raised first, by a person."""
+    account.settings = settings(autonomy={"message_too_long": Mode.HEAL})
+    dead = account.queue("orders-dlq", tag=None, MaximumMessageSize="1024")
+    redrive = f'{{"deadLetterTargetArn":"{dead}","maxReceiveCount":"5"}}'
+    small = account.queue("orders", MaximumMessageSize="1024", RedrivePolicy=redrive)
+    alone = account.queue("mails", MaximumMessageSize="1024")
+    over = {
+        "eventName": "SendMessage",
+        "errorMessage": "One or more parameters are invalid. Reason: "
+        "Message must be shorter than 1024 bytes.",
+    }
+    account.heal(account.late_deletes(small, "1", "2", "3", **over))
+    account.heal(account.late_deletes(alone, "4", "5", "6", **over))
+    assert account.attributes(small)["MaximumMessageSize"] == "1024"
+    assert account.attributes(dead)["MaximumMessageSize"] == "1024"
+    assert account.attributes(alone)["MaximumMessageSize"] == "1048576"
+    assert {each["to"] for each in account.transitions()} == {"proposed", "applied"}
+
+
+def test_calls_that_say_nothing_are_no_evidence(account: Account) -> None:
+    """A session's first minute is STS on its way: label it, and wait."""
+    queue = account.queue("orders")
+    began = account.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    over = {
+        "eventName": "SendMessage",
+        "errorCode": "AccessDenied",
+        "errorMessage": "",
+        "userIdentity": {
+            "sessionContext": {
+                "sessionIssuer": {"arn": WORKER},
+                "attributes": {"creationDate": began},
+            }
+        },
+    }
+    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
+    assert account.transitions() == []
+    account.later(seconds=61)
+    account.heal(account.late_deletes(queue, "4", "5", "6", **over))
+    assert [each["to"] for each in account.transitions()] == ["escalated"]
+
+
+def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    done: list[bool] = []
+
+    def remake(**_: Any) -> None:
+        if not done:
+            done.append(True)
+            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+            account.later(seconds=61)
+            account.queue(tag=None, VisibilityTimeout="30")
+
+    events = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", remake)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 30
+    assert codes(healed) == ["changed_meanwhile"]
+
+
+def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account) -> None:
+    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
+    with Stubber(account.clients.ssm) as ssm:
+        ssm.add_response("get_calendar_state", {"State": "OPEN"})
+        bodies = _all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
+        account.heal(bodies)
+        ssm.assert_no_pending_responses()
+    assert {each["to"] for each in account.transitions()} == {"applied"}
+
+
+def test_an_observed_queue_is_observed_in_a_freeze_too(account: Account) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="ledger", Item=freeze)
+    account.heal(account.late_deletes(account.queue(tag="observe"), "1", "2", "3"))
+    assert account.transitions()[0]["to"] == "observed"

@@ -15,6 +15,7 @@ from functions.healing import examples
 from functions.healing.facts import Facts, LambdaConsumer
 from functions.healing.limits import Limits
 from functions.healing.plan import Plan, Refusal
+from functions.healing.steps import SetVisibilityTimeout
 from tests.real_records import SQS_ERRORS, sqs_errors
 
 LIMITS = Limits()
@@ -42,6 +43,7 @@ def raised(facts: Facts) -> int:
     answer = plan(facts, LIMITS)
     assert isinstance(answer, Plan), answer
     (step,) = answer.steps
+    assert isinstance(step, SetVisibilityTimeout)
     assert step.before == facts.visibility_seconds
     return step.after
 
@@ -65,8 +67,17 @@ REDRIVE = {"RedrivePolicy": '{"deadLetterTargetArn":"arn:x","maxReceiveCount":"5
         (queue(41, person_visibility_seconds=15), "guess_too_far"),
         (queue(0), "guess_too_far"),
         (queue(30, reader_visibility_seconds=29), "readers_set_their_own"),
+        (queue(30, {TAG: "20"}, reader_visibility_seconds=20), "readers_set_their_own"),
+        (
+            queue(35, lambda_consumers=(consumer(30, 5),), reader_visibility_seconds=20),
+            "readers_set_their_own",
+        ),
         (
             queue(10, lambda_consumers=(consumer(error_share=0.5, duration_p99_seconds=1.0),)),
+            "consumer_failing",
+        ),
+        (
+            queue(10, lambda_consumers=(consumer(error_share=0.5, duration_p99_seconds=26.9),)),
             "consumer_failing",
         ),
         (
@@ -99,6 +110,10 @@ def test_what_is_refused(facts: Facts, code: str) -> None:
         (queue(30, {TAG: "100"}, lambda_consumers=(consumer(30, 5),)), 150),
         (queue(38, {TAG: "26"}, lambda_consumers=(consumer(30, 5),)), 39),
         (queue(30, reader_visibility_seconds=30), 45),
+        (queue(30, {TAG: "120"}, reader_visibility_seconds=20), 180),
+        (queue(34, lambda_consumers=(consumer(30, 5),), reader_visibility_seconds=20), 41),
+        (queue(10, lambda_consumers=(consumer(error_share=0.49, duration_p99_seconds=1.0),)), 36),
+        (queue(10, lambda_consumers=(consumer(error_share=0.5, duration_p99_seconds=27.0),)), 36),
         (queue(10, lambda_consumers=(consumer(error_share=1.0, duration_p99_seconds=29.0),)), 36),
         (queue(30, attributes={**REDRIVE, "MessageRetentionPeriod": "450"}), 45),
         (queue(30, {TAG: "100"}, attributes={"MessageRetentionPeriod": "300"}), 150),
@@ -115,6 +130,15 @@ def test_a_lambda_consumer_gets_aws_s_advice_as_a_proposal() -> None:
     answer = plan(queue(30, lambda_consumers=(consumer(30, 5),)), LIMITS)
     assert isinstance(answer, Plan)
     assert [each.after for each in answer.proposal] == [185]
+    assert answer.reason.endswith("; AWS recommends 185 s")
+
+
+@pytest.mark.parametrize("facts", [queue(30), queue(30, {TAG: "21"})])
+def test_without_a_lambda_consumer_aws_recommends_nothing(facts: Facts) -> None:
+    answer = plan(facts, LIMITS)
+    assert isinstance(answer, Plan)
+    assert answer.proposal == ()
+    assert "AWS recommends" not in answer.reason
 
 
 @given(
@@ -141,6 +165,7 @@ def test_a_plan_rises_and_keeps_every_bound(
     answer = plan(facts, LIMITS)
     if isinstance(answer, Plan):
         (step,) = answer.steps
+        assert isinstance(step, SetVisibilityTimeout)
         assert step.out_of_bounds() is None
         assert step.after <= LIMITS.visibility_ceiling_seconds
         assert in_flight * step.after <= 60_000 * max(visibility, 1)
@@ -155,6 +180,7 @@ def test_of_the_real_errors_only_the_expired_handles_match() -> None:
             error["message"]
             for error in sqs_errors()
             if match(examples.failed_call(event_name, error["code"], error["message"]))
+            is LEASE_EXPIRED
         ]
         assert len(matched) == (0 if event_name == "SendMessage" else 2)
         assert all(each.endswith("The receipt handle has expired.") for each in matched)

@@ -45,6 +45,9 @@ def case(state: State, age: timedelta = timedelta()) -> Case:
     )
 
 
+LEASE = SetVisibilityTimeout.attribute
+
+
 def situation(**over: Any) -> Situation:
     fields: dict[str, Any] = {
         "view": LedgerView(),
@@ -59,12 +62,12 @@ def situation(**over: Any) -> Situation:
 
 
 def proposal(step: SetVisibilityTimeout = STEP, **record: Any) -> Proposal:
-    view = LedgerView(attribute=AttributeRecord(**record))
+    view = LedgerView(attributes={LEASE: AttributeRecord(**record)})
     return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
 
 
 def written(*hours_ago: float) -> tuple[Write, ...]:
-    return tuple(Write(NOW - timedelta(hours=each), 20, 30) for each in hours_ago)
+    return tuple(Write(NOW - timedelta(hours=each), "20", "30") for each in hours_ago)
 
 
 def code(refusal: Refusal | None) -> str | None:
@@ -84,8 +87,8 @@ def test_they_are_asked_in_the_order_of_the_docs() -> None:
         "claimed_by_another",
         "contested",
         "out_of_bounds",
-        "too_often",
         "too_soon",
+        "too_often",
         "mass_symptom",
         "too_little_time",
     ]
@@ -142,13 +145,19 @@ def test_a_case_that_ended_stops_nothing(state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "hours"), [(State.PROPOSED, 24), (State.APPLIED, 48), (State.ESCALATED, 168)]
+    ("state", "hours"), [(State.PROPOSED, 24), (State.APPLIED, 48), (State.WATCHING, 48)]
 )
-def test_no_open_case_holds_for_ever(state: State, hours: int) -> None:
-    almost = LedgerView(case=case(state, timedelta(hours=hours, seconds=-1)))
-    over = LedgerView(case=case(state, timedelta(hours=hours)))
+def test_what_time_ends_has_ended_even_if_nobody_says_so(state: State, hours: int) -> None:
+    almost = LedgerView(case=case(state, timedelta(hours=hours + 1, seconds=-1)))
+    over = LedgerView(case=case(state, timedelta(hours=hours + 1)))
     assert guardrails.case_already_open(situation(view=almost))
     assert guardrails.case_already_open(situation(view=over)) is None
+
+
+@pytest.mark.parametrize("state", [State.ESCALATED, State.CONTESTED])
+def test_what_a_person_has_to_end_time_does_not(state: State) -> None:
+    view = LedgerView(case=case(state, timedelta(days=100)))
+    assert guardrails.case_already_open(situation(view=view))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +169,7 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
 ) -> None:
     until = NOW + timedelta(seconds=seconds_left)
     record = AttributeRecord(claim_owner=owner, claim_until=until)
-    refusal = guardrails.claimed_by_another(situation(view=LedgerView(attribute=record)))
+    refusal = guardrails.claimed_by_another(situation(view=LedgerView(attributes={LEASE: record})))
     assert code(refusal) == expected
     assert refusal is None or refusal.again
 

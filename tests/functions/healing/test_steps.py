@@ -2,12 +2,39 @@ from __future__ import annotations
 
 import pytest
 
-from functions.healing.steps import STEPS, AttributeStep, SetVisibilityTimeout, undo_command
+from functions.healing.steps import (
+    STEPS,
+    AttributeStep,
+    DeduplicateByContent,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+    NumberStep,
+    SetKmsDataKeyReusePeriod,
+    SetVisibilityTimeout,
+    WordStep,
+)
+
+
+def widest(kind: type[AttributeStep]) -> AttributeStep:
+    """The furthest that a fix of this kind may go."""
+    if issubclass(kind, NumberStep):
+        return kind(kind.minimum, kind.maximum)
+    assert issubclass(kind, WordStep)
+    return kind(kind.shipped, kind.wanted)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_the_furthest_of_every_kind_is_within_its_bounds(kind: type[AttributeStep]) -> None:
+    assert widest(kind).out_of_bounds() is None
 
 
 @pytest.mark.parametrize(
     "step",
     [
+        DeduplicateByContent("true", "false"),
+        DeduplicateByGroup("queue", "queue"),
+        LimitThroughputByGroup("perQueue", "perQueueId"),
+        SetKmsDataKeyReusePeriod(300, 3_601),
         SetVisibilityTimeout(30, 30),
         SetVisibilityTimeout(30, 29),
         SetVisibilityTimeout(30, 43_201),
@@ -25,16 +52,6 @@ def test_a_step_within_its_range_has_no_fault() -> None:
 
 @pytest.mark.parametrize("kind", STEPS)
 def test_the_inverse_of_the_inverse_is_the_step(kind: type[AttributeStep]) -> None:
-    step = kind(kind.minimum, kind.maximum)
+    step = widest(kind)
     assert step.inverse() != step
     assert step.inverse().inverse() == step
-
-
-def test_the_undo_command_sets_what_stood_there() -> None:
-    command = undo_command(
-        "https://q/1/orders", SetVisibilityTimeout(30, 45).document(), "eu-west-1"
-    )
-    assert command == (
-        "aws sqs set-queue-attributes --region eu-west-1 --queue-url https://q/1/orders "
-        "--attributes VisibilityTimeout=30"
-    )

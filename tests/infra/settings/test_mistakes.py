@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from functions.catalogue import CATALOGUE
+from functions.healing.mode import Mode
 from infra.settings import SettingsRefused, read
+from infra.settings.kinds import ByName, ModeWord, Reading
 
 ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
 CALENDAR = "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"
@@ -197,3 +200,25 @@ def test_a_long_value_is_shown_short() -> None:
     with pytest.raises(SettingsRefused) as refused:
         read({"mode": "x" * 5_000})
     assert len(str(refused.value)) < 200
+
+
+def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
+    never = {each.name: each.ships_as for each in CATALOGUE if not each.steps}
+    with pytest.raises(SettingsRefused) as refused:
+        read({"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}})
+    faults = {"page only": "only pages", "count only": "is only counted"}
+    expected = {f"autonomy.{name}: {faults[ships]}; leave it out" for name, ships in never.items()}
+    told = {str(each) for each in refused.value.mistakes}
+    assert {each for each in told if "no_such_symptom" not in each} == expected
+
+
+def test_a_name_that_takes_no_value_is_told_from_one_that_is_none() -> None:
+    kind = ByName(("mends",), ModeWord(), "symptom", {"pages": "only pages"})
+    reading = Reading()
+    assert kind.read({"mends": "heal", "pages": "heal", "page": "heal"}, "a", reading) == {
+        "mends": Mode.HEAL
+    }
+    assert [str(each) for each in reading.mistakes] == [
+        "a.page: no such symptom; say one of mends",
+        "a.pages: only pages; leave it out",
+    ]

@@ -1,0 +1,1 @@
+"""`mendq`, the command of operators: it may see everything, and nothing sees it."""

@@ -1,0 +1,54 @@
+"""`mendq`: the commands, in the order in which an operator meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from cli.commands.cases import cases
+from cli.commands.decide import approve, close, decline
+from cli.commands.doctor import doctor
+from cli.commands.drill import drill
+from cli.commands.explain import explain
+from cli.commands.export import export
+from cli.commands.freezing import freeze, thaw
+from cli.commands.roll_back import roll_back
+from cli.commands.show import show
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "doctor": doctor,
+    "cases": cases,
+    "show": show,
+    "approve": approve,
+    "decline": decline,
+    "close": close,
+    "roll-back": roll_back,
+    "export": export,
+    "explain": explain,
+    "drill": drill,
+    "freeze": freeze,
+    "thaw": thaw,
+}
+
+app = typer.Typer(
+    name="mendq",
+    help="See and steer what Mendq does to the queues of an account.",
+    epilog="Exit: 0 done, 1 failed, 2 usage or not confirmed, 3 a person's value was kept, "
+    "4 not found.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+
+
+def main() -> None:
+    """Run one command and exit with its number."""
+    app(prog_name="mendq")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One command a file: ask, show, end with a number."""

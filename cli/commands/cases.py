@@ -1,0 +1,69 @@
+"""`mendq cases`: every case that the ledger keeps, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.case_view import STYLES, opened_at, summary
+from cli.invocation import Invocation, with_invocation
+from cli.output import age, table
+from functions.aws.open_cases import OpenCases
+from functions.healing.case import Case
+from functions.healing.plain_text import plain
+from functions.healing.queue_names import parts_of
+
+MOST_REASON = 100
+
+
+@with_invocation
+def cases(
+    call: Invocation,
+    only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,
+) -> None:
+    """The cases, newest first."""
+    source = call.account.open_cases
+    with call.out.waiting("reading the ledger"):
+        found = _open(source) if only_open else newest(source.all_transitions())
+    ordered = sorted(found, key=lambda each: (opened_at(each), each.case_id), reverse=True)
+    call.out.document([summary(each) for each in ordered])
+    if call.as_json:
+        return
+    if not ordered:
+        call.out.say("no open case" if only_open else "no case yet")
+        return
+    _show(call, ordered)
+
+
+def newest(transitions: Iterable[Case]) -> list[Case]:
+    """The newest transition of every case."""
+    by_id: dict[str, Case] = {}
+    for each in transitions:
+        if each.case_id not in by_id or by_id[each.case_id].n < each.n:
+            by_id[each.case_id] = each
+    return list(by_id.values())
+
+
+def _open(source: OpenCases) -> list[Case]:
+    """By the index, so that the whole table is not read; it may lag, the transitions decide."""
+    found = (source.transitions(each.case_id) for each in source.by_due())
+    return [each[-1] for each in found if each and not each[-1].is_final]
+
+
+def _show(call: Invocation, ordered: list[Case]) -> None:
+    now = datetime.now(UTC)
+    shown = table("AGE", "STATE", "CASE", "QUEUE, REASON")
+    for each in ordered:
+        shown.add_row(
+            age(opened_at(each), now),
+            Text(each.state, style=STYLES.get(each.state, "dim")),
+            Text(each.case_id),
+            Text.assemble(
+                parts_of(each.queue_arn).name, "\n", (plain(each.reason, MOST_REASON), "dim")
+            ),
+        )
+    call.out.show(shown)

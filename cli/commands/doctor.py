@@ -1,0 +1,180 @@
+"""`mendq doctor`: is it there, is it alive, and what can this account's trails show at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.doctor import life, pages
+from cli.doctor.check import Check, Status, guarded
+from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
+from cli.doctor.deployment import Deployment
+from cli.doctor.trails import Trails
+from cli.doctor.visibility import NEVER_SEEN, Sight, outside, sights
+from cli.exit_codes import Exit
+from cli.invocation import Invocation, with_invocation
+from cli.output import Output, table
+from cli.queues import managed_queues
+from functions.healing.plain_text import plain
+from functions.healing.queue_names import parts_of
+
+_STYLES = {
+    Status.OK: "green",
+    Status.UNKNOWN: "magenta",
+    Status.WARN: "yellow",
+    Status.FAIL: "bold red",
+}
+_MOST_NAMED = 3
+
+
+@dataclass
+class Findings:
+    """What was found so far."""
+
+    checks: list[Check] = field(default_factory=list)
+    queues: list[str] = field(default_factory=list)
+    trails: Trails = field(default_factory=Trails)
+    costs: list[Cost] = field(default_factory=list)
+
+    @property
+    def outside(self) -> list[str]:
+        return outside(self.trails.logging, self.queues)
+
+    @property
+    def sights(self) -> list[Sight]:
+        return list(sights(self.trails.logging, self.queues))
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "checks": [each.document() for each in self.checks],
+            "managed_queues": self.queues,
+            "symptoms": [each.document() for each in self.sights],
+            "outside_selectors": self.outside,
+            "cost_of_seeing": [each.document() for each in self.costs],
+            "priced": PRICED,
+            "never_seen": list(NEVER_SEEN),
+        }
+
+
+@with_invocation
+def doctor(call: Invocation) -> Exit:
+    """Is it alive, and what can this account's trails show?"""
+    account, found = call.account, Findings()
+    now = datetime.now(UTC)
+    looks = (
+        ("the stack", "stack", Deployment(account).look),
+        ("topics and subscriptions", "topics", lambda: pages.look(account)),
+        ("heartbeat, pulse and freeze", "life", lambda: life.look(account, now)),
+        ("trails", "trails", lambda: found.trails.look(account)),
+        ("managed queues", "queues", lambda: _queues(call, found)),
+        ("what seeing more would cost", "cost", lambda: _costs(call, found, now)),
+    )
+    call.out.say(f"stack {account.stack}, {account.region}", "dim")
+    account.output("LedgerTable")
+    for what, name, look in looks:
+        with call.out.waiting(f"looking at {what}"):
+            found.checks += guarded(name, look)
+    call.out.document(found.document())
+    if not call.as_json:
+        print_findings(call.out, found)
+    failed = any(each.status is Status.FAIL for each in found.checks)
+    return Exit.FAILED if failed else Exit.DONE
+
+
+def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
+    found.queues = [each.queue_arn for each in managed_queues(call.account)]
+    if not found.queues:
+        cure = "tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe"
+        yield Check("managed queues", Status.WARN, "none: nothing is looked after", cure)
+        return
+    yield Check("managed queues", Status.OK, f"{len(found.queues)} by tag or by name")
+    if blind := found.outside:
+        says = f"{len(blind)} of {len(found.queues)} lie outside the trails' selectors"
+        cure = "add them to trail.queueArnPrefixes, and deploy"
+        yield Check("selectors", Status.WARN, says, cure)
+
+
+def _costs(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
+    if found.outside:
+        found.costs = costs(call.account.clients, found.outside, now)
+    yield from ()
+
+
+def print_findings(out: Output, found: Findings) -> None:
+    """In the order in which it was looked at; what is fine, one line a kind."""
+    shown = table("", "CHECK", "WHAT IS")
+    for kind, group in groupby(found.checks, key=lambda each: each.name.partition(" ")[0]):
+        checks = list(group)
+        fine = [each for each in checks if each.status is Status.OK]
+        if len(fine) > 1:
+            shown.add_row(_label(Status.OK), f"{kind}s", f"{len(fine)} of {len(checks)} are fine")
+            checks = [each for each in checks if each.status is not Status.OK]
+        _add(shown, checks)
+    out.show(shown)
+    if found.queues:
+        _print_sights(out, found.sights)
+    _print_costs(out, found)
+    out.heading("What no selector can show")
+    for line in NEVER_SEEN:
+        out.say(f"- {line}")
+    counts = {status: sum(each.status is status for each in found.checks) for status in Status}
+    out.say("")
+    out.say(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+
+
+def _label(status: Status) -> Text:
+    return Text(status, style=_STYLES[status])
+
+
+def _add(shown: Table, checks: Sequence[Check]) -> None:
+    for each in checks:
+        says = Text(plain(each.says, 300))
+        if each.cure and each.status is not Status.OK:
+            says.append(f"\n-> {plain(each.cure, 300)}", style="bold")
+        shown.add_row(_label(each.status), Text(plain(each.name, 40)), says)
+
+
+def _print_sights(out: Output, found: Sequence[Sight]) -> None:
+    out.heading("What the trails can show")
+    shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND", "WHY NOT")
+    for each in found:
+        why = Text("\n".join(_whys({**each.blind, **each.partly})), style="dim")
+        shown.add_row(
+            each.symptom,
+            str(len(each.visible)),
+            Text(str(len(each.partly)), style="yellow" if each.partly else "dim"),
+            Text(str(len(each.blind)), style="red" if each.blind else "dim"),
+            why,
+        )
+    out.show(shown)
+
+
+def _whys(reasons: dict[str, str]) -> Iterator[str]:
+    for reason in dict.fromkeys(reasons.values()):
+        names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        yield f"{reason}: {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _print_costs(out: Output, found: Findings) -> None:
+    if not found.costs:
+        return
+    out.heading("What seeing them would cost")
+    shown = table("QUEUE", "CALLS LAST WEEK", "A MONTH")
+    for each in found.costs:
+        dollars = each.dollars_per_month
+        shown.add_row(
+            Text(parts_of(each.queue_arn).name),
+            "no metric" if each.calls_per_week is None else f"at most {each.calls_per_week:,}",
+            "not known" if dollars is None else f"${dollars:,.2f}",
+        )
+    out.show(shown)
+    out.say(PRICED, "dim")
+    if len(found.outside) > MOST_QUEUES:
+        out.say(f"the first {MOST_QUEUES} of {len(found.outside)} queues", "dim")

@@ -1,0 +1,179 @@
+"""`mendq drill`: real failing calls on a queue made for it, and how long each stage takes."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.text import Text
+
+from cli.asking import Yes, confirm
+from cli.doctor.check import Status, guarded
+from cli.doctor.selectors import logged
+from cli.doctor.trails import Trails
+from cli.drill_queue import LATE_CALL, LATE_CALLS, LEASE_SECONDS, DrillQueue, drill_queue
+from cli.exit_codes import Exit, Stopped
+from cli.invocation import Invocation, with_invocation
+from cli.output import table
+from functions.catalogue.lease_expired import LEASE_EXPIRED
+from functions.healing.case import Case
+from functions.healing.managed import MODE_TAG
+from functions.healing.mode import MODES, Mode
+from functions.healing.queue_names import arn_of_name
+from functions.healing.states import State
+
+EVERY_SECONDS = 0.5
+DEFAULT_MINUTES = 20.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Something that was waited for, and when it was there."""
+
+    name: str
+    at: datetime
+
+    def document(self, start: datetime) -> dict[str, Any]:
+        seconds = round((self.at - start).total_seconds(), 1)
+        return {"stage": self.name, "at": self.at.isoformat(), "seconds": seconds}
+
+
+@with_invocation
+def drill(
+    call: Invocation,
+    queue: Annotated[
+        str | None,
+        typer.Option(help="A name that the trail's selectors cover; .fifo at its end."),
+    ] = None,
+    mode: Annotated[str, typer.Option(help="The tag mendq of the drill's queue.")] = "heal",
+    minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
+    yes: Yes = False,
+) -> Exit:
+    """Let calls fail on a queue made for it; time Mendq."""
+    arn = _arn(call, queue)
+    reached = _reached(call, arn, mode)
+    _require_sight(call, arn)
+    name = arn.rpartition(":")[2]
+    call.out.say(
+        f"makes queue {name} (tag {MODE_TAG}={mode}, lease {LEASE_SECONDS} s), lets {LATE_CALLS} "
+        "deletes on it fail for real, waits for Mendq, removes the queue again"
+    )
+    call.out.say(f"with this account's settings Mendq {_WILL[reached]}")
+    call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
+    confirm("Start the drill?", yes=yes)
+    with drill_queue(call.account.clients.sqs, name, {MODE_TAG: mode}) as made:
+        stages, case = _timed(call, made, arn, reached, minutes * 60)
+    return _told(call, arn, stages, case, reached)
+
+
+_WILL = {
+    Mode.HEAL: "changes the queue: timed until the change is read back",
+    Mode.PROPOSE: "only proposes: timed until the case is proposed",
+    Mode.OBSERVE: "only observes: timed until the case is observed",
+}
+
+
+def _arn(call: Invocation, queue: str | None) -> str:
+    name = queue or f"mendq-drill-{uuid.uuid4().hex[:8]}.fifo"
+    arn = arn_of_name(name, call.account.region, call.account.account_id)
+    if arn is None or not name.endswith(".fifo"):
+        raise Stopped(f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE)
+    return arn
+
+
+def _reached(call: Invocation, arn: str, tag: str) -> Mode:
+    """How far Mendq goes on a queue with that tag."""
+    if tag not in MODES:
+        raise Stopped(f"--mode {tag!r} is none of {', '.join(MODES)}", Exit.USAGE)
+    mode = call.account.consent.mode_of(arn.rpartition(":")[2], {MODE_TAG: tag})
+    autonomy = call.account.settings.autonomy.get(LEASE_EXPIRED.name, LEASE_EXPIRED.autonomy)
+    return min(mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
+
+
+def _require_sight(call: Invocation, arn: str) -> None:
+    """Stopped where the trails that can be read do not log the call that is going to fail."""
+    trails = Trails()
+    with call.out.waiting("looking whether a trail logs the queue"):
+        readable = all(
+            each.status is not Status.UNKNOWN
+            for each in guarded("trails", partial(trails.look, call.account))
+        )
+    if readable and not logged(trails.logging, arn, [LATE_CALL]):
+        line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
+        raise Stopped(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
+
+
+def _timed(
+    call: Invocation, made: DrillQueue, arn: str, reached: Mode, patience_seconds: float
+) -> tuple[list[Stage], Case | None]:
+    until = time.monotonic() + patience_seconds
+    with call.out.waiting("calling the queue too late"):
+        stages = [Stage("calls failed", made.fail(call.out.say))]
+    with call.out.waiting("waiting for heal to see them"):
+        case = _eventually(lambda: _case_of(call, arn), until)
+    if case is None:
+        return stages, None
+    stages += [Stage("case opened", case.at), Stage("case read by this drill", datetime.now(UTC))]
+    if case.state is State.APPLIED and reached is Mode.HEAL:
+        wanted = int(case.steps[0]["after"])
+        with call.out.waiting("reading the change back"):
+            read = _eventually(lambda: made.lease_seconds == wanted or None, until)
+        if read:
+            stages.append(Stage(f"read back: {wanted} s", datetime.now(UTC)))
+    return stages, case
+
+
+def _case_of(call: Invocation, arn: str) -> Case | None:
+    return call.account.ledger.look(arn, LEASE_EXPIRED.name, ()).case
+
+
+def _eventually(look: Callable[[], T | None], until: float) -> T | None:
+    while True:
+        found = look()
+        if found is not None or time.monotonic() > until:
+            return found
+        time.sleep(EVERY_SECONDS)
+
+
+_EXPECTED = {
+    Mode.HEAL: State.APPLIED,
+    Mode.PROPOSE: State.PROPOSED,
+    Mode.OBSERVE: State.OBSERVED,
+}
+
+
+def _told(
+    call: Invocation, arn: str, stages: list[Stage], case: Case | None, reached: Mode
+) -> Exit:
+    start = stages[0].at
+    documents = [each.document(start) for each in stages]
+    read_back = stages[-1].name.startswith("read back")
+    done = case is not None and case.state is _EXPECTED[reached]
+    done = done and (read_back or reached is not Mode.HEAL)
+    call.out.document(
+        {
+            "queue_arn": arn,
+            "case_id": case and case.case_id,
+            "state": case and str(case.state),
+            "reason": case and case.reason,
+            "stages": documents,
+            "done": done,
+        }
+    )
+    shown = table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
+    for stage, each in zip(stages, documents, strict=True):
+        shown.add_row(Text(stage.name), f"{stage.at:%H:%M:%S}", f"{each['seconds']} s")
+    call.out.show(shown)
+    if case is None:
+        line = "no case in time: `mendq doctor` says whether this account's trails can show it"
+        call.out.say(line, "red")
+        return Exit.FAILED
+    call.out.say(f"{case.case_id} is {case.state}: {case.reason}", "green" if done else "red")
+    return Exit.DONE if done else Exit.FAILED

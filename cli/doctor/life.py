@@ -1,0 +1,83 @@
+"""Signs of life: the follow-up's heartbeat, the pulse, and whether changes are frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from cli.account import Account
+from cli.doctor.check import Check, Status, guarded
+from cli.output import age
+from functions.aws.freeze import closed_calendars
+from functions.aws.ledger_items import freeze_key
+from functions.aws.pulse_record import PulseRecord
+from functions.aws.telemetry import NAMESPACE
+from functions.healing.pulse import SEEN_WITHIN
+
+# follow_up sends it each minute, zero or not; CloudWatch shows it within a few minutes.
+HEARTBEAT_METRIC = "OldestOpenCaseAgeSeconds"
+BEATS_WITHIN = timedelta(minutes=10)
+LOOKED_BACK = timedelta(hours=6)
+PERIOD = timedelta(minutes=1)
+
+
+def look(account: Account, now: datetime) -> Iterator[Check]:
+    """Three checks, each by itself."""
+    yield from guarded("heartbeat", lambda: [_heartbeat(account, now)])
+    yield from guarded("pulse", lambda: [_pulse(account, now)])
+    yield from guarded("freeze", lambda: [_freeze(account)])
+
+
+def _heartbeat(account: Account, now: datetime) -> Check:
+    service = account.output("FollowUpFunction")
+    answer = account.clients.cloudwatch.get_metric_statistics(
+        Namespace=NAMESPACE,
+        MetricName=HEARTBEAT_METRIC,
+        StartTime=now - LOOKED_BACK,
+        EndTime=now + PERIOD,
+        Period=int(PERIOD.total_seconds()),
+        Statistics=["SampleCount"],
+    )
+    beats = [each["Timestamp"] for each in answer["Datapoints"]]
+    cure = f"see the log of {service}"
+    if not beats:
+        if now - account.created_at < BEATS_WITHIN:
+            says = f"none yet: the stack was made {age(account.created_at, now)} ago"
+            return Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
+        return Check("heartbeat", Status.FAIL, "no sign of the follow-up in 6 hours", cure)
+    # A datapoint bears the time at which its period begins.
+    last = min(max(beats) + PERIOD, now)
+    says = f"the follow-up ran {age(last, now)} ago"
+    status = Status.OK if now - last < BEATS_WITHIN else Status.FAIL
+    return Check("heartbeat", status, says, cure)
+
+
+def _pulse(account: Account, now: datetime) -> Check:
+    pulse = PulseRecord(account.clients.dynamodb, account.output("LedgerTable")).read()
+    if pulse is None:
+        says = "none was sent yet: the first comes within the hour after a deployment"
+        return Check("pulse", Status.WARN, says, "ask again in an hour")
+    sent = f"sent {age(pulse.sent_at, now)} ago"
+    cure = "docs/runbooks/pulse_lost.md"
+    if pulse.was_seen and pulse.seen_at is not None:
+        late_seconds = int((pulse.seen_at - pulse.sent_at).total_seconds())
+        says = f"{sent}, seen after {late_seconds} s, spelled {pulse.spelled}"
+        return Check("pulse", Status.OK, says)
+    lost = f"{pulse.lost_in_a_row} before it lost in a row"
+    if now - pulse.sent_at <= SEEN_WITHIN:
+        status = Status.WARN if pulse.lost_in_a_row else Status.OK
+        return Check("pulse", status, f"{sent}, still on its way; {lost}", cure)
+    return Check("pulse", Status.FAIL, f"{sent} and not seen; {lost}", cure)
+
+
+def _freeze(account: Account) -> Check:
+    item = account.clients.dynamodb.get_item(
+        TableName=account.output("LedgerTable"), Key=freeze_key(), ConsistentRead=True
+    ).get("Item")
+    if item is not None:
+        who, at, why = (item.get(name, {}).get("S", "not said") for name in ("by", "at", "reason"))
+        return Check("freeze", Status.WARN, f"frozen by {who} at {at}: {why}", "mendq thaw")
+    calendar = closed_calendars(account.clients, account.settings.freeze_calendars)
+    if calendar is not None:
+        return Check("freeze", Status.WARN, calendar, "nothing, if the calendar is meant so")
+    return Check("freeze", Status.OK, "not frozen")

@@ -1,0 +1,109 @@
+"""The queue of a drill: made, called too late on purpose, removed."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from cli.exit_codes import Exit, Stopped
+from functions.aws.errors import code_of
+from functions.healing.error_codes import canonical
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+LEASE_SECONDS = 2
+LATE_CALLS = 3
+LATE_CALL = "DeleteMessage"
+_PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class DrillQueue:
+    """A FIFO queue with a lease that its only consumer, this drill, outlives."""
+
+    client: SQSClient
+    url: str
+
+    def fail(self, tell: Callable[[str], None]) -> datetime:
+        """Delete messages after their lease has ended; when the last of the calls failed.
+
+        Stopped where SQS lets a late delete pass: then there is nothing to heal.
+        """
+        handles = self._received()
+        tell(f"{len(handles)} messages received; their lease of {LEASE_SECONDS} s runs out")
+        time.sleep(LEASE_SECONDS + 1)
+        for handle in handles:
+            self._delete_late(handle)
+        return datetime.now(UTC)
+
+    @property
+    def lease_seconds(self) -> int:
+        """What stands in the queue now."""
+        answer = self.client.get_queue_attributes(
+            QueueUrl=self.url, AttributeNames=["VisibilityTimeout"]
+        )
+        return int(answer["Attributes"]["VisibilityTimeout"])
+
+    def _received(self) -> list[str]:
+        for number in range(LATE_CALLS):
+            self.client.send_message(
+                QueueUrl=self.url,
+                MessageBody="mendq drill",
+                MessageGroupId=f"group-{number}",
+                MessageDeduplicationId=uuid.uuid4().hex,
+            )
+        handles: dict[str, str] = {}
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while len(handles) < LATE_CALLS:
+            if time.monotonic() > until:
+                raise Stopped("the drill's own messages did not arrive within a minute")
+            answer = self.client.receive_message(
+                QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1
+            )
+            for each in answer.get("Messages", []):
+                handles[each["MessageId"]] = each["ReceiptHandle"]
+        return list(handles.values())
+
+    def _delete_late(self, handle: str) -> None:
+        try:
+            self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
+        except ClientError as error:
+            if canonical(code_of(error)) != "InvalidParameterValue":
+                raise
+            return
+        raise Stopped("SQS took a delete after the lease had ended: nothing failed to be healed")
+
+
+@contextmanager
+def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
+    """The queue, for as long as the block lasts; removed however it ends.
+
+    Stopped where one of that name is there: it is somebody's, and would be removed with the drill.
+    """
+    _require_free(client, name)
+    url = client.create_queue(
+        QueueName=name,
+        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(LEASE_SECONDS)},
+        tags=dict(tags),
+    )["QueueUrl"]
+    try:
+        yield DrillQueue(client, url)
+    finally:
+        client.delete_queue(QueueUrl=url)
+
+
+def _require_free(client: SQSClient, name: str) -> None:
+    """CreateQueue would hand over the queue that is there, as if it had been made."""
+    try:
+        client.get_queue_url(QueueName=name)
+    except client.exceptions.QueueDoesNotExist:
+        return
+    raise Stopped(f"--queue {name!r} is there already: give a name that no queue has", Exit.USAGE)

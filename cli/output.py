@@ -1,0 +1,88 @@
+"""What goes where: one JSON document on standard output, or text for people.
+
+With --json people's text goes to standard error, so that standard output stays one document.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from functions.healing.plain_text import plain
+
+_MOST_LINE = 600
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where one command writes."""
+
+    as_json: bool
+
+    @cached_property
+    def _people(self) -> Console:
+        return Console(stderr=self.as_json, highlight=False, markup=False, emoji=False)
+
+    @cached_property
+    def progress(self) -> Console:
+        """Where people see what goes on, and what went wrong."""
+        return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+    def document(self, document: Any) -> None:
+        """The command's answer to a script; nothing where people read."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+
+    def show(self, what: RenderableType) -> None:
+        """For people: a table, a styled text."""
+        self._people.print(what)
+
+    def say(self, line: str, style: str = "") -> None:
+        """A line for people; whatever is in it, it stays one line and does nothing else."""
+        self.show(Text(plain(line, _MOST_LINE), style=style))
+
+    def command(self, line: str) -> None:
+        """A command to be copied: never wrapped, never cut."""
+        self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
+
+    def heading(self, words: str) -> None:
+        self.show(Text(f"\n{words}", style="bold underline"))
+
+    def fault(self, line: str) -> None:
+        """The one line of what went wrong; what it quotes is others' text."""
+        self.progress.print(Text(f"mendq: {plain(line, _MOST_LINE)}", style="red"), soft_wrap=True)
+        self.document({"error": line})
+
+    @contextmanager
+    def waiting(self, for_what: str) -> Iterator[None]:
+        """Show that something goes on; silent where nobody looks."""
+        with self.progress.status(Text(plain(for_what))):
+            yield
+
+
+def table(*columns: str) -> Table:
+    """A table without lines; its last column takes what room is left."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns[:-1]:
+        made.add_column(name, no_wrap=True)
+    made.add_column(columns[-1], overflow="fold")
+    return made
+
+
+def age(since: datetime, now: datetime) -> str:
+    """How long ago, in the largest unit that it fills."""
+    seconds = max(0, int((now - since).total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

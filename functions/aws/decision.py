@@ -1,0 +1,178 @@
+"""Decides about one queue and carries it out: claim, snapshot, write, record; or says why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from functions.aws.applying import apply
+from functions.aws.run import Group, Outcome, Run, declined
+from functions.aws.seen import Seen
+from functions.aws.telling import Telling, tell
+from functions.healing import guardrails
+from functions.healing.case import Case, opened
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import LedgerView
+from functions.healing.mode import Mode
+from functions.healing.paging import severity_of
+from functions.healing.plan import Plan, Refusal
+from functions.healing.states import State
+from functions.healing.steps import AttributeStep
+
+ACTOR = "heal"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`facts` are without attributes where the queue was not looked at, or is gone."""
+
+    seen: Seen
+    facts: Facts
+
+    @property
+    def run(self) -> Run:
+        return self.seen.run
+
+    @property
+    def group(self) -> Group:
+        return self.seen.group
+
+    @property
+    def view(self) -> LedgerView:
+        """The ledger's, about this queue and not about another of the same name."""
+        view = self.seen.view
+        return view.of_queue(self.facts.created_at) if self.facts.exists else view
+
+    def take(self) -> Outcome:
+        plan = self._plan()
+        if isinstance(plan, Refusal):
+            return self._refuse(plan)
+        if not plan.steps:
+            return Outcome()
+        refusal = guardrails.first_refusal(guardrails.ON_PLAN, self._proposal(plan))
+        return self.decline(refusal, plan.steps) if refusal else self._act_on(plan)
+
+    def _refuse(self, refusal: Refusal) -> Outcome:
+        """What many queues show is one page for all; what only pages is written down even so."""
+        if refusal.becomes is None:
+            return self.decline(refusal)
+        mass = guardrails.mass_symptom(self._proposal(Plan(steps=(), reason=refusal.reason)))
+        if mass is None:
+            return self.decline(refusal, of_the_plan=True)
+        outcome = self.decline(mass if self.group.symptom.steps else refusal, quiet=True)
+        return replace(outcome, refusal=mass)
+
+    def decline(
+        self,
+        refusal: Refusal,
+        steps: tuple[AttributeStep, ...] = (),
+        *,
+        of_the_plan: bool = False,
+        quiet: bool = False,
+    ) -> Outcome:
+        """Say no; with a case where the refusal opens one, evidence bears it and none is open."""
+        if self.seen.has_strangers:
+            return self._tell_of_strangers(refusal)
+        suffices = self.seen.evidence.suffices(self.group.symptom.evidence)
+        if not suffices or self.seen.open_case is not None:
+            return self.seen.wait_for_more(refusal)
+        if refusal.becomes is None:
+            return Outcome(refusal=refusal)
+        if refusal.becomes is State.CONTESTED:
+            steps = self.view.last_written(steps)
+        case = self._case(refusal.becomes, refusal.reason, steps, refusal.code)
+        severity = severity_of(case.state, self.seen.mode, of_the_plan=of_the_plan)
+        telling = Telling(
+            self.group.symptom,
+            self.facts,
+            None if quiet else severity,
+            next_command=refusal.next_command,
+        )
+        return replace(self._open(case, telling), refusal=refusal)
+
+    def _tell_of_strangers(self, refusal: Refusal) -> Outcome:
+        """An open case must not keep from people that somebody else is in trouble by now."""
+        open_case = self.seen.open_case
+        if open_case is None or refusal.becomes is not State.ESCALATED:
+            return self.seen.wait_for_more(refusal)
+        case = open_case.moved(
+            State.ESCALATED,
+            refusal.reason,
+            self.run.now,
+            actor=ACTOR,
+            code=refusal.code,
+            evidence=self.seen.evidence.added_to(open_case.evidence),
+        )
+        telling = Telling(
+            self.group.symptom,
+            self.facts,
+            severity_of(case.state, self.seen.mode, of_the_plan=True),
+            next_command=refusal.next_command,
+            news=",".join(self.seen.evidence.principals()),
+        )
+        return Outcome(case=tell(case, self.view, telling, self.run, self.run.owner))
+
+    def _plan(self) -> Plan | Refusal:
+        symptom = self.group.symptom
+        if symptom.plan is None:
+            return Refusal("count_only", "it is only counted", becomes=None)
+        return symptom.plan(self.facts, self.run.settings.limits)
+
+    def _act_on(self, plan: Plan) -> Outcome:
+        mode = min(self.seen.mode, plan.at_most)
+        if mode is Mode.HEAL:
+            return self._apply(plan)
+        state = State.PROPOSED if mode is Mode.PROPOSE else State.OBSERVED
+        severity = severity_of(state, mode, of_the_plan=True)
+        beyond = tuple(map(str, plan.proposal))
+        telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)
+        return self._open(self._case(state, plan.reason, plan.steps), telling)
+
+    def _proposal(self, plan: Plan) -> guardrails.Proposal:
+        spread = self.seen.spread
+        few = len(spread) <= guardrails.FEW_QUEUES
+        return guardrails.Proposal(
+            plan=plan,
+            view=self.view,
+            limits=self.run.settings.limits,
+            timing=self.run.settings.timing,
+            now=self.run.now,
+            remaining_seconds=self.run.remaining_seconds(),
+            queues_with_symptom=len(spread),
+            managed_queues=0 if few else self.run.managed_queues,
+        )
+
+    def _open(self, case: Case, telling: Telling) -> Outcome:
+        """Write a case down, unless it only repeats what was said a little while ago."""
+        last = self.view.case
+        cooldown = timedelta(minutes=self.run.settings.timing.cooldown_minutes)
+        if last and last.says_the_same(case) and self.run.now - last.at < cooldown:
+            return declined("said_already", case.reason)
+        if case.state is State.CONTESTED:
+            telling = replace(telling, changes=self.view.contested(case, self.run.now))
+        return Outcome(case=tell(case, self.view, telling, self.run, self.run.owner))
+
+    def _case(
+        self, state: State, reason: str, steps: tuple[AttributeStep, ...], code: str = ""
+    ) -> Case:
+        return opened(
+            state,
+            queue_arn=self.group.queue_arn,
+            symptom=self.group.symptom.name,
+            reason=reason,
+            evidence=self.seen.evidence,
+            steps=steps,
+            now=self.run.now,
+            actor=ACTOR,
+            code=code,
+            previous=self.view.case,
+        )
+
+    def _apply(self, plan: Plan) -> Outcome:
+        case = self._case(State.APPLIED, plan.reason, plan.steps)
+        applied = apply(case, plan, self.facts, self.seen.view, self.group.symptom, self.run)
+        if isinstance(applied, Case):
+            return Outcome(case=applied)
+        if applied.becomes is None:
+            self.seen.remember()
+        return self.decline(applied, plan.steps)

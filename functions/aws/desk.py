@@ -1,0 +1,60 @@
+"""What every Lambda that moves a case works with: the ledger, the case bucket, the pager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.aws.case_bucket import CaseBucket
+from functions.aws.clients import Clients
+from functions.aws.ledger import Ledger
+from functions.aws.ledger_pages import LedgerPages
+from functions.aws.open_cases import OpenCases
+from functions.aws.pager import Pager
+from functions.healing.paging import Severity
+from functions.healing.queue_names import parts_of
+from functions.settings import CaseSettings
+
+
+@dataclass(frozen=True)
+class Desk:
+    """`owner` is this invocation's own token: whose claim a claim is."""
+
+    clients: Clients
+    settings: CaseSettings
+    owner: str
+    now: datetime
+
+    def is_here(self, queue_arn: str) -> bool:
+        """Whether the queue is in our own account and region; ValueError for what is no ARN."""
+        queue = parts_of(queue_arn)
+        return (queue.account, queue.region) == (self.settings.account, self.clients.region)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.clients.dynamodb, self.settings.ledger_table)
+
+    @property
+    def open_cases(self) -> OpenCases:
+        return OpenCases(self.clients.dynamodb, self.settings.ledger_table)
+
+    @property
+    def case_bucket(self) -> CaseBucket:
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
+    def pager(self) -> Pager:
+        topics = {
+            Severity.URGENT: self.settings.urgent_topic_arn,
+            Severity.INFO: self.settings.info_topic_arn,
+        }
+        pages = LedgerPages(self.clients.dynamodb, self.settings.ledger_table)
+        return Pager(self.clients.sns, pages, topics, self.now)
+
+
+@dataclass(frozen=True)
+class WritingDesk(Desk):
+    """With the time that is left: a run that writes must also get to write it down."""
+
+    remaining_seconds: Callable[[], float]

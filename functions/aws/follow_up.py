@@ -1,0 +1,204 @@
+"""Looks after open cases: each that is due is moved on by what was seen since, or by time.
+
+Level-triggered: what the last minute missed, this one finds. Two at once do no harm, because a
+transition goes into the ledger only where the case has not moved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from functions.aws.call_heal import call_heal
+from functions.aws.desk import Desk
+from functions.aws.errors import (
+    CaseMoved,
+    FactsUnavailable,
+    LedgerUnavailable,
+    QueueGone,
+    QueueRefusesUs,
+)
+from functions.aws.gather_facts import attributes_of, tags_of
+from functions.aws.messages_deleted import messages_deleted
+from functions.aws.open_cases import OpenCase
+from functions.aws.run import Outcome
+from functions.aws.telling import Telling, hold_back, tell
+from functions.aws.unfinished import settle
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
+from functions.healing.advance import (
+    CALLING,
+    PROVING,
+    Signs,
+    Stands,
+    advance,
+    due_at,
+    quiet_since,
+)
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import LedgerView
+from functions.healing.managed import MODE_TAG, OFF
+from functions.healing.mode import Mode
+from functions.healing.paging import Severity, severity_of
+from functions.healing.states import State
+
+# A case that cannot be looked at now is looked at again then, behind those that can.
+TRY_AGAIN = timedelta(minutes=5)
+# What one case may take: two looks, a transition, a page.
+SECONDS_FOR_A_CASE = 10
+
+
+@dataclass
+class Followed:
+    """What became of the cases that were due, and how many are open."""
+
+    open_cases: list[OpenCase]
+    moved: list[Case] = field(default_factory=list)
+    called: list[Case] = field(default_factory=list)
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+    @property
+    def by_state(self) -> Counter[str]:
+        return Counter(each.state for each in self.open_cases)
+
+    def oldest_age_seconds(self, now: datetime) -> float:
+        return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
+
+
+def follow_up(desk: Desk, heal_function: str, remaining_seconds: Callable[[], float]) -> Followed:
+    """Raises LedgerUnavailable where the open cases cannot be listed; a case costs only itself."""
+    followed = Followed(desk.open_cases.by_due())
+    for each in _due(followed.open_cases, desk.now):
+        if remaining_seconds() < SECONDS_FOR_A_CASE:
+            break
+        try:
+            _follow(each, desk, heal_function, followed)
+        except CaseMoved:
+            continue
+        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
+            followed.errors[each.case_id] = error
+            _try_again(each, desk)
+    return followed
+
+
+def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
+    return [each for each in cases if each.due_at <= now]
+
+
+def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -> None:
+    symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
+    if symptom is None:
+        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
+    attributes = tuple(step.attribute for step in symptom.steps)
+    view = desk.ledger.look(due.queue_arn, symptom.name, attributes)
+    sent = desk.pager.send_left_unsent(due.queue_arn, symptom.name, view.page)
+    if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
+        settled = settle(view, view.intent, symptom, desk)
+        if isinstance(settled, Outcome):
+            followed.moved += [settled.case] if settled.case else []
+            return
+        view = settled
+    if view.case is not None and not view.case.is_final:
+        _OpenCase(symptom, view.case, view, desk).go_on(heal_function, followed)
+        if not sent:
+            hold_back(view.case, desk)
+
+
+@dataclass(frozen=True)
+class _OpenCase:
+    """One open case and what the ledger says of it."""
+
+    symptom: Symptom
+    case: Case
+    view: LedgerView
+    desk: Desk
+
+    def go_on(self, heal_function: str, followed: Followed) -> None:
+        """Move it where there is reason to; hand it to heal where it waits for a write."""
+        signs = self._signs()
+        moved = advance(self.case, signs, self.desk.now)
+        if moved is not None:
+            contested = moved.state is State.CONTESTED
+            telling = Telling(
+                self.symptom,
+                self._facts(moved),
+                self._severity(moved),
+                changes=self.view.contested(moved, moved.at) if contested else {},
+            )
+            followed.moved.append(tell(moved, self.view, telling, self.desk, self.desk.owner))
+        case = moved or self.case
+        if case.state in CALLING:
+            call_heal(self.desk.clients, heal_function, case)
+            followed.called.append(case)
+        if moved is None:
+            until = due_at(case, signs, self.desk.now)
+            later = until if until > self.desk.now else self.desk.now + TRY_AGAIN
+            self.desk.open_cases.postpone(case, later)
+
+    def _signs(self) -> Signs:
+        timing, needed = self.desk.settings.timing, self.symptom.evidence
+        signs = Signs(timing, needed, self.view.failures)
+        if self.case.state not in PROVING:
+            return signs
+        return replace(signs, deletes=self._deletes(signs), stands=self._stands())
+
+    def _deletes(self, signs: Signs) -> int | None:
+        """None where CloudWatch does not say: that proves nothing, and ends nothing either."""
+        since = quiet_since(self.case, signs)
+        try:
+            return messages_deleted(self.desk.clients, self.case.queue_arn, since, self.desk.now)
+        except FactsUnavailable:
+            return None
+
+    def _stands(self) -> Stands | None:
+        """Whether what was written stands there; None where the queue cannot be looked at."""
+        try:
+            attributes = attributes_of(self.desk.clients, self.case.queue_arn)
+            tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
+        except QueueGone:
+            return Stands.GONE
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        now = Facts(self.case.queue_arn, attributes, {})
+        if now.created_at is not None and now.created_at > self.case.at:
+            return Stands.GONE
+        if tags.get(MODE_TAG) == OFF:
+            return Stands.UNMANAGED
+        steps = {step.attribute: step for step in self.symptom.steps}
+        ours = all(
+            steps[each["attribute"]].standing_in(attributes) == each["after"]
+            for each in self.case.steps
+            if each["attribute"] in steps
+        )
+        return Stands.OURS if ours else Stands.OVERRULED
+
+    def _severity(self, moved: Case) -> Severity | None:
+        return severity_of(moved.state, Mode.HEAL, of_the_plan=True)
+
+    def _facts(self, moved: Case) -> Facts:
+        """For the page, where there is one: a queue that cannot be looked at is told of as gone."""
+        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
+        if self._severity(moved) is None:
+            return nothing
+        try:
+            tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
+            attributes = attributes_of(self.desk.clients, self.case.queue_arn)
+        except (FactsUnavailable, QueueRefusesUs):
+            return nothing
+        return Facts(
+            self.case.queue_arn, attributes, tags, event_names=self.view.failures.event_names()
+        )
+
+
+def _try_again(due: OpenCase, desk: Desk) -> None:
+    """Where even that fails, the next minute finds it where it was."""
+    try:
+        transitions = desk.open_cases.transitions(due.case_id)
+        if transitions:
+            desk.open_cases.postpone(transitions[-1], desk.now + TRY_AGAIN)
+    except Exception:  # noqa: BLE001, S110 - the first error is the one that is told
+        pass

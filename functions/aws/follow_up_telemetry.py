@@ -1,0 +1,56 @@
+"""Metrics and logs of a follow-up: gauges each minute, so that an alarm lasts as its cause does.
+
+Counters are sent as zeros too: a series that is only there when something happens teaches an
+anomaly band nothing.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from functions.aws.follow_up import Followed
+from functions.aws.telemetry import TOTALS
+from functions.healing.case import Case
+from functions.healing.states import State
+
+
+def emit(metrics: Metrics, followed: Followed, now: datetime) -> None:
+    """Gauges, zeros for what heal counts, and what was moved."""
+    gauges = {
+        "EscalatedCasesOpen": followed.by_state[State.ESCALATED],
+        "ProposedCasesOpen": followed.by_state[State.PROPOSED],
+    }
+    counts = {
+        **dict.fromkeys(TOTALS, 0),
+        "Recurrences": sum(_came_back(each) for each in followed.moved),
+    }
+    for name, value in {**gauges, **counts}.items():
+        metrics.add_metric(name, MetricUnit.Count, value)
+    age_seconds = followed.oldest_age_seconds(now)
+    metrics.add_metric("OldestOpenCaseAgeSeconds", MetricUnit.Seconds, max(0, age_seconds))
+    for case in followed.moved:
+        if case.state is State.VERIFIED:
+            metrics.add_metric("TimeToHeal", MetricUnit.Seconds, _seconds_to_heal(case))
+
+
+def log(logger: Logger, followed: Followed) -> None:
+    """One line a case that moved, was handed over or could not be looked at."""
+    for case in followed.moved:
+        logger.info("moved a case", case=case.document())
+    for case in followed.called:
+        logger.info("called heal with a case", case_id=case.case_id, state=case.state)
+    for case_id, error in followed.errors.items():
+        logger.error("a case could not be followed", case_id=case_id, exc_info=error)
+
+
+def _came_back(case: Case) -> bool:
+    return case.state is State.INEFFECTIVE and case.came_from is State.WATCHING
+
+
+def _seconds_to_heal(case: Case) -> float:
+    first_at = datetime.fromisoformat(case.evidence["first_at"])
+    return max(0.0, (case.at - first_at).total_seconds())

@@ -1,0 +1,160 @@
+"""The parts of the ledger's transactions: what each puts, and on what condition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.aws import ledger_items as items
+from functions.healing import ledger_index
+from functions.healing.case import Case
+from functions.healing.configuration import Configuration
+from functions.healing.evidence import to_text
+from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
+from functions.healing.states import State
+
+Part = dict[str, Any]
+# What is known of a queue is worth a comparison for as long as CloudTrail's history goes back.
+KNOWN_DAYS = 90
+TRANSITION_DAYS = 400
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One transition and all that is written with it; `seen` is what it was decided on.
+
+    `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
+    is to be looked at again, None: it has ended.
+    """
+
+    case: Case
+    seen: LedgerView
+    owner: str
+    written_by: str
+    changes: Mapping[str, AttributeRecord]
+    attributes: Mapping[str, str]
+    due_at: datetime | None = None
+    page: PageRecord | None = None
+
+
+def record_parts(entry: Entry) -> list[Part]:
+    """Move the case, end its evidence, change records and claims, note the configuration."""
+    case = entry.case
+    moved = case_unmoved(case, entry.seen, entry.written_by)
+    item = {**moved.pop("Key"), **_case_item(entry)}
+    parts: list[Part] = [
+        {"Put": {"Item": item, **moved}},
+        {"Put": {"Item": _transition_item(case)}},
+        {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
+        *(
+            {"Put": _attribute_put(case.queue_arn, attribute, record, entry.owner)}
+            for attribute, record in entry.changes.items()
+        ),
+    ]
+    if entry.attributes:
+        parts.append({"Put": _configuration_put(entry)})
+    if entry.page:
+        key = items.page_key(case.queue_arn, case.symptom)
+        parts.append({"Put": {"Item": {**key, **page_item(entry.page)}}})
+    return parts
+
+
+def page_item(page: PageRecord) -> dict[str, Any]:
+    """Without its key."""
+    item: dict[str, Any] = {
+        "at": items.epoch(page.at),
+        "urgent": {"BOOL": page.urgent},
+        "told": {"S": json.dumps({news: to_text(when) for news, when in page.told.items()})},
+    }
+    if page.body:
+        item |= {"subject": {"S": page.subject}, "body": {"S": page.body}}
+    return item
+
+
+def _case_item(entry: Entry) -> dict[str, Any]:
+    """Without its key; an open one stands in the index of open cases."""
+    case = entry.case
+    item = {
+        "case_id": {"S": case.case_id},
+        "symptom": {"S": case.symptom},
+        "n": {"N": str(case.n)},
+        "state": {"S": case.state},
+        "code": {"S": case.code},
+        "document": {"S": json.dumps(case.document())},
+        "written_by": {"S": entry.written_by},
+        "opened_at": items.epoch(case.opened_at or case.at),
+    }
+    if case.state is State.INEFFECTIVE:
+        # What the calls said of themselves decides about the next step too.
+        item["failures"] = {"S": items.failures_text(entry.seen.failures)}
+    if entry.due_at is not None:
+        item[ledger_index.PARTITION] = {"S": ledger_index.EVERY_CASE}
+        item[ledger_index.SORT] = items.epoch(entry.due_at)
+    return item
+
+
+def _transition_item(case: Case) -> dict[str, Any]:
+    return {
+        **items.transition_key(case.case_id, case.n),
+        "document": {"S": json.dumps(case.document())},
+        "opened_at": items.epoch(case.opened_at or case.at),
+        "expires_at": items.epoch(case.at + timedelta(days=TRANSITION_DAYS)),
+    }
+
+
+def case_unmoved(case: Case, seen: LedgerView, written_by: str) -> Part:
+    """Where it was when it was looked at; or this very run has written it, and lost the answer."""
+    previous = seen.case
+    return {
+        "Key": items.case_key(case.queue_arn, case.symptom),
+        "ConditionExpression": "attribute_not_exists(pk) "
+        "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
+        "AND (attribute_not_exists(failures) OR failures = :failures))",
+        "ExpressionAttributeValues": {
+            ":failures": {"S": items.failures_text(seen.failures)},
+            ":previous": {"S": previous.case_id if previous else ""},
+            ":at_n": {"N": str(previous.n if previous else 0)},
+            ":mine": {"S": json.dumps(case.document())},
+            ":me": {"S": written_by},
+        },
+    }
+
+
+def _configuration_put(entry: Entry) -> Part:
+    case = entry.case
+    now = Configuration.after(entry.seen.known, entry.attributes, case.at)
+    item = {
+        **items.configuration_key(case.queue_arn),
+        "at": items.epoch(now.at),
+        "attributes": {"S": json.dumps(dict(now.attributes), sort_keys=True)},
+        "since": items.epoch(now.since),
+        "expires_at": items.epoch(now.at + timedelta(days=KNOWN_DAYS)),
+    }
+    if now.earlier is not None:
+        earlier = [to_text(now.earlier.at), dict(now.earlier.attributes)]
+        item["earlier"] = {"S": json.dumps(earlier, sort_keys=True)}
+    return {"Item": item}
+
+
+def _attribute_put(queue_arn: str, attribute: str, record: AttributeRecord, owner: str) -> Part:
+    """Replaces the record and ends the claim, which has to be nobody's or `owner`'s."""
+    item: dict[str, Any] = {
+        **items.attribute_key(queue_arn, attribute),
+        "writes": {"S": items.writes_text(record.writes)},
+    }
+    if record.person_value is not None:
+        item["person_value"] = {"S": record.person_value}
+    for name, moment in (
+        ("contested_until", record.contested_until),
+        ("queue_created_at", record.queue_created_at),
+    ):
+        if moment is not None:
+            item[name] = items.epoch(moment)
+    return {
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
+        "ExpressionAttributeValues": {":owner": {"S": owner}},
+    }

@@ -1,0 +1,166 @@
+"""The ledger's open cases: which there are, which are due, and what was seen of them since.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from functions.aws import ledger_items as items
+from functions.aws.errors import LedgerUnreadable
+from functions.aws.transactions import ledger_errors
+from functions.healing import ledger_index
+from functions.healing.case import Case
+from functions.healing.evidence import Evidence
+from functions.healing.states import State
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True)
+class OpenCase:
+    """What the index says of an open case; it may lag behind the case by a moment."""
+
+    case_id: str
+    queue_arn: str
+    symptom: str
+    state: State
+    opened_at: datetime
+    due_at: datetime
+
+
+@dataclass(frozen=True)
+class OpenCases:
+    """All methods raise LedgerUnavailable."""
+
+    client: DynamoDBClient
+    table: str
+
+    def by_due(self) -> list[OpenCase]:
+        """Every open case, the one that is due first at the front."""
+        with ledger_errors():
+            return [
+                case
+                for page in self.client.get_paginator("query").paginate(
+                    TableName=self.table,
+                    IndexName=ledger_index.OPEN_CASES,
+                    KeyConditionExpression="#open = :every",
+                    ExpressionAttributeNames={"#open": ledger_index.PARTITION},
+                    ExpressionAttributeValues={":every": {"S": ledger_index.EVERY_CASE}},
+                )
+                for item in page["Items"]
+                if (case := _open_case_of(item)) is not None
+            ]
+
+    def transitions(self, case_id: str) -> tuple[Case, ...]:
+        """A case's transitions in order, those of the last 400 days; LedgerUnreadable."""
+        with ledger_errors():
+            pages = self.client.get_paginator("query").paginate(
+                TableName=self.table,
+                KeyConditionExpression="pk = :case",
+                ExpressionAttributeValues={":case": items.transition_key(case_id, 0)["pk"]},
+                ConsistentRead=True,
+            )
+            return tuple(_cases_in(item for page in pages for item in page["Items"]))
+
+    def transition(self, case_id: str, n: int) -> Case | None:
+        """One of them; None where there is none. Raises LedgerUnreadable."""
+        found = self._item(items.transition_key(case_id, n))
+        return next(_cases_in(iter([found])), None)
+
+    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
+        """The queue's attributes from before this transition wrote; None where none were kept."""
+        found = self._item(items.snapshot_key(case))
+        if not found:
+            return None
+        try:
+            attributes: Mapping[str, str] = json.loads(found["configuration"]["S"])["attributes"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerUnreadable(f"the snapshot of {case.case_id}: {error!r}") from error
+        return attributes
+
+    def _item(self, key: items.Key) -> Mapping[str, Any]:
+        with ledger_errors():
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return answer.get("Item", {})
+
+    def all_transitions(self) -> Iterator[Case]:
+        """Every transition that the ledger keeps, in no order: it reads the whole table."""
+        with ledger_errors():
+            pages = self.client.get_paginator("scan").paginate(
+                TableName=self.table,
+                FilterExpression="begins_with(pk, :case)",
+                ExpressionAttributeValues={":case": {"S": "case#"}},
+            )
+            yield from _cases_in(item for page in pages for item in page["Items"])
+
+    def note_failures(
+        self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
+    ) -> None:
+        """Keep newer failed calls beside an open case; with `due_at` it is looked at then.
+
+        Nothing happens where the case has moved, or another run has noted some: the next failed
+        call is noted anew.
+        """
+        values = {":now_known": {"S": items.failures_text(now_known)}}
+        change = "SET failures = :now_known"
+        if due_at is not None:
+            values[":due"] = items.epoch(due_at)
+            change += f", {ledger_index.SORT} = :due"
+        values[":known"] = {"S": items.failures_text(known)}
+        unchanged = "(attribute_not_exists(failures) OR failures = :known)"
+        self._change(case, change, values, unchanged)
+
+    def postpone(self, case: Case, until: datetime) -> None:
+        """Look at it again then; nothing happens where the case has moved."""
+        self._change(case, f"SET {ledger_index.SORT} = :due", {":due": items.epoch(until)})
+
+    def _change(
+        self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""
+    ) -> None:
+        same = "case_id = :case AND n = :n AND attribute_exists(#open)"
+        with ledger_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
+            self.client.update_item(
+                TableName=self.table,
+                Key=items.case_key(case.queue_arn, case.symptom),
+                UpdateExpression=change,
+                ConditionExpression=f"{same} AND {condition}" if condition else same,
+                ExpressionAttributeNames={"#open": ledger_index.PARTITION},
+                ExpressionAttributeValues={
+                    **values,
+                    ":case": {"S": case.case_id},
+                    ":n": {"N": str(case.n)},
+                },
+            )
+
+
+def _cases_in(found: Iterator[Mapping[str, Any]]) -> Iterator[Case]:
+    for item in found:
+        try:
+            case = items.case_of(item)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerUnreadable(f"a transition in {item.get('pk')}: {error!r}") from error
+        if case is not None:
+            yield case
+
+
+def _open_case_of(item: Mapping[str, Any]) -> OpenCase | None:
+    """None for an item that is none of ours: one bad item must not hide the others."""
+    try:
+        return OpenCase(
+            case_id=item["case_id"]["S"],
+            queue_arn=item["pk"]["S"],
+            symptom=item["symptom"]["S"],
+            state=State(item["state"]["S"]),
+            opened_at=items.moment_of(item["opened_at"]),
+            due_at=items.moment_of(item[ledger_index.SORT]),
+        )
+    except (KeyError, ValueError):
+        return None

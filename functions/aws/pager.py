@@ -1,0 +1,66 @@
+"""Sends pages: one SNS topic per severity.
+
+https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.aws.errors import PageNotSent
+from functions.aws.ledger_items import ACCOUNT
+from functions.aws.ledger_pages import LedgerPages
+from functions.healing.ledger_view import PageRecord
+from functions.healing.page import Page
+from functions.healing.paging import Severity
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+
+
+@dataclass(frozen=True)
+class Pager:
+    """A page is in the ledger before it is sent, so that one lost on the way is sent again."""
+
+    client: SNSClient
+    pages: LedgerPages
+    topic_arns: dict[Severity, str]
+    now: datetime
+
+    def send(self, partition: str, symptom: str, page: PageRecord) -> bool:
+        """Publish, then note that it was; raises PageNotSent: then it stays to be sent.
+
+        False where the hour has had its pages: it stays to be sent as well.
+        """
+        severity = Severity.URGENT if page.urgent else Severity.INFO
+        if not self.pages.spend(severity, self.now):
+            return False
+        self._publish(severity, Page(page.subject, page.body))
+        self.pages.is_sent(partition, symptom, page)
+        return True
+
+    def send_left_unsent(self, partition: str, symptom: str, page: PageRecord | None) -> bool:
+        """Send what a run that died, or an hour full of pages, has left; False: it stays again."""
+        if page is None or not page.was_left_unsent(self.now):
+            return True
+        taken = self.pages.take(partition, symptom, page, self.now)
+        return taken is None or self.send(partition, symptom, taken)
+
+    def send_about_account(self, symptom: str, news: str, page: Page) -> None:
+        """At most once a day for the same news, once an hour for any; no budget holds it back."""
+        due = self.pages.due_for_account(symptom, news, page, self.now)
+        if due is not None:
+            self._publish(Severity.URGENT, Page(due.subject, due.body))
+            self.pages.is_sent(ACCOUNT, symptom, due)
+
+    def _publish(self, severity: Severity, page: Page) -> None:
+        try:
+            self.client.publish(
+                TopicArn=self.topic_arns[severity], Subject=page.subject, Message=page.body
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise PageNotSent(str(error)) from error

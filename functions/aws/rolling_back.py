@@ -1,0 +1,170 @@
+"""Undoes a case: what still stands in the queue as the case wrote it goes back to what was before.
+
+A person's newer value is kept. SQS has no conditional write: between the last look and the write
+there is the time of one call in which a person's change would be lost.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from functions.aws.applying import apply
+from functions.aws.desk import WritingDesk
+from functions.aws.errors import CaseMoved
+from functions.aws.gather_facts import attributes_of
+from functions.aws.operator_request import (
+    Document,
+    OperatorRequest,
+    refused,
+    symptom_named,
+    until_unmoved,
+)
+from functions.aws.unfinished import Found, settle
+from functions.catalogue.symptom import Symptom
+from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import LedgerView
+from functions.healing.plan import Plan, Refusal
+from functions.healing.rollback import Outcome, Undo, Written, steps_of, undos, written_by
+from functions.healing.states import State
+
+
+def roll_back(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Document | Refusal:
+    """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
+
+    Done twice it answers the same. Raises what `apply` and the ledger raise: then what was begun
+    is finished by the next call, or by heal.
+    """
+
+    def once() -> Document | Refusal:
+        try:
+            return _once(request, desk, dry_run=dry_run)
+        except CaseMoved as moved:
+            return refused("claimed", str(moved), again=True)
+
+    return until_unmoved(once)
+
+
+def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Document | Refusal:
+    history = desk.open_cases.transitions(request.case_id)
+    if not history:
+        return request.not_found
+    symptom = symptom_named(history[-1].symptom)
+    if isinstance(symptom, Refusal):
+        return symptom
+    queue_arn = history[-1].queue_arn
+    if not desk.is_here(queue_arn):
+        return refused("elsewhere", "the queue is in another account or region")
+    writable = {step.attribute for step in symptom.steps}
+    attributes = sorted(writable | {each.attribute for each in written_by(history)})
+    view = desk.ledger.look(queue_arn, symptom.name, attributes)
+    asked = _Asked(history, view, symptom, request.actor, desk)
+    return asked.refusal() or asked.settled(dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A case to be undone, as the ledger knows it."""
+
+    history: Sequence[Case]
+    view: LedgerView
+    symptom: Symptom
+    actor: str
+    desk: WritingDesk
+
+    @property
+    def newest(self) -> Case:
+        return self.history[-1]
+
+    def refusal(self) -> Refusal | None:
+        """Whose hands the queue is in now."""
+        newest, other = self.newest, self.view.case
+        if self.view.held_by_another(self.desk.owner, self.desk.now):
+            reason = "another run is at work on this queue; ask again in two minutes"
+            return refused("claimed", reason, again=True)
+        if other is None or (other.case_id == newest.case_id and other.n == newest.n):
+            return None
+        if other.case_id == newest.case_id:
+            return refused("claimed", "another run has just moved the case", again=True)
+        if not other.is_open(self.desk.now, self.desk.settings.timing):
+            return None
+        reason = (
+            f"case {other.case_id} of the same queue and symptom is {other.state}; "
+            "roll back, decline or close that one first"
+        )
+        return refused("wrong_state", reason)
+
+    def settled(self, *, dry_run: bool) -> Document | Refusal:
+        """First what a run that died has left, then the answer."""
+        if self.view.intent is None:
+            return self.answer(dry_run=dry_run)
+        if dry_run:
+            return self._as_if_settled(self.view.intent).answer(dry_run=True)
+        settle(self.view, self.view.intent, self.symptom, self.desk)
+        return refused("claimed", "what a run that died had left was settled just now", again=True)
+
+    def _as_if_settled(self, intent: Case) -> _Asked:
+        """With what a run that died wrote and did not record."""
+        found = Found(self.view, intent, self._facts())
+        ours = intent.case_id == self.newest.case_id
+        if not ours or found.cannot_have_landed() or not found.landed():
+            return self
+        view = replace(self.view, attributes={**self.view.attributes, **found.written()})
+        return replace(self, history=(*self.history, intent.after(self.newest)), view=view)
+
+    def answer(self, *, dry_run: bool) -> Document | Refusal:
+        """Compare, and where it is to be, set."""
+        written = written_by(self.history)
+        if not written:
+            reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
+            return refused("nothing_written", reason)
+        facts = self._facts()
+        found = undos(written, self._snapshots(written), facts, self.view)
+        if self.newest.undoes:
+            return _document(self.newest, map(self._told_again, found))
+        if dry_run or not steps_of(found):
+            return _document(self.newest, found)
+        return self._undo(found, facts)
+
+    def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
+        steps = steps_of(found)
+        stands = ", ".join(map(str, steps))
+        plan = Plan(steps, f"taken back: {stands}; Mendq stays away for {SILENT_DAYS} days")
+        case = self.newest.moved(
+            State.ROLLED_BACK,
+            plan.reason,
+            self.desk.now,
+            steps=tuple(step.document() for step in steps),
+            actor=self.actor,
+        )
+        done = apply(case, plan, facts, self.view, self.symptom, self.desk)
+        if isinstance(done, Refusal):
+            return done
+        return _document(done, (each.done() if each.step else each for each in found))
+
+    def _facts(self) -> Facts:
+        queue_arn = self.newest.queue_arn
+        return Facts(queue_arn, attributes_of(self.desk.clients, queue_arn), {})
+
+    def _snapshots(self, written: Iterable[Written]) -> dict[int, dict[str, str]]:
+        firsts = {each.first.n: each.first for each in written}
+        kept = {n: self.desk.open_cases.snapshot_of(case) for n, case in firsts.items()}
+        return {n: dict(each) for n, each in kept.items() if each is not None}
+
+    def _told_again(self, found: Undo) -> Undo:
+        """Of a case that was rolled back before: what it took back then, it has taken back."""
+        was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
+        if was_undone:
+            return replace(found, outcome=Outcome.UNDONE)
+        is_undoable = found.outcome is Outcome.UNDONE
+        return replace(found, outcome=Outcome.KEPT) if is_undoable else found
+
+
+def _document(case: Case, found: Iterable[Undo]) -> Document:
+    return {
+        "case_id": case.case_id,
+        "state": str(case.state),
+        "attributes": [each.document() for each in found],
+    }

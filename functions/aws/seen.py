@@ -1,0 +1,93 @@
+"""What is known of one group before its queue is looked at; its evidence, waiting for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from functions.aws.run import Group, Outcome, Run
+from functions.healing.advance import WATCHED, with_failures
+from functions.healing.case import Case
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.failed_call import FailedCall
+from functions.healing.ledger_view import LedgerView
+from functions.healing.mode import Mode
+from functions.healing.plan import Refusal
+from functions.healing.states import State
+
+STRANGERS_EVERY = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One group between the look and the record.
+
+    `calls` are those of its failed calls that are fresh and speak for the symptom; `spread` the
+    queues that show it.
+    """
+
+    group: Group
+    run: Run
+    tags: Mapping[str, str]
+    mode: Mode
+    view: LedgerView
+    evidence: Evidence
+    calls: tuple[FailedCall, ...]
+    spread: frozenset[str] = frozenset()
+
+    @property
+    def open_case(self) -> Case | None:
+        case = self.view.case
+        return case if case and case.is_open(self.run.now, self.run.settings.timing) else None
+
+    @property
+    def strangers(self) -> Evidence:
+        """What failed of callers whom an open case that only pages does not know yet."""
+        case = self.open_case
+        if case is None or self.group.symptom.steps or case.state is not State.ESCALATED:
+            return Evidence()
+        known = set(case.evidence["principals"])
+        seen = Evidence.of([*self.view.failures.sightings, *map(Sighting.of, self.calls)])
+        return Evidence(tuple(each for each in seen.sightings if each.principal_arn not in known))
+
+    @property
+    def has_strangers(self) -> bool:
+        """Whether they are to be told of: once an hour, so that new names are no flood."""
+        case = self.open_case
+        if case is None or self.run.now - case.at < STRANGERS_EVERY:
+            return False
+        return self.strangers.suffices(self.group.symptom.evidence)
+
+    def wait_for_more(self, refusal: Refusal) -> Outcome:
+        """Keep the evidence; another run may have brought the rest of it meanwhile."""
+        silent = replace(refusal, becomes=None)
+        if self.open_case is not None:
+            self.note_failures(self.open_case)
+            return Outcome(refusal=silent)
+        enough = self.remember().suffices(self.group.symptom.evidence)
+        return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
+
+    def note_failures(self, case: Case) -> None:
+        """Beside an open case only the newest calls are kept: they tell whether it was mended."""
+        timing, needed = self.run.settings.timing, self.group.symptom.evidence
+        calls = Evidence.of(map(Sighting.of, self.calls))
+        known = with_failures(case, self.view.failures, calls, needed, timing)
+        if known is None:
+            return
+        due_at = self.run.now if case.state in WATCHED and known.suffices(needed) else None
+        self.run.open_cases.note_failures(case, self.view.failures, known, due_at)
+
+    def remember(self) -> Evidence:
+        """Keep the evidence for the next failed call; what is kept now, others' among it."""
+        kept, stored = set(self.evidence.worth_keeping()), set(self.view.evidence.sightings)
+        if kept == stored:
+            return self.evidence
+        together = self.run.ledger.remember(
+            self.group.queue_arn,
+            self.group.symptom.name,
+            add=sorted(kept - stored),
+            drop=sorted(stored - kept),
+            now=self.run.now,
+        )
+        return together.fresh(self.run.now)

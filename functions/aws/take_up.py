@@ -1,0 +1,174 @@
+"""Heal's other way in: a case that a person approved, or whose last step did not help.
+
+The facts are gathered anew and every guardrail is asked again; only evidence is not, because the
+case stands on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functions.aws.applying import apply
+from functions.aws.errors import CaseUnreadable
+from functions.aws.gather_facts import gather, tags_of
+from functions.aws.run import Outcome, Run, declined
+from functions.aws.telling import Telling, tell
+from functions.aws.unfinished import settle
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
+from functions.healing import guardrails
+from functions.healing.advance import CALLING
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import LedgerView
+from functions.healing.mode import Mode
+from functions.healing.paging import severity_of
+from functions.healing.plan import Plan, Refusal
+from functions.healing.queue_names import arn_of, parts_of
+from functions.healing.states import State
+
+ACTOR = "heal"
+# They pass by themselves; the case waits and is called for again.
+PASSING = frozenset({"too_soon", "mass_symptom", "frozen"})
+
+
+def take_up(request: Mapping[str, Any], run: Run) -> Outcome:
+    """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
+    symptom = next((each for each in CATALOGUE if each.name == request.get("symptom")), None)
+    queue_arn, case_id = request.get("queue_arn"), request.get("case_id")
+    if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
+        raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")
+    if arn_of(queue_arn) is None:
+        raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
+    if parts_of(queue_arn)[1:3] != (run.home.region, run.home.account):
+        return declined("elsewhere", "the queue is in another account or region")
+    attributes = tuple(step.attribute for step in symptom.steps)
+    view = run.ledger.look(queue_arn, symptom.name, attributes)
+    if view.intent is not None and not view.held_by_another(run.owner, run.now):
+        settled = settle(view, view.intent, symptom, run)
+        if isinstance(settled, Outcome):
+            return settled
+        view = settled
+    case = view.case
+    if case is None or case.case_id != case_id or case.state not in CALLING:
+        return declined("moved_on", f"case {case_id} is not waiting for anybody")
+    return _TakenUp(symptom, case, view, run).decide()
+
+
+@dataclass(frozen=True)
+class _TakenUp:
+    """A case that waits for its next write, beside all that may speak against it."""
+
+    symptom: Symptom
+    case: Case
+    view: LedgerView
+    run: Run
+
+    def decide(self) -> Outcome:
+        tags = tags_of(self.run.clients, self.case.queue_arn)
+        mode = self._mode(tags)
+        if tags is None or mode is not Mode.HEAL:
+            return self._end(
+                "Mendq may no longer change this queue", Facts(self.case.queue_arn, {}, {})
+            )
+        facts = self._facts(tags)
+        plan = self._plan(facts)
+        if isinstance(plan, Refusal):
+            return self._end(plan.reason, facts, plan)
+        refusal = self._refusal(plan, facts)
+        if refusal is not None:
+            return self._refused(refusal, facts)
+        case = self.case.moved(
+            State.APPLIED,
+            plan.reason,
+            self.run.now,
+            steps=tuple(step.document() for step in plan.steps),
+            actor=ACTOR,
+        )
+        applied = apply(case, plan, facts, self.view, self.symptom, self.run)
+        if isinstance(applied, Case):
+            return Outcome(case=applied)
+        return self._refused(applied, facts)
+
+    @property
+    def was_approved(self) -> bool:
+        return self.case.state is State.APPROVED
+
+    def _mode(self, tags: Mapping[str, str] | None) -> Mode | None:
+        """A person's word lets a proposal be written; nothing lets an unmanaged queue be."""
+        mode = self.run.consent.mode_of(parts_of(self.case.queue_arn).name, tags or {})
+        if mode is None or mode is Mode.OBSERVE:
+            return None
+        if self.was_approved:
+            return Mode.HEAL
+        autonomy = self.run.settings.autonomy.get(self.symptom.name, self.symptom.autonomy)
+        return min(mode, autonomy) if autonomy is not None else None
+
+    def _facts(self, tags: Mapping[str, str]) -> Facts:
+        facts = gather(
+            self.run.clients, self.case.queue_arn, tags, self.symptom.needs, self.run.now
+        )
+        return self.view.with_what_calls_said(facts, self.view.failures)
+
+    def _plan(self, facts: Facts) -> Plan | Refusal:
+        """Approved: the plan that was shown, or none."""
+        assert self.symptom.plan is not None  # noqa: S101 - it has written a case that plans
+        plan = self.symptom.plan(facts, self.run.settings.limits)
+        if isinstance(plan, Refusal):
+            return plan
+        if not plan.steps:
+            return Refusal("healthy", "the queue has what it needs by now")
+        steps = tuple(step.document() for step in plan.steps)
+        if self.was_approved and steps != self.case.steps:
+            now = ", ".join(map(str, plan.steps))
+            return Refusal("plan_changed", f"the queue has changed: the plan would be {now} now")
+        return plan
+
+    def _refusal(self, plan: Plan, facts: Facts) -> Refusal | None:
+        frozen = self.view.frozen or self.run.closed_calendars
+        if frozen is not None:
+            return Refusal("frozen", f"changes are frozen: {frozen}")
+        run = self.run
+        spread = run.ledger.spread_to([self.case.queue_arn], self.symptom.name, run.now)
+        few = len(spread) <= guardrails.FEW_QUEUES
+        proposal = guardrails.Proposal(
+            plan=plan,
+            view=self.view.of_queue(facts.created_at),
+            limits=self.run.settings.limits,
+            timing=self.run.settings.timing,
+            now=self.run.now,
+            remaining_seconds=self.run.remaining_seconds(),
+            queues_with_symptom=len(spread),
+            managed_queues=0 if few else run.managed_queues,
+        )
+        return guardrails.first_refusal(guardrails.ON_PLAN, proposal)
+
+    def _refused(self, refusal: Refusal, facts: Facts) -> Outcome:
+        if refusal.again or refusal.becomes is None or refusal.code in PASSING:
+            return Outcome(refusal=replace(refusal, becomes=None))
+        if refusal.becomes is State.CONTESTED:
+            return self._move(State.CONTESTED, refusal, facts)
+        return self._end(refusal.reason, facts, refusal)
+
+    def _end(self, reason: str, facts: Facts, refusal: Refusal | None = None) -> Outcome:
+        """An approval comes to nothing; what did not help is a person's to decide."""
+        given = refusal or Refusal("not_any_more", reason)
+        if self.was_approved:
+            return self._move(State.EXPIRED, given, facts)
+        because = f"{self.case.reason}, and Mendq has no further step: {reason}"
+        return self._move(State.ESCALATED, replace(given, reason=because), facts)
+
+    def _move(self, state: State, refusal: Refusal, facts: Facts) -> Outcome:
+        case = self.case.moved(state, refusal.reason, self.run.now, actor=ACTOR, code=refusal.code)
+        changes = self.view.contested(case, self.run.now) if state is State.CONTESTED else {}
+        telling = Telling(
+            self.symptom,
+            facts,
+            severity_of(state, Mode.HEAL, of_the_plan=True),
+            next_command=refusal.next_command,
+            changes=changes,
+        )
+        told = tell(case, self.view, telling, self.run, self.run.owner)
+        return Outcome(case=told, refusal=refusal)

@@ -1,0 +1,139 @@
+"""A standard queue is throttled, and its readers come back before there is anything to read.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
+from functions.healing import examples
+from functions.healing.callers import MESSAGE_TRAFFIC, receives
+from functions.healing.error_codes import codes_labelled
+from functions.healing.facts import Facts, LambdaConsumer, Need
+from functions.healing.failed_call import FailedCall
+from functions.healing.limits import Limits
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
+from functions.healing.queue_kinds import not_on_fifo
+from functions.healing.service_quotas import quotas_command
+from functions.healing.states import State
+from functions.healing.steps import SetReceiveWaitTime
+
+MOST_SECONDS = SetReceiveWaitTime.maximum
+
+
+def speaks(call: FailedCall) -> bool:
+    """Message traffic alone: looking at a queue has a rate of its own."""
+    return call.event_name in MESSAGE_TRAFFIC
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The longest wait, where it is the receives that are throttled."""
+    return _no_receive_throttled(facts) or _already_long(facts) or _wait_longer(facts)
+
+
+def _no_receive_throttled(facts: Facts) -> Refusal | None:
+    if receives(facts.event_names):
+        return None
+    calls = ", ".join(facts.event_names) or "others than receives"
+    reason = (
+        f"the throttled calls are {calls}: readers that wait longer would not make them fewer. "
+        "A person has to look at how the callers retry, and at the account's rate of calls"
+    )
+    return Refusal("senders_throttled", reason, next_command=quotas_command("sqs", facts.queue_arn))
+
+
+def _already_long(facts: Facts) -> Refusal | None:
+    if facts.receive_wait_seconds < MOST_SECONDS:
+        return None
+    reason = (
+        f"receives already wait {MOST_SECONDS} s unless a reader asks for less, and are throttled: "
+        "look for readers that set WaitTimeSeconds themselves, and for how many there are"
+    )
+    return Refusal(
+        "already_long_polling",
+        reason,
+        becomes=State.ESCALATED,
+        next_command=quotas_command("sqs", facts.queue_arn),
+    )
+
+
+def _wait_longer(facts: Facts) -> Plan:
+    current = facts.receive_wait_seconds
+    reason = (
+        f"receives are throttled, and on an empty queue each waits {current} s for a message; with "
+        f"{MOST_SECONDS} s there are fewer of them. A client whose read timeout is shorter than "
+        f"{MOST_SECONDS} s hangs up first and leaves messages in flight that nobody has"
+    )
+    step = SetReceiveWaitTime(current, MOST_SECONDS)
+    if not facts.lambda_consumers:
+        return Plan((step,), reason)
+    reason += ". Lambda sets the wait itself: if nobody else reads the queue, this changes nothing"
+    return Plan((step,), reason, at_most=Mode.PROPOSE)
+
+
+def _read(wait_seconds: str, *event_names: str) -> Facts:
+    queue = examples.queue(
+        queue_arn=examples.STANDARD_ARN, ReceiveMessageWaitTimeSeconds=wait_seconds
+    )
+    return replace(queue, event_names=event_names)
+
+
+_RECEIVE = examples.failed_call(
+    "ReceiveMessage", "RequestThrottled", queue_arn=examples.STANDARD_ARN
+)
+_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 0)
+
+EMPTY_RECEIVES = Symptom(
+    name="empty_receives",
+    sentence="Readers ask a standard queue so often that SQS throttles them.",
+    plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "sqs-short-and-long-polling.html",
+    seen_as=tuple(SeenAs(None, code, on=not_on_fifo) for code in codes_labelled("empty_receives")),
+    needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
+    steps=(SetReceiveWaitTime,),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    speaks=speaks,
+    caught=(
+        Caught(
+            "short polling, SQS's default",
+            _RECEIVE,
+            _read("0", "ReceiveMessage"),
+            (SetReceiveWaitTime(0, 20),),
+        ),
+        Caught(
+            "a short wait, receives among other throttled calls",
+            examples.failed_call(
+                "SendMessage", "ThrottlingException", queue_arn=examples.STANDARD_ARN
+            ),
+            _read("5", "ReceiveMessage", "SendMessage"),
+            (SetReceiveWaitTime(5, 20),),
+        ),
+        Caught(
+            "a Lambda consumer beside other readers",
+            _RECEIVE,
+            replace(_read("0", "ReceiveMessage"), lambda_consumers=(_FUNCTION,)),
+            (SetReceiveWaitTime(0, 20),),
+        ),
+    ),
+    near_misses=(
+        NearMiss(
+            "a FIFO queue is throttled for another reason",
+            "no_match",
+            call=examples.failed_call("ReceiveMessage", "RequestThrottled"),
+        ),
+        NearMiss(
+            "too much in flight is not too often asked",
+            "no_match",
+            call=examples.failed_call(
+                "ReceiveMessage", "OverLimit", queue_arn=examples.STANDARD_ARN
+            ),
+        ),
+        NearMiss("senders alone", "senders_throttled", facts=_read("0", "SendMessage")),
+        NearMiss("long polling is on", "already_long_polling", facts=_read("20", "ReceiveMessage")),
+    ),
+)

@@ -1,0 +1,251 @@
+"""The life of a case: what becomes of it next, from what was seen since, and by time alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+
+from functions.healing.case import SILENT_DAYS, Case, longest_in
+from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
+from functions.healing.limits import Timing
+from functions.healing.states import State
+from functions.healing.steps import SetVisibilityTimeout
+
+# CloudTrail delivers within about five minutes on average and promises nothing.
+# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+CLOUDTRAIL_LAG = timedelta(minutes=15)
+A_QUIET_DAY = timedelta(days=1)
+ASK_AGAIN = timedelta(hours=1)
+CALL_AGAIN = timedelta(minutes=5)
+NOTED_EVERY = timedelta(minutes=5)
+# What is written into the queue and has to show that it helps.
+PROVING = frozenset({State.APPLIED, State.APPLIED_UNPROVEN})
+# A failed call may end it, so it is looked at when one comes.
+WATCHED = PROVING | {State.WATCHING}
+# Somebody else is to act: the Lambda that owns the write.
+CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
+
+
+class Stands(Enum):
+    """What became of the values that a case has written."""
+
+    OURS = "ours"
+    OVERRULED = "overruled"
+    GONE = "gone"
+    UNMANAGED = "unmanaged"
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What was seen of a case's queue since its last transition.
+
+    `stands` is None where nobody looked; `failures` are the newest failed calls from after
+    `counts_from`; `deletes` the messages deleted since they ended, None where nobody asked or
+    CloudWatch did not say.
+    """
+
+    timing: Timing
+    needed: EvidenceNeeded = field(default_factory=EvidenceNeeded)
+    failures: Evidence = field(default_factory=Evidence)
+    deletes: int | None = None
+    stands: Stands | None = None
+
+
+def counts_from(case: Case, timing: Timing) -> datetime:
+    """From when on a failed call speaks against what the case did.
+
+    A change takes a while to arrive, and messages in flight keep the lease they were received with;
+    their consumers, who take longer than that, are late for as long as the new lease lets them.
+    """
+    if case.state not in PROVING:
+        return case.at
+    leases = [
+        int(each[value])
+        for each in case.steps
+        if _is_lease(each["attribute"])
+        for value in ("before", "after")
+    ]
+    wait_seconds = timing.propagation_seconds + max(leases, default=0)
+    return case.at + timedelta(seconds=wait_seconds)
+
+
+def with_failures(
+    case: Case, known: Evidence, calls: Evidence, needed: EvidenceNeeded, timing: Timing
+) -> Evidence | None:
+    """What is to be known of failed calls since; None where that is known well enough.
+
+    As many as the symptom needs as evidence; more than that are noted every five minutes, so that
+    a storm of failed calls is a trickle of writes.
+    """
+    after = Evidence.of([*known.sightings, *calls.since(counts_from(case, timing)).sightings])
+    newest = _worth_noting(case, after, needed)
+    if newest == known:
+        return None
+    if not known.suffices(needed):
+        return newest
+    later = newest.sightings[-1].event_time - known.sightings[-1].event_time
+    return newest if later >= NOTED_EVERY else None
+
+
+def _worth_noting(case: Case, after: Evidence, needed: EvidenceNeeded) -> Evidence:
+    """The newest, and where a person has been called, those of callers that the case knows not."""
+    strangers: tuple[Sighting, ...] = ()
+    if case.state is State.ESCALATED:
+        known = case.evidence["principals"]
+        strangers = tuple(each for each in after.sightings if each.principal_arn not in known)
+    most = needed.distinct_events
+    return Evidence.of([*strangers[-most:], *after.sightings[-(1 if strangers else most) :]])
+
+
+def quiet_since(case: Case, signs: Signs) -> datetime:
+    """Since when no failed call is known."""
+    begins = counts_from(case, signs.timing)
+    return max([begins, *(each.event_time for each in signs.failures.sightings)])
+
+
+def quiet_at(case: Case, signs: Signs) -> datetime:
+    """When silence will have lasted long enough: calls that fail now and then need a day of it."""
+    return quiet_since(case, signs) + (A_QUIET_DAY if signs.failures.sightings else CLOUDTRAIL_LAG)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: out of a state, into another, when, and in words."""
+
+    out_of: State
+    into: State
+    when: Callable[[Case, Signs, datetime], bool]
+    because: str
+
+
+def _failed_again(case: Case, signs: Signs, _now: datetime) -> bool:
+    """As many failed calls as the symptom needs as evidence, all from after the change."""
+    since = signs.failures.since(counts_from(case, signs.timing))
+    return since.suffices(signs.needed)
+
+
+def _held(case: Case, signs: Signs, now: datetime) -> bool:
+    """Quiet since the change has arrived and CloudTrail has had its time; messages were deleted."""
+    return _was_quiet(case, signs, now) and bool(signs.deletes)
+
+
+def _was_quiet(case: Case, signs: Signs, now: datetime) -> bool:
+    """Quiet since the change has arrived and CloudTrail has had its time; a day after a call."""
+    return now >= quiet_at(case, signs)
+
+
+def _waited(case: Case, signs: Signs, now: datetime) -> bool:
+    """It has been in this state as long as it may."""
+    longest = longest_in(case.state, signs.timing)
+    return longest is not None and now >= case.at + longest
+
+
+def _fails_to_the_end(case: Case, signs: Signs, now: datetime) -> bool:
+    """It has been in this state as long as it may, and a call failed on the last day."""
+    lately = signs.failures.since(now - A_QUIET_DAY)
+    return _waited(case, signs, now) and bool(lately.sightings)
+
+
+def _is_gone(_case: Case, signs: Signs, _now: datetime) -> bool:
+    """The queue that was written is no more."""
+    return signs.stands is Stands.GONE
+
+
+def _is_unmanaged(_case: Case, signs: Signs, _now: datetime) -> bool:
+    """Its tag says off: heal notes no failed call of it any more."""
+    return signs.stands is Stands.UNMANAGED
+
+
+def _overruled(_case: Case, signs: Signs, _now: datetime) -> bool:
+    """What Mendq wrote stands there no more."""
+    return signs.stands is Stands.OVERRULED
+
+
+def _stayed_away(case: Case, signs: Signs, now: datetime) -> bool:
+    """No failed call in all the days of silence."""
+    return now >= quiet_since(case, signs) + timedelta(days=SILENT_DAYS)
+
+
+def _at_once(_case: Case, _signs: Signs, _now: datetime) -> bool:
+    """At once."""
+    return True
+
+
+TABLE = (
+    Row(State.APPLIED, State.CLOSED, _is_gone, "the queue is gone, or another one of its name"),
+    Row(
+        State.APPLIED_UNPROVEN,
+        State.CLOSED,
+        _is_gone,
+        "the queue is gone, or another one of its name",
+    ),
+    Row(State.APPLIED, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
+    Row(State.APPLIED_UNPROVEN, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
+    Row(State.APPLIED, State.CONTESTED, _overruled, "somebody has set another value since"),
+    Row(
+        State.APPLIED_UNPROVEN,
+        State.CONTESTED,
+        _overruled,
+        "somebody has set another value since",
+    ),
+    Row(State.PROPOSED, State.EXPIRED, _waited, "nobody approved it in time"),
+    Row(State.APPROVED, State.EXPIRED, _waited, "it was approved and could not be done in time"),
+    Row(State.APPLIED, State.INEFFECTIVE, _failed_again, "the calls fail as before"),
+    Row(State.APPLIED, State.VERIFIED, _held, "no call failed since, and messages were deleted"),
+    Row(State.APPLIED, State.APPLIED_UNPROVEN, _was_quiet, "no call failed, but none was made"),
+    Row(State.APPLIED, State.ESCALATED, _waited, "calls still fail now and then"),
+    Row(State.APPLIED_UNPROVEN, State.INEFFECTIVE, _failed_again, "the calls fail as before"),
+    Row(
+        State.APPLIED_UNPROVEN,
+        State.VERIFIED,
+        _held,
+        "no call failed since, and messages were deleted",
+    ),
+    Row(
+        State.APPLIED_UNPROVEN,
+        State.ESCALATED,
+        _fails_to_the_end,
+        "calls still fail now and then, and no quiet hour proved it",
+    ),
+    Row(State.APPLIED_UNPROVEN, State.CLOSED, _waited, "for a week nothing proved it or spoke up"),
+    Row(State.VERIFIED, State.WATCHING, _at_once, "watched, in case it comes back"),
+    Row(State.WATCHING, State.INEFFECTIVE, _failed_again, "it came back"),
+    Row(State.WATCHING, State.ESCALATED, _fails_to_the_end, "calls still fail now and then"),
+    Row(State.WATCHING, State.CLOSED, _waited, "it stayed away"),
+    Row(State.INEFFECTIVE, State.ESCALATED, _waited, "no further step was possible within a day"),
+    Row(State.CONTESTED, State.CLOSED, _stayed_away, "it stayed away for 7 days"),
+    Row(State.ESCALATED, State.CLOSED, _stayed_away, "it stayed away for 7 days"),
+)
+
+
+def advance(case: Case, signs: Signs, now: datetime) -> Case | None:
+    """The case's next transition; None while it stays as it is."""
+    rows = (row for row in TABLE if row.out_of is case.state)
+    row = next((each for each in rows if each.when(case, signs, now)), None)
+    if row is None:
+        return None
+    seen = signs.failures.added_to(case.evidence) if row.into is State.INEFFECTIVE else None
+    return case.moved(row.into, row.because, now, evidence=seen or case.evidence)
+
+
+def due_at(case: Case, signs: Signs, now: datetime) -> datetime:
+    """When it is to be looked at next, if nobody speaks up before."""
+    longest = longest_in(case.state, signs.timing)
+    ends_at = case.at + longest if longest is not None else None
+    if case.state in CALLING:
+        return now if now <= case.at else now + CALL_AGAIN
+    if case.state in PROVING:
+        proven_at = quiet_at(case, signs)
+        asks_at = proven_at if proven_at > now else now + ASK_AGAIN
+        return min(asks_at, ends_at) if ends_at is not None else asks_at
+    if case.state is State.VERIFIED:
+        return case.at
+    if ends_at is not None:
+        return ends_at
+    return quiet_since(case, signs) + timedelta(days=SILENT_DAYS)
+
+
+def _is_lease(attribute: str) -> bool:
+    return attribute == SetVisibilityTimeout.attribute

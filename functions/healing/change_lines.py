@@ -1,0 +1,188 @@
+"""A change to a queue as people read it and type it: steps, `aws` commands, template lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from shlex import quote
+
+from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.difference import NOT_SET, as_json, differences, parsed
+from functions.healing.next_lines import mendq_command
+from functions.healing.plain_text import (
+    Section,
+    command_line,
+    exact_json,
+    first_of,
+    plain,
+    value,
+)
+from functions.healing.queue_names import parts_of, public_url
+from functions.healing.states import State
+
+_MOST_STEPS = 4
+_MOST_TEMPLATE_VALUE = 400
+_RETENTION = "MessageRetentionPeriod"
+_TRIED = frozenset(
+    {State.APPLIED, State.APPLIED_UNPROVEN, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
+)
+# CloudFormation's property bears the attribute's own name; Terraform's argument does not.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
+# https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
+_TERRAFORM: dict[str, str] = {
+    "VisibilityTimeout": "visibility_timeout_seconds",
+    _RETENTION: "message_retention_seconds",
+    "MaximumMessageSize": "max_message_size",
+    "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
+    "DelaySeconds": "delay_seconds",
+    "KmsMasterKeyId": "kms_master_key_id",
+    "KmsDataKeyReusePeriodSeconds": "kms_data_key_reuse_period_seconds",
+    "SqsManagedSseEnabled": "sqs_managed_sse_enabled",
+    "ContentBasedDeduplication": "content_based_deduplication",
+    "DeduplicationScope": "deduplication_scope",
+    "FifoThroughputLimit": "fifo_throughput_limit",
+    "RedrivePolicy": "redrive_policy",
+    "RedriveAllowPolicy": "redrive_allow_policy",
+    "Policy": "policy",
+}
+_SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
+_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
+
+
+def terraform_name(attribute: str) -> str | None:
+    """The argument of Terraform's `aws_sqs_queue` for a queue attribute; None where none is."""
+    return _TERRAFORM.get(attribute)
+
+
+def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
+    """The `aws` command that sets attributes; raises ValueError where `queue_arn` is none.
+
+    JSON escapes keep every value exact and every character visible. `queue_url` is for a queue that
+    has another one than AWS would give it. A policy is quoted twice, for the shell and as the CLI's
+    JSON, whose short form splits at commas:
+    https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
+    """
+    words = all(_WORD.fullmatch(each) for pair in values.items() for each in pair)
+    shorthand = ",".join(f"{name}={text}" for name, text in values.items())
+    given = shorthand if words else exact_json(dict(values))
+    return (
+        f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region}"
+        f" --queue-url {quote(queue_url or public_url(queue_arn))} --attributes {quote(given)}"
+    )
+
+
+def with_unit(attribute: str, text: str, most: int = 300) -> str:
+    """An attribute's value in at most `most` characters: its unit, or compact JSON, with it."""
+    if not (_NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
+        return as_json(attribute, text, most) or value(text, most)
+    days, rest = divmod(int(text), 86_400)
+    return f"{text} s ({days} d)" if days and not rest else f"{text} s"
+
+
+def change(case: Case) -> tuple[str, ...]:
+    """What was changed or would be, and the command for it where a person may want it."""
+    if not case.steps:
+        return ("none was made, so there is nothing to undo",)
+    steps = first_of((_step_line(each) for each in case.steps), _MOST_STEPS)
+    command = command_line(set_command(case.queue_arn, _values(case, "after")))
+    if case.came_from in _TRIED:
+        return ("made by Mendq:", *steps)
+    if case.state is State.PROPOSED:
+        return ("proposed, not made:", *steps, "by hand:", command)
+    if case.state is State.CONTESTED:
+        return ("not made, so there is nothing to undo:", *steps)
+    would = "not made, so there is nothing to undo; it would have been:"
+    return (would, *steps, "by hand, if you decide so:", command)
+
+
+def _step_line(step: Mapping[str, str]) -> str:
+    name, before, after = step["attribute"], step["before"], step["after"]
+    shown = (with_unit(name, each) if each else NOT_SET for each in (before, after))
+    return f"{plain(name, 64)}: {' -> '.join(shown)}"
+
+
+def _values(case: Case, which: str) -> dict[str, str]:
+    return {each["attribute"]: each[which] for each in case.steps}
+
+
+def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that undoes it, if there is anything; somebody else's value is kept."""
+    made = case.came_from in _TRIED
+    if not case.steps or not (made or case.state is State.PROPOSED):
+        return ()
+    if made and not attributes:
+        return ("the queue's attributes are not known now: look before you undo",)
+    theirs = [
+        name
+        for name, ours in _values(case, "after").items()
+        if made and differences({name: ours}, {name: attributes.get(name, "")})
+    ]
+    undone = {name: text for name, text in _values(case, "before").items() if name not in theirs}
+    kept = (f"{plain(each, 64)} holds another value now: not undone" for each in theirs)
+    command = command_line(set_command(case.queue_arn, undone)) if undone else ""
+    losing = "this deletes the messages that are older" if _RETENTION in undone else ""
+    when = _when_to_undo(case, made=made) if command else ()
+    return (*first_of(kept, _MOST_STEPS), *when, *filter(None, (command, losing)))
+
+
+def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
+    if not made:
+        return ("once the change is made:",)
+    return (mendq_command("roll-back", case), "or by hand:")
+
+
+def template(
+    case: Case, attributes: Mapping[str, str], tags: Mapping[str, str]
+) -> tuple[Section, ...]:
+    """Both values as the owner of the queue would write them; for contested cases alone."""
+    if case.state is not State.CONTESTED:
+        return ()
+    stack, resource = (
+        tags.get(f"aws:cloudformation:{each}") for each in ("stack-name", "logical-id")
+    )
+    of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
+    owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
+    lines = (
+        line
+        for step in case.steps[:_MOST_STEPS]
+        for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
+        for line in _template_lines(whose, step["attribute"], text)
+    )
+    asks = (
+        "put the value you want there, or the next deployment brings back its own",
+        f"Mendq leaves these settings alone for {SILENT_DAYS} days",
+    )
+    return (Section("TEMPLATE", (owner, *asks, *lines)),)
+
+
+def _theirs(step: Mapping[str, str], attributes: Mapping[str, str]) -> str:
+    return attributes.get(step["attribute"], "") if attributes else step["before"]
+
+
+def _template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
+    name = plain(attribute, 64)
+    # A queue's policy is a resource of its own in CloudFormation.
+    prop = "PolicyDocument (AWS::SQS::QueuePolicy)" if attribute == "Policy" else name
+    argument = terraform_name(attribute)
+    return (
+        f"{whose}, CloudFormation: {prop}: {_literal(text)}",
+        f"{whose}, Terraform: {argument} = {_terraform_literal(text)}"
+        if argument
+        else f"{whose}, Terraform: no argument known for {name}",
+    )
+
+
+def _literal(text: str) -> str:
+    """As YAML and HCL both read it: number, true or false, document, text."""
+    if not text:
+        return f"({NOT_SET}: leave it out)"
+    if _NUMBER.fullmatch(text) or text in ("true", "false"):
+        return text
+    written = exact_json(parsed(text) or text)
+    return written if len(written) <= _MOST_TEMPLATE_VALUE else "(too long for a page)"
+
+
+def _terraform_literal(text: str) -> str:
+    written = _literal(text).replace("${", "$${").replace("%{", "%%{")
+    return f"jsonencode({written})" if written.startswith("{") else written

@@ -1,0 +1,50 @@
+"""What whoever is paged runs next: `mendq` commands and `aws` commands, whole or not at all."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from functions.healing.case import Case
+from functions.healing.plain_text import command_line, plain
+from functions.healing.queue_names import parts_of, public_url
+from functions.healing.states import State
+
+# What waits until a person says that it is over.
+_SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.CONTESTED})
+
+
+def mendq_command(verb: str, case: Case) -> str:
+    """The operator's own command for a case, where its queue is."""
+    region = parts_of(case.queue_arn).region
+    return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
+
+
+def next_lines(case: Case, runbook: str, next_command: str) -> tuple[str, ...]:
+    """The commands, the one to begin with first; then where to read on and what the case is called.
+
+    An empty `next_command` means: look at the queue.
+    """
+    arn = parts_of(case.queue_arn)
+    command = command_line(next_command or _look(case.queue_arn))
+    return (
+        *_with_a_decision(case, command),
+        f"runbook: {plain(runbook)}",
+        f"case: {plain(case.case_id, 80)} in {plain(arn.account, 12)} {plain(arn.region, 32)}",
+    )
+
+
+def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
+    if case.state is State.PROPOSED:
+        decline = ("or, to turn it down:", mendq_command("decline", case))
+        return (mendq_command("approve", case), *decline, "to look first:", command)
+    if case.state in _SETTLED_BY_A_PERSON:
+        return (command, "when it is settled:", mendq_command("close", case))
+    return (command,)
+
+
+def _look(queue_arn: str) -> str:
+    """What to run first where nothing better is known."""
+    return (
+        f"aws sqs get-queue-attributes --region {parts_of(queue_arn).region} "
+        f"--queue-url {public_url(queue_arn)} --attribute-names All"
+    )

@@ -1,0 +1,115 @@
+"""The pulse: a real failing call on a queue of our own, which has to come round to heal.
+
+It proves the whole way that a failed call takes, CloudTrail among it, and tells how this account's
+CloudTrail spells the error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.healing.failed_call import FailedCall
+from functions.healing.page import MOST_BYTES, Page
+from functions.healing.plain_text import Section, body, plain, value
+from functions.healing.queue_names import partition_of
+
+QUEUE_NAME = "mendq-pulse.fifo"
+EVENT_NAME = "SendMessage"
+RUNBOOK = "docs/runbooks/pulse_lost.md"
+SEEN_WITHIN = timedelta(minutes=20)
+LOST_IN_A_ROW = 2
+# CloudTrail gives whole seconds, and SQS's clock is not Lambda's.
+SKEW = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class PulseSource:
+    """Whose call on which queue is a pulse."""
+
+    queue_arn: str
+    role_arn: str
+
+    @classmethod
+    def at(cls, account: str, region: str, role_arn: str) -> PulseSource:
+        queue_arn = f"arn:{partition_of(region)}:sqs:{region}:{account}:{QUEUE_NAME}"
+        return cls(queue_arn, role_arn)
+
+    def made(self, call: FailedCall) -> bool:
+        """Another principal's call on that queue is no pulse, nor is another call of the role."""
+        return (call.queue_arn, call.principal_arn, call.event_name) == (
+            self.queue_arn,
+            self.role_arn,
+            EVENT_NAME,
+        )
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """The last pulse that was sent, the newest one that heal has seen, and how many were lost.
+
+    `scheduled_at` is the time that the schedule stood for, so that a second delivery of it judges
+    nothing twice; `made_at` when the call that was seen had failed, as CloudTrail tells;
+    `lost_since` when the first of those lost in a row was sent.
+    """
+
+    scheduled_at: datetime
+    sent_at: datetime
+    lost_in_a_row: int = 0
+    lost_since: datetime | None = None
+    paged: bool = False
+    made_at: datetime | None = None
+    seen_at: datetime | None = None
+    spelled: str = ""
+
+    @property
+    def was_seen(self) -> bool:
+        """In time: what comes later counts as lost."""
+        if self.made_at is None or self.seen_at is None or self.made_at < self.sent_at - SKEW:
+            return False
+        return self.seen_at - self.sent_at <= SEEN_WITHIN
+
+    @property
+    def wants_a_page(self) -> bool:
+        return self.lost_in_a_row >= LOST_IN_A_ROW and not self.paged
+
+    def next_one(self, scheduled_at: datetime, now: datetime) -> Pulse:
+        """The one to send now, this one judged; this one itself while it may still be seen."""
+        following = replace(self, scheduled_at=scheduled_at, sent_at=now)
+        if scheduled_at <= self.scheduled_at:
+            return self
+        if self.was_seen:
+            return replace(following, lost_in_a_row=0, lost_since=None, paged=False)
+        if scheduled_at - self.scheduled_at < SEEN_WITHIN:
+            return self
+        return replace(
+            following,
+            lost_in_a_row=self.lost_in_a_row + 1,
+            lost_since=self.lost_since or self.sent_at,
+        )
+
+
+def page_of_lost(pulse: Pulse, account: str, region: str) -> Page:
+    """What people get once pulses are lost; raises ValueError where none is."""
+    if pulse.lost_since is None:
+        raise ValueError("no pulse is lost")
+    where = f"{plain(account, 12)} {plain(region, 32)}"
+    last = "never" if pulse.seen_at is None else f"{pulse.seen_at:%Y-%m-%d %H:%M:%S} UTC"
+    within = f"{SEEN_WITHIN.seconds // 60} minutes"
+    opening = (
+        f"Mendq hears no failed calls in {where}. Please act.",
+        f"What: Mendq's own failing call has to come by CloudTrail to heal within {within}.",
+        f"Why: the last {pulse.lost_in_a_row} did not, so failing queues may go unseen too.",
+    )
+    facts = (
+        f"lost since {pulse.lost_since:%Y-%m-%d %H:%M:%S} UTC",
+        f"seen last: {last}",
+        f"CloudTrail's word for the error then: {value(pulse.spelled or 'not known', 64)}",
+    )
+    commands = (
+        "mendq doctor",
+        f"aws cloudtrail get-trail-status --region {plain(region, 32)} --name mendq",
+        f"runbook: {RUNBOOK}",
+    )
+    sections = (Section("PULSE", facts, cut=False), Section("NEXT", commands, cut=False))
+    return Page(f"Mendq escalated: no pulse in {where}", body(opening, sections, MOST_BYTES))

@@ -1,0 +1,174 @@
+"""What undoing a case would do, attribute by attribute: compare and set against what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.change_lines import set_command
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.states import State
+from functions.healing.steps import STEPS, AttributeStep
+
+# Lowered, a retention deletes messages; put back, a policy may undo a revocation.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+NEVER_PUT_BACK = frozenset({"MessageRetentionPeriod", "Policy"})
+
+
+class Outcome(StrEnum):
+    """What becomes of one attribute."""
+
+    UNDONE = "undone"
+    KEPT = "kept"
+    PRINTED = "printed"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a case wrote to one attribute: `before` its first write, `after` its last.
+
+    A write on top of somebody else's value begins anew: `first` is the transition that did. What
+    was contested since may be a person's.
+    """
+
+    attribute: str
+    before: str
+    after: str
+    first: Case
+    last: Case
+    was_contested: bool = False
+
+    def joined(self, later: Written) -> Written:
+        if later.before != self.after:
+            return later
+        return replace(later, before=self.before, first=self.first)
+
+
+@dataclass(frozen=True)
+class Undo:
+    """One attribute: what stood there before the case, what it wrote last, what stands there now.
+
+    `step` is the write that undoes it, `command` what people run where Mendq never writes.
+    """
+
+    attribute: str
+    outcome: Outcome
+    before: str
+    after: str
+    now: str | None
+    step: AttributeStep | None = None
+    command: str = ""
+
+    def document(self) -> dict[str, str | None]:
+        """As roll_back answers it."""
+        return {
+            "attribute": self.attribute,
+            "outcome": str(self.outcome),
+            "before": self.before,
+            "after": self.after,
+            "now": self.now,
+            "command": self.command,
+        }
+
+    def done(self) -> Undo:
+        """After its write."""
+        return replace(self, outcome=Outcome.UNDONE, now=self.before)
+
+
+def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
+    """What the case of these transitions wrote into its queue, one entry an attribute."""
+    written: dict[str, Written] = {}
+    for case in history:
+        for step in case.steps if case.state is State.APPLIED else ():
+            name = step["attribute"]
+            this = Written(name, step["before"], step["after"], case, case)
+            written[name] = written[name].joined(this) if name in written else this
+    contested = [case.n for case in history if case.state is State.CONTESTED]
+    return tuple(
+        replace(each, was_contested=any(n > each.last.n for n in contested))
+        for each in written.values()
+    )
+
+
+def undos(
+    written: Iterable[Written],
+    snapshots: Mapping[int, Mapping[str, str]],
+    facts: Facts,
+    view: LedgerView,
+    kinds: Sequence[type[AttributeStep]] = STEPS,
+) -> tuple[Undo, ...]:
+    """What undoing would do to the queue as it is now.
+
+    `snapshots` are the queue's attributes by the transition that they were taken for: what was
+    absent goes back to what its absence means. `view` tells whether a later write of ours was
+    overruled: then the value is a person's, even where it is the one that the case wrote.
+    """
+    known = {kind.attribute: kind for kind in kinds}
+    now_known = view.of_queue(facts.created_at)
+    found = (
+        _undo(each, snapshots.get(each.first.n), facts, known.get(each.attribute))
+        for each in written
+    )
+    return tuple(_unless_overruled(each, now_known) for each in found)
+
+
+def steps_of(found: Iterable[Undo]) -> tuple[AttributeStep, ...]:
+    """The writes that undo what may be undone."""
+    return tuple(each.step for each in found if each.step is not None)
+
+
+def records_after(
+    case: Case, view: LedgerView, created_at: datetime | None
+) -> dict[str, AttributeRecord]:
+    """The attributes' records once the steps of a fix, or of a rollback, stand in the queue."""
+    now_known = view.of_queue(created_at)
+    if case.undoes:
+        until = case.at + timedelta(days=SILENT_DAYS)
+        return {
+            step["attribute"]: replace(
+                now_known.record_of(step["attribute"]).after_going_back_to(step["after"]),
+                contested_until=until,
+            )
+            for step in case.steps
+        }
+    return {
+        step["attribute"]: now_known.record_of(step["attribute"]).after_writing(
+            step["before"], step["after"], case.at
+        )
+        for step in case.steps
+    }
+
+
+def _undo(
+    written: Written,
+    snapshot: Mapping[str, str] | None,
+    facts: Facts,
+    kind: type[AttributeStep] | None,
+) -> Undo:
+    name, before = written.attribute, written.before
+    now = facts.attributes.get(name)
+    if kind is not None:
+        now = kind.standing_in(facts.attributes)
+        before = (kind.standing_in(snapshot) if snapshot else None) or before
+    found = Undo(name, Outcome.KEPT, before, written.after, now)
+    if now == before:
+        return replace(found, outcome=Outcome.NOTHING)
+    made_anew = facts.created_at is not None and facts.created_at > written.last.at
+    if now != written.after or made_anew or written.was_contested:
+        return found
+    if kind is None or name in NEVER_PUT_BACK:
+        command = set_command(facts.queue_arn, {name: before})
+        return replace(found, outcome=Outcome.PRINTED, command=command)
+    return replace(found, outcome=Outcome.UNDONE, step=kind.of(now, before))
+
+
+def _unless_overruled(found: Undo, view: LedgerView) -> Undo:
+    last_written = view.record_of(found.attribute).last_written
+    if found.outcome is Outcome.NOTHING or last_written in (None, found.now):
+        return found
+    return replace(found, outcome=Outcome.KEPT, step=None, command="")

@@ -1,0 +1,48 @@
+"""The Lambda that looks after open cases, each minute."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from functions.healing.steps import FOLLOW_UP_LOOKS
+from functions.settings import FollowUpSettings
+from infra.case_desk import CaseDesk
+from infra.lambda_function import Handler, ParkingLambda
+from infra.queue_looks import look_statements
+from infra.roles import FOLLOW_UP
+
+# By then four later minutes have looked after the same cases.
+PATIENCE = Duration.minutes(5)
+HANDLER = Handler(
+    "follow_up",
+    "Mendq: verifies, watches and closes open cases",
+    timeout=Duration.seconds(60),
+    memory_mb=512,
+)
+
+
+class FollowUp(ParkingLambda):
+    """It writes no queue: it calls heal with the case."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        code: lambda_.Code,
+        desk: CaseDesk,
+        heal: lambda_.Function,
+    ) -> None:
+        super().__init__(
+            scope, name, handler=HANDLER, code=code, purpose=FOLLOW_UP, patience=PATIENCE
+        )
+        desk.let_move_cases(self.role)
+        desk.let_page(self.role)
+        desk.let_read_a_case(self.role)
+        desk.let_list_open_cases(self.role)
+        for statement in look_statements(Stack.of(self), FOLLOW_UP_LOOKS):
+            self.role.add_to_policy(statement)
+        self.may(["lambda:InvokeFunction"], heal.function_arn)
+        self.knows(FollowUpSettings(**desk.known(), heal_function=heal.function_name))

@@ -1,0 +1,40 @@
+"""The Lambda that undoes what heal wrote."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from functions.healing.steps import ROLL_BACK_LOOKS
+from functions.settings import RollBackSettings
+from infra.case_desk import CaseDesk
+from infra.lambda_function import Handler, OwnLambda
+from infra.queue_looks import look_statements
+from infra.queue_writes import write_statements
+from infra.roles import ROLL_BACK
+
+HANDLER = Handler(
+    "roll_back",
+    "Mendq: undoes what it changed, where nobody changed it since",
+    timeout=Duration.seconds(60),
+    memory_mb=512,
+)
+
+
+class RollBack(OwnLambda):
+    """Operators invoke it. It may write the queues that heal may write, and no other."""
+
+    def __init__(self, scope: Construct, name: str, *, code: lambda_.Code, desk: CaseDesk) -> None:
+        super().__init__(scope, name, handler=HANDLER, code=code, purpose=ROLL_BACK)
+        stack = Stack.of(self)
+        desk.let_move_cases(self.role)
+        desk.let_claim(self.role)
+        desk.let_page(self.role)
+        desk.let_read_a_case(self.role)
+        for statement in (
+            *look_statements(stack, ROLL_BACK_LOOKS),
+            *write_statements(stack, desk.settings),
+        ):
+            self.role.add_to_policy(statement)
+        self.knows(RollBackSettings(**desk.known()))

@@ -1,0 +1,87 @@
+"""Where people are told: what wants somebody now, and what they should know.
+
+Two topics, so that each may wake other people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra.roles import allow
+from infra.settings import PageSettings
+
+
+class Topics(Construct):
+    """`urgent` and `info`, both encrypted with one key of our own.
+
+    The AWS-managed key lets no service publish, and its policy cannot be changed.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+    """
+
+    def __init__(self, scope: Construct, name: str, pages: PageSettings) -> None:
+        super().__init__(scope, name)
+        # The topics keep nothing, so nothing is lost with their key.
+        self.key = kms.Key(
+            self,
+            "Key",
+            description="Mendq: the messages of its topics",
+            enable_key_rotation=True,
+            pending_window=Duration.days(7),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        self._let_services_encrypt()
+        self.urgent = Topic(self, "Urgent", title="Mendq urgent", to=pages.urgent, key=self.key)
+        self.info = Topic(self, "Info", title="Mendq", to=pages.info, key=self.key)
+
+    def _let_services_encrypt(self) -> None:
+        """What an alarm and a rule take; each topic's policy says whether they may publish.
+
+        SNS's page has EventBridge's statement without aws:SourceAccount: with it nothing arrives.
+        Not tried on AWS.
+        """
+        this_account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+        for service, conditions in (("cloudwatch", this_account), ("events", {})):
+            self.key.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
+                    actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+                    resources=["*"],
+                    conditions=conditions,
+                )
+            )
+
+
+class Topic(Construct):
+    """One severity: a topic, and those of the settings who hear from it."""
+
+    def __init__(
+        self, scope: Construct, name: str, *, title: str, to: Sequence[str], key: kms.Key
+    ) -> None:
+        super().__init__(scope, name)
+        self._key = key
+        self._topic = sns.Topic(self, "Topic", display_name=title, master_key=key, enforce_ssl=True)
+        for address in to:
+            self._topic.add_subscription(_subscription(address))
+
+    @property
+    def arn(self) -> str:
+        return self._topic.topic_arn
+
+    def let_publish(self, role: iam.Role) -> None:
+        """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""
+        allow(role, ["sns:Publish"], self.arn)
+        allow(role, ["kms:GenerateDataKey", "kms:Decrypt"], self._key.key_arn)
+
+
+def _subscription(address: str) -> sns.ITopicSubscription:
+    """The settings hold e-mail addresses and https URLs, nothing else."""
+    if address.startswith("https://"):
+        return subscriptions.UrlSubscription(address)
+    return subscriptions.EmailSubscription(address)

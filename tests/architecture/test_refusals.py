@@ -1,0 +1,65 @@
+"""Whoever meets a refusal's code finds it explained."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from functions.catalogue import CATALOGUE
+from functions.catalogue.access_denied import FINDINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNBOOKS = ROOT / "docs" / "runbooks"
+OVERVIEW = RUNBOOKS / "README.md"
+# Where the code stands among the arguments of what makes a refusal.
+MAKERS = {"Refusal": 0, "declined": 0, "refused": 0, "_condition": 2}
+_TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
+
+
+def _codes(source: str) -> Iterator[str]:
+    """The code of every refusal that is made, where it is spelled out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            place = MAKERS.get(node.func.id, len(node.args))
+            for each in node.args[place : place + 1]:
+                if isinstance(each, ast.Constant):
+                    yield str(each.value)
+
+
+def _emitted() -> set[str]:
+    sources = (each.read_text() for each in (ROOT / "functions").rglob("*.py"))
+    examples = (each.code for entry in CATALOGUE for each in entry.caught if each.code)
+    found = {code for source in sources for code in _codes(source)}
+    return {*found, *examples, *(each.code for each in FINDINGS)}
+
+
+def _explained(text: str) -> set[str]:
+    """The codes at the beginning of a table's row."""
+    return {code for row in _TABLE_ROW.findall(text) for code in re.findall(r"[a-z_]+", row)}
+
+
+def test_a_code_is_found_however_its_call_is_broken_into_lines() -> None:
+    source = 'x = Refusal(\n  "a_code", y)\nz = declined("b_code", "")\nRefusal(given.code, "")'
+    assert set(_codes(source)) == {"a_code", "b_code"}
+    assert {"own_call", "said_already", "too_little_evidence", "account_budget"} <= _emitted()
+
+
+def test_every_refusal_s_code_is_explained_in_a_runbook() -> None:
+    explained = set().union(*(_explained(page.read_text()) for page in RUNBOOKS.glob("*.md")))
+    assert _emitted() - explained == set()
+
+
+def test_the_overview_explains_no_code_that_is_never_given() -> None:
+    assert _explained(OVERVIEW.read_text()) <= _emitted()
+
+
+def test_the_overview_explains_nothing_twice() -> None:
+    codes = [code for row in _TABLE_ROW.findall(OVERVIEW.read_text()) for code in row.split(", ")]
+    assert len(codes) == len(set(codes))
+
+
+def test_every_symptom_s_runbook_leads_to_the_overview() -> None:
+    for entry in CATALOGUE:
+        assert "](README.md)" in (ROOT / entry.runbook).read_text(), entry.name

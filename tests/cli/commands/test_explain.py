@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.__main__ import app
+from cli.commands.explain import MOST_BYTES
+
+RECORD = {
+    "eventVersion": "1.11",
+    "eventSource": "sqs.amazonaws.com",
+    "eventName": "DeleteMessage",
+    "eventID": "event-1",
+    "eventTime": "2026-11-16T09:30:00Z",
+    "awsRegion": "us-east-1",
+    "errorCode": "InvalidParameterValueException",
+    "errorMessage": "Value AQEB for parameter ReceiptHandle is invalid. "
+    "Reason: The receipt handle has expired.",
+    "resources": [{"ARN": "arn:aws:sqs:us-east-1:123456789012:orders.fifo"}],
+}
+
+# The header is gzip's, what follows no deflated block.
+CORRUPT = gzip.compress(b"{}")[:10] + b"\xff" * 20
+
+
+@pytest.fixture(autouse=True)
+def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offline: whoever asks AWS for anything here fails at once."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+
+
+def _explain(content: bytes, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["explain", "-", "--json"], input=content)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"not json", b"\x1f\x8bbroken", CORRUPT])
+def test_what_is_no_json_is_one_line(content: bytes) -> None:
+    result = CliRunner().invoke(app, ["explain", "-"], input=content)
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_what_unpacks_to_more_than_a_trail_file_holds_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * (MOST_BYTES + 1), compresslevel=1))
+    result = CliRunner().invoke(app, ["explain", str(path)])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert f"{MOST_BYTES:,} bytes" in line
+
+
+def test_no_more_records_than_are_read_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.commands.explain.MOST_RECORDS", 2)
+    assert _explain(json.dumps([RECORD] * 2).encode())["records"] == 2
+    assert "more than 2 records" in _explain(json.dumps([RECORD] * 3).encode(), code=2)["error"]
+
+
+def test_a_file_that_is_not_there() -> None:
+    assert CliRunner().invoke(app, ["explain", "/nonexistent/record.json"]).exit_code == 4
+
+
+def test_a_call_that_did_not_fail() -> None:
+    record = {key: value for key, value in RECORD.items() if not key.startswith("error")}
+    assert _explain(json.dumps(record).encode())["unreadable"] == "not_failed"
+
+
+def test_a_code_that_nobody_listed_is_unlabelled() -> None:
+    found = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
+    assert (found["label"], found["symptom"]) == ("unlabelled:Surprise", None)
+
+
+def test_a_record() -> None:
+    found = _explain(json.dumps(RECORD).encode())
+    assert found["label"] == "lease_expired"
+    assert found["read"]["error_code"] == "InvalidParameterValue"
+    assert found["symptom"]["evidence_needed"] == {"distinct_events": 3, "within_seconds": 600}
+    assert found["symptom"]["facts_needed"] == ["lambda_consumers", "queue"]
+    assert found["symptom"]["steps"] == ["VisibilityTimeout"]
+
+
+def test_an_event_around_it() -> None:
+    found = _explain(json.dumps({"detail": RECORD, "region": "us-east-1"}).encode())
+    assert found["label"] == "lease_expired"
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
+    succeeded = {key: value for key, value in RECORD.items() if not key.startswith("error")}
+    content = json.dumps({"Records": [RECORD, succeeded]}).encode()
+    path = tmp_path / "trail.json.gz"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    result = CliRunner().invoke(app, ["explain", str(path), "--json"])
+    found = json.loads(result.stdout)
+    assert (found["records"], found["left_out"]) == (2, 1)
+    assert [each["label"] for each in found["explained"]] == ["lease_expired"]
+
+
+def test_what_people_read() -> None:
+    shown = CliRunner().invoke(app, ["explain", "-"], input=json.dumps(RECORD).encode()).stdout
+    assert "3 distinct events within 600 s" in shown
+    assert "may write VisibilityTimeout" in shown

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from tests.cli.conftest import Operator
+
+
+def _frozen(operator: Operator) -> str | None:
+    arn = "arn:aws:sqs:us-east-1:123456789012:any.fifo"
+    return operator.account.ledger.look(arn, "lease_expired", ()).frozen
+
+
+def test_unconfirmed_nothing_is_frozen(operator: Operator) -> None:
+    assert operator.mendq("freeze", "deploying").exit_code == 2
+    assert _frozen(operator) is None
+
+
+def test_frozen_as_the_guardrails_read_it(operator: Operator) -> None:
+    said = operator.json("freeze", "deploying", "--yes")
+    assert (said["frozen"], said["reason"]) == (True, "deploying")
+    assert said["by"].startswith("arn:aws:")
+    assert _frozen(operator) == "deploying"
+
+
+def test_unconfirmed_nothing_is_thawed(operator: Operator) -> None:
+    operator.mendq("freeze", "deploying", "--yes")
+    assert operator.mendq("thaw").exit_code == 2
+    assert _frozen(operator) == "deploying"
+
+
+def test_thawed(operator: Operator) -> None:
+    operator.mendq("freeze", "deploying", "--yes")
+    said = operator.json("thaw", "--yes")
+    assert (said["frozen"], said["was"]["reason"]) == (False, "deploying")
+    assert _frozen(operator) is None
+
+
+def test_thawing_what_is_not_frozen_asks_nothing(operator: Operator) -> None:
+    assert operator.json("thaw") == {"frozen": False, "was": None}

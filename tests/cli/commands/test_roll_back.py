@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cli.commands.roll_back import moment_of
+from cli.exit_codes import Stopped
+from tests.cli.conftest import Operator
+from tests.functions.aws.operators import case_of, fail, move, undo
+
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+def _answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
+    attribute = {"attribute": "VisibilityTimeout", "outcome": outcome, "before": "30"}
+    attribute |= {"after": "45", "now": "45", "command": "", **over}
+    return {"case_id": case_id, "state": "rolled_back", "attributes": [attribute]}
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2", "h", "-2h", "0h", "2026-13-01", "", "999999d"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(Stopped):
+        moment_of(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "ago"),
+    [
+        ("2h", timedelta(hours=2)),
+        ("3d", timedelta(days=3)),
+        ("30min", timedelta(minutes=30)),
+        ("2026-11-16T11:00Z", timedelta(hours=1)),
+        ("2026-11-16T11:00", timedelta(hours=1)),
+        ("2026-11-16T12:00+01:00", timedelta(hours=1)),
+    ],
+)
+def test_times(text: str, ago: timedelta) -> None:
+    assert moment_of(text, NOW) == NOW - ago
+
+
+@pytest.mark.parametrize("arguments", [(), ("case", "--since", "2h"), ("--since", "soon")])
+def test_either_a_case_or_a_time(operator: Operator, arguments: tuple[str, ...]) -> None:
+    assert operator.mendq("roll-back", *arguments).exit_code == 2
+    assert operator.account.invoked == []
+
+
+def test_a_case_that_is_not_there(operator: Operator) -> None:
+    assert operator.mendq("roll-back", "nothing-like-it", "--yes").exit_code == 4
+    assert operator.account.invoked == []
+
+
+def test_without_a_terminal_only_the_preview_is_asked_for(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.answers("RollBackFunction", _answer(case_id, "undone"))
+    result = operator.mendq("roll-back", case_id)
+    assert result.exit_code == 2
+    assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
+
+
+def test_a_dry_run_beats_yes(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.answers("RollBackFunction", _answer(case_id, "undone"))
+    operator.json("roll-back", case_id, "--dry-run", "--yes")
+    assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
+
+
+def test_a_persons_value_that_was_kept_is_exit_3(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.answers("RollBackFunction", _answer(case_id, "kept", now="60"))
+    result = operator.mendq("roll-back", case_id, "--yes")
+    assert result.exit_code == 3
+    assert "60 s: set since by" in result.stdout
+    assert case_id in result.stdout
+    assert len(operator.account.invoked) == 1
+
+
+def test_what_is_never_written_back_is_printed_whole(operator: Operator) -> None:
+    case_id = operator.applied()
+    command = "aws sqs set-queue-attributes " + "x" * 200
+    answer = _answer(case_id, "printed", attribute="MessageRetentionPeriod", command=command)
+    operator.answers("RollBackFunction", answer)
+    assert command in operator.mendq("roll-back", case_id, "--yes").stdout
+
+
+def test_undone(operator: Operator) -> None:
+    case_id = operator.applied()
+    done = _answer(case_id, "undone", now="30")
+    operator.answers("RollBackFunction", _answer(case_id, "undone"), done)
+    assert operator.json("roll-back", case_id, "--yes") == done
+    assert [event["dry_run"] for _, event in operator.account.invoked] == [True, False]
+
+
+def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> None:
+    operator.aws.now -= timedelta(hours=5)
+    operator.applied("old.fifo")
+    operator.aws.later(hours=4)
+    first = operator.applied("first.fifo")
+    operator.aws.later(minutes=10)
+    second = operator.applied("second.fifo")
+    operator.answers("RollBackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
+    found = operator.json("roll-back", "--since", "3h", "--yes")
+    assert [each["case_id"] for each in found] == [second, first]
+
+
+def _mended_twice(operator: Operator, last: str) -> tuple[str, str, str]:
+    """A queue that two cases have raised, the earlier of them closed; its ARN and their ids."""
+    operator.aws.now -= timedelta(hours=3)
+    earlier = operator.applied()
+    first = case_of(operator.aws)
+    move(operator.aws, first, "closed")
+    operator.aws.later(hours=1)
+    fail(operator.aws, first.queue_arn, "again")
+    later = case_of(operator.aws)
+    assert (str(later.state), later.steps[0]["before"]) == ("applied", first.steps[0]["after"])
+    if last != later.state:
+        move(operator.aws, later, last)
+    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+        operator.aws, event["case_id"], dry_run=event["dry_run"]
+    )
+    return first.queue_arn, earlier, later.case_id
+
+
+@pytest.mark.parametrize("last", ["applied", "closed"])
+def test_two_fixes_on_one_queue_are_both_undone(operator: Operator, last: str) -> None:
+    queue, earlier, later = _mended_twice(operator, last)
+    done = operator.json("roll-back", "--since", "5h", "--yes")
+    assert [(each["case_id"], each["attributes"][0]["outcome"]) for each in done] == [
+        (later, "undone"),
+        (earlier, "undone"),
+    ]
+    assert operator.aws.visibility(queue) == 30
+
+
+def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> None:
+    queue, *_ = _mended_twice(operator, "closed")
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=operator.aws.url(queue), Attributes={"VisibilityTimeout": "99"}
+    )
+    done = operator.json("roll-back", "--since", "5h", "--yes", code=3)
+    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
+    assert operator.aws.visibility(queue) == 99
+
+
+def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
+    queue, earlier, later = _mended_twice(operator, "closed")
+    shown = operator.mendq("roll-back", "--since", "5h", "--dry-run")
+    assert shown.exit_code == 0
+    assert "by a later case of Mendq" in " ".join(shown.stdout.split())
+    alone = operator.json("roll-back", earlier, "--yes", code=1)
+    assert alone["attributes"][0]["later_case"] == later
+    assert operator.aws.visibility(queue) > 45
+
+
+def test_a_later_case_that_was_contested_wrote_nothing_of_ours(operator: Operator) -> None:
+    queue, earlier, _ = _mended_twice(operator, "contested")
+    stands = str(operator.aws.visibility(queue))
+    operator.answers("RollBackFunction", _answer(earlier, "kept", now=stands))
+    answer = operator.json("roll-back", earlier, "--yes", code=3)
+    assert answer["attributes"][0]["later_case"] is None
+
+
+def test_nothing_was_written_since(operator: Operator) -> None:
+    assert operator.json("roll-back", "--since", "3h", "--yes") == []
+
+
+def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.answers("RollBackFunction", {"error": "claimed", "reason": "another run is at work"})
+    result = operator.mendq("roll-back", case_id, "--yes")
+    assert result.exit_code == 1
+    assert "another run is at work" in result.stdout

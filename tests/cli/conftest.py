@@ -1,0 +1,92 @@
+"""The command against an account in moto; the Lambdas' answers are the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli import account as cli_account
+from cli.__main__ import app
+from functions.settings import HealSettings
+from tests.functions.aws.conftest import Account, moto_account
+
+OUTPUTS = {
+    "LedgerTable": "ledger",
+    "CaseBucket": "cases",
+    "HealFunction": "heal",
+    "FollowUpFunction": "follow_up",
+}
+Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class StandIn(cli_account.Account):
+    """The account with a stack that nobody deployed, and Lambdas that the test answers for."""
+
+    known: HealSettings
+    made_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    lambdas: dict[str, Answer] = field(default_factory=dict)
+    invoked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        return OUTPUTS
+
+    @property
+    def created_at(self) -> datetime:
+        return self.made_at
+
+    @property
+    def settings(self) -> HealSettings:
+        return self.known
+
+    def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        self.invoked.append((output, dict(event)))
+        return self.lambdas[output](event)
+
+
+@dataclass
+class Operator:
+    """Somebody at a shell, without a terminal unless it is given."""
+
+    aws: Account
+    account: StandIn
+
+    def mendq(self, *arguments: str, given: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(app, list(arguments), input=given)
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        """The document on standard output, which holds nothing else."""
+        result = self.mendq(*arguments, "--json")
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    def answers(self, output: str, *answers: dict[str, Any]) -> None:
+        """What a Lambda answers, one after the other."""
+        waiting = list(answers)
+        self.account.lambdas[output] = lambda _: waiting.pop(0)
+
+    def applied(self, name: str = "orders.fifo") -> str:
+        """A queue with a case that was applied; the case's id."""
+        arn = self.aws.queue(name, VisibilityTimeout="30")
+        self.aws.later(seconds=200)
+        self.aws.heal(self.aws.late_deletes(arn, *(f"{name}-{each}" for each in "abc")))
+        (case,) = (each for each in self.aws.transitions() if each["queue_arn"] == arn)
+        assert case["to"] == "applied"
+        return str(case["case_id"])
+
+
+@pytest.fixture
+def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    with moto_account() as made:
+        session = boto3.Session(region_name="us-east-1")
+        account = StandIn(session, "Mendq", made.settings)
+        monkeypatch.setattr(cli_account.Account, "of", lambda *_: account)
+        yield Operator(made, account)

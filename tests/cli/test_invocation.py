@@ -1,0 +1,109 @@
+"""What goes wrong before anything is asked for: one line, a number, no trace."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+
+from cli.__main__ import COMMANDS, app
+from cli.account import Account
+
+NO_STACK = {"Error": {"Code": "ValidationError", "Message": "Stack with id Other does not exist"}}
+OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
+
+
+def _cloudformation_answers(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], status: int = 200
+) -> None:
+    session = boto3.Session(region_name="us-east-1")
+    session.events.register(
+        "before-call.cloudformation.DescribeStacks",
+        lambda **_: (SimpleNamespace(status_code=status), answer),  # type: ignore[arg-type]
+    )
+    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Other"))
+
+
+def _one_line(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, arguments)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return result.exit_code, line
+
+
+def test_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    code, line = _one_line("cases")
+    assert code == 2
+    assert "--region" in line
+
+
+def test_a_profile_that_nobody_has_set_up() -> None:
+    code, line = _one_line("cases", "--profile", "nobody")
+    assert code == 2
+    assert "nobody" in line
+
+
+def test_a_stack_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cloudformation_answers(monkeypatch, NO_STACK, 400)
+    code, line = _one_line("cases")
+    assert code == 4
+    assert "Other" in line
+
+
+def test_a_stack_of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cloudformation_answers(monkeypatch, OLDER)
+    code, line = _one_line("cases")
+    assert code == 1
+    assert "LedgerTable" in line
+
+
+def test_a_refusal_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = {"Error": {"Code": "AccessDenied", "Message": "User: x is\nnot authorized"}}
+    _cloudformation_answers(monkeypatch, denied, 403)
+    line = "mendq: AWS refused DescribeStacks: AccessDenied: User: x is not authorized"
+    assert _one_line("cases") == (1, line)
+
+
+def test_what_a_refusal_quotes_does_nothing_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    denied = {"Error": {"Code": "AccessDenied", "Message": "not \x1b[2Jallowed \u202eto\x07"}}
+    _cloudformation_answers(monkeypatch, denied, 403)
+    code, line = _one_line("cases")
+    assert code == 1
+    assert line.endswith("not \\x1b[2Jallowed \\u202eto\\x07")
+
+
+def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert Account.of(None, None, "Mendq").region == "eu-west-1"
+    assert Account.of(None, "eu-central-1", "Mendq").region == "eu-central-1"
+
+
+def test_a_mistake_with_json_is_a_document_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cloudformation_answers(monkeypatch, NO_STACK, 400)
+    result = CliRunner().invoke(app, ["cases", "--json"])
+    assert list(json.loads(result.stdout)) == ["error"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_whole(command: str) -> None:
+    """A first sentence that the list of commands cuts is too long."""
+    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+    listed = CliRunner().invoke(app, ["--help"]).stdout
+    (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
+    assert not line.endswith("...")
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("cases", "--nonsense"), ("nonsense",)])
+def test_usage(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stderr

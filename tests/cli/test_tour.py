@@ -1,0 +1,150 @@
+"""The operator's tour: every command against the local account, as a shell would call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from tests.local_account.queues import Queue, eventually, fail_late, new_queue
+
+pytestmark = pytest.mark.account
+# Three queues at most may show a symptom here: a fourth would make it a mass symptom.
+LEASE_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A shell without a terminal, with credentials for the account."""
+
+    account: LocalAccount
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": self.account.endpoint_url,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=180,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        return done
+
+    def mendq(self, *arguments: str, code: int = 0) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == code, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.mendq(*arguments, "--json", code=code))
+
+    def case_of(self, queue: Queue) -> dict[str, Any] | None:
+        found = (each for each in self.json("cases") if each["queue_arn"] == queue.arn)
+        return next(found, None)
+
+    def case_in(self, queue: Queue, state: str) -> str:
+        """The id of the queue's case, as soon as it is in that state."""
+        eventually(lambda: (self.case_of(queue) or {}).get("state") == state)
+        case = self.case_of(queue)
+        assert case is not None
+        return str(case["case_id"])
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    with LocalAccount() as running:
+        yield Shell(running)
+
+
+def _lease(queue: Queue) -> int:
+    return int(queue.attributes()["VisibilityTimeout"])
+
+
+def _failing(shell: Shell, mode: str) -> Queue:
+    queue = new_queue(
+        shell.account, fifo=True, tags={"mendq": mode}, VisibilityTimeout=str(LEASE_SECONDS)
+    )
+    fail_late(queue, times=4)
+    return queue
+
+
+def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
+    queue = _failing(shell, "propose")
+    case_id = shell.case_in(queue, "proposed")
+    assert shell.json("show", case_id)["steps"][0]["before"] == str(LEASE_SECONDS)
+    shell.mendq("approve", case_id, code=2)
+    shell.mendq("freeze", "a test", "--yes")
+    shell.mendq("thaw", "--yes")
+    assert _lease(queue) == LEASE_SECONDS
+    assert shell.json("approve", case_id, "--yes")["state"] == "applied"
+    raised = _lease(queue)
+    assert raised > LEASE_SECONDS
+    preview = shell.json("roll-back", case_id, "--dry-run")
+    assert [each["outcome"] for each in preview["attributes"]] == ["undone"]
+    assert _lease(queue) == raised
+    shell.json("roll-back", case_id, "--yes")
+    assert _lease(queue) == LEASE_SECONDS
+    assert shell.case_in(queue, "rolled_back") == case_id
+    shell.mendq("approve", case_id, "--yes", code=1)
+
+
+def test_a_persons_value_is_kept(shell: Shell) -> None:
+    queue = _failing(shell, "heal")
+    case_id = shell.case_in(queue, "applied")
+    queue.set(VisibilityTimeout="77")
+    answer = shell.json("roll-back", case_id, "--yes", code=3)
+    assert [each["outcome"] for each in answer["attributes"]] == ["kept"]
+    assert _lease(queue) == 77
+
+
+def test_an_export_is_the_same_twice(shell: Shell, tmp_path: Path) -> None:
+    queue = new_queue(shell.account, tags={"mendq": "observe"})
+    name = queue.arn.rpartition(":")[2]
+    assert f"{name}.json" in shell.json("export", str(tmp_path))["written"]
+    assert f"{name}.json" in shell.json("export", str(tmp_path))["unchanged"]
+
+
+def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
+    done = shell.json("drill", "--yes", "--minutes", "2")
+    assert done["done"], done
+    assert done["stages"][0]["stage"] == "calls failed"
+    assert done["stages"][-1]["stage"].startswith("read back")
+    sqs = shell.account.client("sqs")
+    assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
+
+
+def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
+    queue = new_queue(shell.account, fifo=True, tags={"mendq": "observe"})
+    eventually(lambda: _check(shell, "heartbeat")["status"] == "ok", seconds=150)
+    found = shell.json("doctor")
+    assert [each for each in found["checks"] if each["status"] == "unknown"] == []
+    assert queue.arn in found["managed_queues"]
+    assert found["outside_selectors"] == []
+    sights = {each["symptom"]: each for each in found["symptoms"]}
+    assert queue.arn in sights["lease_expired"]["visible"]
+    assert not any(queue.arn in {**each["blind"], **each["partly"]} for each in sights.values())
+
+
+def _check(shell: Shell, name: str) -> dict[str, Any]:
+    """Until the follow-up has run once, the doctor finds that something fails."""
+    found = json.loads(shell.run("doctor", "--json").stdout)
+    (check,) = (each for each in found["checks"] if each["check"] == name)
+    return dict(check)

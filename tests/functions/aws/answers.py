@@ -1,0 +1,28 @@
+"""Answers of AWS that moto does not give, as they come off the wire."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+
+
+class Body(BytesIO):
+    """An answer's body as urllib3 hands it over."""
+
+    def stream(self, **_: Any) -> Any:
+        yield self.read()
+
+
+def answered(
+    request: AWSPreparedRequest, document: object, status: int = 200, **headers: str
+) -> AWSResponse:
+    """As JSON; `headers` with _ for -."""
+    sent = HTTPHeaders()
+    for name, value in headers.items():
+        sent[name.replace("_", "-")] = value
+    body = json.dumps(document).encode()
+    return AWSResponse(request.url, status, sent, Body(body))

@@ -1,0 +1,103 @@
+"""Operators of an account in moto: they approve and roll back, and heal answers their calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+from functions.aws.approving import decide
+from functions.aws.desk import Desk, WritingDesk
+from functions.aws.operator_request import Document, OperatorRequest, answer
+from functions.aws.rolling_back import roll_back
+from functions.aws.take_up import take_up
+from functions.aws.telling import Telling, tell
+from functions.catalogue import CATALOGUE
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.states import State
+from tests.functions.aws.answers import answered
+from tests.functions.aws.conftest import Account
+
+ALICE = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
+
+
+class Heal:
+    """The heal Lambda behind Invoke: takes up what it is asked, or fails, or is not there."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.asked: list[dict[str, str]] = []
+        self.fails = False
+        self.before: Callable[[], object] = lambda: None
+        events: Any = account.clients.functions_that_answer.meta.events
+        events.register("before-send.lambda.Invoke", self._invoked)
+
+    def _invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        asked = json.loads(str(request.body, "utf-8") if isinstance(request.body, bytes) else "{}")
+        self.asked.append(asked)
+        self.before()
+        try:
+            document = self._document(asked)
+        except Exception as error:  # noqa: BLE001 - Lambda answers whatever was raised
+            failed = {"errorMessage": str(error)}
+            return answered(request, failed, X_Amz_Function_Error="Unhandled")
+        return answered(request, document)
+
+    def _document(self, asked: dict[str, str]) -> dict[str, Any]:
+        if self.fails:
+            raise TimeoutError("it ran out of time")
+        return take_up(asked, self.account.run()).document()
+
+
+def desk_of(account: Account) -> Desk:
+    """An invocation of its own."""
+    account.deliveries += 1
+    owner = f"invocation-{account.deliveries}"
+    return Desk(account.clients, account.settings, owner, account.now)
+
+
+def writing_desk_of(account: Account, remaining_seconds: float = 60) -> WritingDesk:
+    desk = desk_of(account)
+    return WritingDesk(desk.clients, desk.settings, desk.owner, desk.now, lambda: remaining_seconds)
+
+
+def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:
+    """Approve, decline or close."""
+    desk = desk_of(account)
+    return answer(lambda: decide(OperatorRequest(case_id, actor), word, desk, "heal"))
+
+
+def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
+    desk = writing_desk_of(account, **over)
+    return answer(lambda: roll_back(OperatorRequest(case_id, ALICE), desk, dry_run=dry_run))
+
+
+def outcomes(document: Document) -> dict[str, str]:
+    """By attribute."""
+    return {each["attribute"]: each["outcome"] for each in document["attributes"]}
+
+
+def fail(account: Account, queue: str, word: str = "", **over: Any) -> None:
+    """As many failed calls as heal believes."""
+    account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
+
+
+def case_of(account: Account) -> Case:
+    """The newest transition."""
+    return Case.from_document(account.transitions()[-1])
+
+
+def states(account: Account) -> list[str]:
+    return [each["to"] for each in account.transitions()]
+
+
+def move(account: Account, case: Case, to: str) -> None:
+    """As follow_up would, had it come to that."""
+    desk = desk_of(account)
+    view = desk.ledger.look(case.queue_arn, case.symptom, ())
+    symptom = next(each for each in CATALOGUE if each.name == case.symptom)
+    moved = case.moved(State(to), "it came to that", account.now)
+    tell(moved, view, Telling(symptom, Facts(case.queue_arn, {}, {})), desk, desk.owner)

@@ -1,0 +1,85 @@
+"""follow_up as its schedule calls it: the clock it is given, the cases moved, the gauges sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.aws.clients import Clients
+from functions.aws.telemetry import TOTALS
+from functions.handlers import follow_up
+from functions.settings import CaseSettings, FollowUpSettings
+from tests.functions.aws.conftest import Account
+from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
+from tests.functions.handlers.test_heal import Context, metrics
+
+CONTEXT: Any = Context()
+AGE = "OldestOpenCaseAgeSeconds"
+A_MINUTE = 60
+
+
+@pytest.fixture(autouse=True)
+def _lambda(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    shared = {name: getattr(account.settings, name) for name in CaseSettings.__dataclass_fields__}
+    settings = FollowUpSettings(**shared, heal_function="heal")
+    for variable, text in settings.to_environment().items():
+        monkeypatch.setenv(variable, text)
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    follow_up._cold_start.cache_clear()
+    yield
+    follow_up._cold_start.cache_clear()
+
+
+def _proposed(account: Account) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+
+
+def _at(moment: datetime) -> follow_up.Scheduled:
+    return {"time": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def test_nothing_open_sends_zeros(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = follow_up.handler(_at(datetime.now(UTC)), CONTEXT)
+    assert answer == dict.fromkeys(("open", "moved", "called", "errors"), 0)
+    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", "Recurrences", AGE)
+    assert metrics(capsys.readouterr().out) == dict.fromkeys((*TOTALS, *gauges), 0)
+
+
+def test_what_is_open_and_for_how_long(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _proposed(account)
+    capsys.readouterr()
+    answer = follow_up.handler(_at(account.now + timedelta(hours=2)), CONTEXT)
+    assert answer == {"open": 1, "moved": 0, "called": 0, "errors": 0}
+    sent = metrics(capsys.readouterr().out)
+    assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
+
+
+@pytest.mark.parametrize("year", [2099, 9999])
+def test_a_time_to_come_is_held_to_the_end_of_a_watch(
+    account: Account, capsys: pytest.CaptureFixture[str], year: int
+) -> None:
+    _proposed(account)
+    capsys.readouterr()
+    answer = follow_up.handler({"time": f"{year}-01-01T00:00:00Z"}, CONTEXT)
+    assert (answer["moved"], answer["errors"]) == (1, 0)
+    age_seconds = metrics(capsys.readouterr().out)[AGE]
+    assert 0 <= age_seconds - timedelta(days=3).total_seconds() < A_MINUTE
+    assert [each["to"] for each in account.transitions()] == ["proposed", "expired"]
+
+
+def test_how_long_a_fix_took_is_sent_once_it_is_verified(
+    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("functions.aws.follow_up.messages_deleted", lambda *_: 7)
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+    capsys.readouterr()
+    answer = follow_up.handler(_at(account.now + timedelta(minutes=30)), CONTEXT)
+    assert answer["moved"] == 1
+    assert metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE

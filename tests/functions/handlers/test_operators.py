@@ -1,0 +1,84 @@
+"""approve and roll_back as Lambda calls them: an event in, a document or an error out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.aws.clients import Clients
+from functions.handlers import approve, roll_back
+from functions.healing.mode import Mode
+from functions.settings import ApproveSettings, CaseSettings, RollBackSettings
+from tests.functions.aws.conftest import Account, settings
+from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
+from tests.functions.aws.operators import ALICE, Heal, case_of, fail, outcomes, states
+from tests.functions.handlers.test_heal import Context
+
+CONTEXT: Any = Context()
+
+
+def _of_cases(account: Account) -> dict[str, Any]:
+    shared = CaseSettings.__dataclass_fields__
+    return {name: getattr(account.settings, name) for name in shared}
+
+
+@pytest.fixture(autouse=True)
+def _lambdas(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    both = (
+        RollBackSettings(**_of_cases(account)),
+        ApproveSettings(**_of_cases(account), heal_function="heal"),
+    )
+    for each in both:
+        for variable, text in each.to_environment().items():
+            monkeypatch.setenv(variable, text)
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    for handler in (approve, roll_back):
+        handler._cold_start.cache_clear()
+    yield
+    for handler in (approve, roll_back):
+        handler._cold_start.cache_clear()
+
+
+@pytest.mark.parametrize("handler", [approve.handler, roll_back.handler])
+def test_a_request_without_a_case_is_refused(account: Account, handler: Any) -> None:
+    assert handler({"decision": "approve"}, CONTEXT)["error"] == "bad_request"
+    assert handler({"case_id": "no-such", "decision": "close"}, CONTEXT)["error"] == "not_found"
+
+
+@pytest.mark.parametrize("handler", [approve.handler, roll_back.handler])
+def test_without_the_ledger_nothing_is_done_and_that_is_said(
+    account: Account, handler: Any
+) -> None:
+    account.clients.dynamodb.delete_table(TableName="ledger")
+    answered = handler({"case_id": "c", "decision": "approve", "dry_run": False}, CONTEXT)
+    assert answered["error"] == "unavailable"
+    assert "ask again in two minutes" in answered["reason"]
+
+
+def test_it_rolls_back_where_it_is_told_to(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    fail(account, queue)
+    event = {"case_id": case_of(account).case_id, "actor": ALICE}
+    for dry in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
+        assert outcomes(roll_back.handler(dry, CONTEXT)) == {"VisibilityTimeout": "undone"}
+        assert account.visibility(queue) == 45
+    answered = roll_back.handler({**event, "dry_run": False}, CONTEXT)
+    assert answered["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
+    assert case_of(account).actor == ALICE
+
+
+def test_it_hands_an_approved_case_to_heal(account: Account) -> None:
+    account.settings = replace(settings(), tag_may_raise_to=Mode.PROPOSE)
+    heal = Heal(account)
+    account.later(minutes=-15)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=10)
+    fail(account, queue)
+    event = {"case_id": case_of(account).case_id, "decision": "approve", "actor": ALICE}
+    assert approve.handler(event, CONTEXT)["case_id"] == event["case_id"]
+    assert len(heal.asked) == 1
+    assert set(states(account)) == {"proposed", "approved", "applied"}

@@ -1,0 +1,58 @@
+"""The pulse Lambda as the schedule calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.aws.clients import Clients
+from functions.aws.pulse_record import PulseRecord
+from functions.handlers import pulse
+from functions.healing.pulse import QUEUE_NAME, Pulse
+from functions.settings import PulseSettings
+from tests.functions.aws.conftest import ACCOUNT, Account
+from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
+from tests.functions.handlers.test_heal import Context
+
+CONTEXT: Any = Context()
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _lambda(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings = PulseSettings(
+        ACCOUNT,
+        ledger_table="ledger",
+        urgent_topic_arn=account.settings.urgent_topic_arn,
+        pulse_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
+    )
+    for variable, text in settings.to_environment().items():
+        monkeypatch.setenv(variable, text)
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    pulse._cold_start.cache_clear()
+    yield
+    pulse._cold_start.cache_clear()
+
+
+def _known(account: Account) -> Pulse:
+    known = PulseRecord(account.clients.dynamodb, "ledger").read()
+    assert known is not None
+    return known
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_time_to_come_does_not_end_the_pulse(account: Account, time: str) -> None:
+    pulse.handler({"time": time}, CONTEXT)
+    known = _known(account)
+    assert known.scheduled_at <= datetime.now(UTC)
+    following = known.next_one(known.scheduled_at + HOUR, known.sent_at + HOUR)
+    assert following.lost_in_a_row == 1
+
+
+def test_the_time_of_the_schedule_is_noted(account: Account) -> None:
+    scheduled_at = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=2)
+    pulse.handler({"time": f"{scheduled_at:%Y-%m-%dT%H:%M:%SZ}"}, CONTEXT)
+    assert _known(account).scheduled_at == scheduled_at

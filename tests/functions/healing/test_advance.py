@@ -1,0 +1,199 @@
+"""What becomes of a case: each row of the table, near-misses first, and that every life ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.healing.advance import (
+    CLOUDTRAIL_LAG,
+    NOTED_EVERY,
+    TABLE,
+    Signs,
+    advance,
+    counts_from,
+    due_at,
+    with_failures,
+)
+from functions.healing.case import Case
+from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
+from functions.healing.limits import Timing
+from functions.healing.states import FINAL, State
+from functions.healing.steps import SetKmsDataKeyReusePeriod
+from tests.functions.healing.test_guardrails import NOW, case
+
+TIMING = Timing()
+NEEDED = EvidenceNeeded()
+# Propagation of 60 s and the longer of the leases, 30 s and 45 s.
+BEGINS = NOW + timedelta(seconds=105)
+
+
+def failed(*at: datetime) -> Evidence:
+    return Evidence.of(Sighting(each, f"event-{n}", f"r{n}", "p") for n, each in enumerate(at))
+
+
+def thrice(at: datetime) -> Evidence:
+    return failed(at, at + timedelta(seconds=1), at + timedelta(seconds=2))
+
+
+def became(given_case: Case, now: datetime, **signs: object) -> State | None:
+    moved = advance(given_case, Signs(TIMING, **signs), now)  # type: ignore[arg-type]
+    return moved.state if moved else None
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_what_has_ended_stays_ended(state: State) -> None:
+    ended = case(state)
+    assert became(ended, NOW + timedelta(days=999), failures=thrice(NOW), deletes=9) is None
+
+
+def test_failures_of_messages_received_before_the_change_count_for_nothing() -> None:
+    early = thrice(BEGINS - timedelta(seconds=3))
+    assert became(case(State.APPLIED), BEGINS, failures=early) is None
+    assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
+
+
+def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget() -> None:
+    once = failed(BEGINS + timedelta(minutes=10))
+    called_at = BEGINS + timedelta(minutes=10)
+    almost = called_at + timedelta(hours=24, seconds=-1)
+    assert became(case(State.APPLIED), almost, failures=once, deletes=5) is None
+    forgotten = called_at + timedelta(hours=24)
+    assert became(case(State.APPLIED), forgotten, failures=once, deletes=5) is State.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("state", "hours"), [(State.APPLIED, 48), (State.APPLIED_UNPROVEN, 168), (State.WATCHING, 48)]
+)
+def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hours: int) -> None:
+    ends = NOW + timedelta(hours=hours)
+    lately = failed(ends - timedelta(hours=1))
+    assert became(case(state), ends, failures=lately, deletes=9) is State.ESCALATED
+
+
+@pytest.mark.parametrize(
+    ("after", "deletes", "expected"),
+    [
+        (timedelta(seconds=-1), 5, None),
+        (timedelta(), 5, State.VERIFIED),
+        (timedelta(), 0, State.APPLIED_UNPROVEN),
+        (timedelta(), None, State.APPLIED_UNPROVEN),
+    ],
+)
+def test_silence_proves_something_only_where_messages_were_deleted(
+    after: timedelta, deletes: int | None, expected: State | None
+) -> None:
+    now = BEGINS + CLOUDTRAIL_LAG + after
+    assert became(case(State.APPLIED), now, deletes=deletes) is expected
+
+
+def test_a_change_that_is_no_lease_waits_for_no_lease() -> None:
+    step = SetKmsDataKeyReusePeriod(60, 300).document()
+    throttled = replace(case(State.APPLIED), steps=(step,))
+    assert counts_from(throttled, TIMING) == NOW + timedelta(seconds=60)
+    assert counts_from(case(State.APPLIED), TIMING) == BEGINS
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "expected"),
+    [
+        (State.PROPOSED, 24, State.EXPIRED),
+        (State.APPROVED, 24, State.EXPIRED),
+        (State.INEFFECTIVE, 24, State.ESCALATED),
+        (State.WATCHING, 48, State.CLOSED),
+        (State.APPLIED_UNPROVEN, 168, State.CLOSED),
+        (State.ESCALATED, 168, State.CLOSED),
+        (State.CONTESTED, 168, State.CLOSED),
+    ],
+)
+def test_what_time_alone_ends(state: State, hours: int, expected: State) -> None:
+    almost = NOW + timedelta(hours=hours, seconds=-1)
+    assert became(case(state), almost) is None
+    assert became(case(state), NOW + timedelta(hours=hours)) is expected
+
+
+@pytest.mark.parametrize("state", [State.ESCALATED, State.CONTESTED])
+def test_what_a_person_has_to_end_lasts_while_calls_fail(state: State) -> None:
+    lately = failed(NOW + timedelta(days=5))
+    assert became(case(state), NOW + timedelta(days=8), failures=lately) is None
+    assert became(case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
+
+
+def test_what_comes_back_while_it_is_watched_was_not_mended() -> None:
+    again = thrice(NOW + timedelta(hours=3))
+    watched = case(State.WATCHING)
+    moved = advance(watched, Signs(TIMING, failures=again), NOW + timedelta(hours=3))
+    assert moved is not None
+    assert (moved.state, moved.came_from, moved.n) == (State.INEFFECTIVE, State.WATCHING, 2)
+    assert moved.evidence["failed_calls"] == watched.evidence["failed_calls"] + 3
+    assert moved.evidence["first_at"] == watched.evidence["first_at"]
+    assert moved.evidence["last_at"] > watched.evidence["last_at"]
+
+
+def test_verified_is_watched_at_once() -> None:
+    assert became(case(State.VERIFIED), NOW) is State.WATCHING
+
+
+def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None:
+    assert {row.out_of for row in TABLE} == set(State) - FINAL
+    assert all(row.because and row.into is not row.out_of for row in TABLE)
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - FINAL))
+def test_what_is_due_is_moved_or_is_due_later(state: State) -> None:
+    """A case that is due and stays would be looked at every minute for ever."""
+    signs, one = Signs(TIMING), case(state)
+    due = due_at(one, signs, NOW) + timedelta(seconds=1)
+    for _ in range(3):
+        if advance(one, signs, due) is not None:
+            return
+        later = due_at(one, signs, due)
+        assert later > due
+        due = later
+
+
+@given(
+    st.sampled_from(sorted(set(State) - FINAL)),
+    st.lists(
+        st.tuples(st.integers(1, 60 * 24), st.booleans(), st.none() | st.integers(0, 3)),
+        max_size=40,
+    ),
+)
+def test_every_life_ends(state: State, history: list[tuple[int, bool, int | None]]) -> None:
+    """Whatever is seen for a while; then silence. Nobody approves and heal is down."""
+    life, now = case(state), NOW
+    for minutes, fails, deletes in [*history, *[(60 * 24, False, None)] * 20]:
+        now += timedelta(minutes=minutes)
+        failures = thrice(now - timedelta(minutes=1)) if fails else Evidence()
+        moved = advance(life, Signs(TIMING, failures=failures, deletes=deletes), now)
+        assert moved is None or moved.n == life.n + 1
+        life = moved or life
+    assert life.state in FINAL
+
+
+def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
+    applied, known, notes = case(State.APPLIED), Evidence(), 0
+    for second in range(3_600):
+        call = failed(BEGINS + timedelta(seconds=second))
+        event = replace(call.sightings[0], event_id=f"event-{second}")
+        noted = with_failures(applied, known, Evidence((event,)), NEEDED, TIMING)
+        if noted is not None:
+            notes, known = notes + 1, noted
+    assert known.suffices(NEEDED)
+    assert notes == NEEDED.distinct_events + 3_600 // NOTED_EVERY.seconds - 1
+
+
+def test_calls_from_before_are_not_noted() -> None:
+    early = failed(BEGINS - timedelta(seconds=1))
+    assert with_failures(case(State.APPLIED), Evidence(), early, NEEDED, TIMING) is None
+
+
+def test_the_same_call_is_noted_once() -> None:
+    call = failed(BEGINS)
+    known = with_failures(case(State.APPLIED), Evidence(), call, NEEDED, TIMING)
+    assert known == call
+    assert with_failures(case(State.APPLIED), call, call, NEEDED, TIMING) is None

@@ -1,0 +1,230 @@
+"""What undoing a case would do, and what the ledger holds afterwards."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.rollback import (
+    NEVER_PUT_BACK,
+    Outcome,
+    Undo,
+    records_after,
+    steps_of,
+    undos,
+    written_by,
+)
+from functions.healing.states import State
+from functions.healing.steps import (
+    STEPS,
+    AttributeStep,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+    SetKmsDataKeyReusePeriod,
+    SetVisibilityTimeout,
+)
+
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
+NOW = datetime(2026, 11, 9, 12, 0, tzinfo=UTC)
+RULE = '{"Version": "2012-10-17", "Statement": [{"Sid": "it\'s"}]}'
+
+
+def case(
+    *steps: AttributeStep | Mapping[str, str], n: int = 1, state: State = State.APPLIED
+) -> Case:
+    documents = (each if isinstance(each, Mapping) else each.document() for each in steps)
+    return Case(
+        case_id="c-1",
+        n=n,
+        at=NOW + timedelta(minutes=n),
+        came_from=None,
+        state=state,
+        queue_arn=QUEUE,
+        symptom="lease_expired",
+        reason="",
+        evidence={},
+        steps=tuple(documents),
+        actor="heal",
+    )
+
+
+def found(
+    history: list[Case],
+    attributes: Mapping[str, str],
+    snapshots: Mapping[int, Mapping[str, str]] | None = None,
+    kinds: tuple[type[AttributeStep], ...] = STEPS,
+    view: LedgerView | None = None,
+) -> tuple[Undo, ...]:
+    facts = Facts(QUEUE, attributes, {})
+    return undos(written_by(history), snapshots or {}, facts, view or LedgerView(), kinds)
+
+
+def only(undone: tuple[Undo, ...]) -> tuple[Outcome, str, str, str | None]:
+    (each,) = undone
+    return each.outcome, each.before, each.after, each.now
+
+
+def lease(seconds: str) -> dict[str, str]:
+    return {"VisibilityTimeout": seconds}
+
+
+def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
+    step = SetVisibilityTimeout(30, 45)
+    others = [state for state in State if state is not State.APPLIED]
+    assert written_by([case(step, n=n, state=state) for n, state in enumerate(others)]) == ()
+
+
+@pytest.mark.parametrize("now", ["44", "46", "31", "0"])
+def test_what_a_person_wrote_since_is_kept(now: str) -> None:
+    undone = found([case(SetVisibilityTimeout(30, 45))], lease(now))
+    assert only(undone) == (Outcome.KEPT, "30", "45", now)
+    assert steps_of(undone) == ()
+
+
+def test_what_is_as_before_is_left() -> None:
+    undone = found([case(SetVisibilityTimeout(30, 45))], lease("30"))
+    assert only(undone) == (Outcome.NOTHING, "30", "45", "30")
+    assert steps_of(undone) == ()
+
+
+def test_ours_goes_back_to_before_the_first_write() -> None:
+    first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
+    history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
+    undone = found(history, lease("68"))
+    assert only(undone) == (Outcome.UNDONE, "30", "68", "68")
+    assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
+    assert only(found(history, lease("45")))[0] is Outcome.KEPT
+
+
+def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
+    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
+    assert only(found(history, lease("90"))) == (Outcome.UNDONE, "60", "90", "90")
+
+
+def test_what_was_contested_since_may_be_a_persons() -> None:
+    fix = case(SetVisibilityTimeout(30, 45))
+    history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.CONTESTED)]
+    assert only(found(history, lease("45")))[0] is Outcome.KEPT
+    assert only(found([history[1], case(SetVisibilityTimeout(30, 45), n=3)], lease("45")))[0] is (
+        Outcome.UNDONE
+    )
+
+
+@pytest.mark.parametrize(
+    ("later_writes", "outcome"), [(["45"], "undone"), ([], "undone"), (["45", "68"], "kept")]
+)
+def test_ours_only_where_no_later_write_of_ours_was_overruled(
+    later_writes: list[str], outcome: str
+) -> None:
+    record = AttributeRecord()
+    for after in later_writes:
+        record = record.after_writing("1", after, NOW)
+    view = LedgerView(attributes={"VisibilityTimeout": record})
+    undone = found([case(SetVisibilityTimeout(30, 45))], lease("45"), view=view)
+    assert only(undone)[0] == outcome
+    assert bool(steps_of(undone)) == (outcome == "undone")
+
+
+def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
+    history = [case(SetVisibilityTimeout(30, 45))]
+    made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
+    same = found(history, {**lease("45"), "CreatedTimestamp": made[0]})
+    other = found(history, {**lease("45"), "CreatedTimestamp": made[1]})
+    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.KEPT]
+
+
+def test_what_was_absent_goes_back_to_what_that_means() -> None:
+    history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
+    reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
+    undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
+    assert steps_of(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
+    assert only(found(history, {}))[0] is Outcome.NOTHING
+
+
+def test_the_snapshot_decides_what_was_before() -> None:
+    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
+    undone = found(history, lease("68"), {1: lease("20"), 3: lease("45")})
+    assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
+
+
+def test_each_attribute_is_judged_by_itself() -> None:
+    history = [
+        case(
+            DeduplicateByGroup("queue", "messageGroup"),
+            LimitThroughputByGroup("perQueue", "perMessageGroupId"),
+        )
+    ]
+    undone = found(history, {"DeduplicationScope": "messageGroup"})
+    assert [each.outcome for each in undone] == [Outcome.UNDONE, Outcome.NOTHING]
+    assert steps_of(undone) == (DeduplicateByGroup("messageGroup", "queue"),)
+
+
+class MadeUp(AttributeStep):
+    """A step that no rollback may take, however it came into the catalogue."""
+
+
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        (("MessageRetentionPeriod", "345600", "1209600"), "MessageRetentionPeriod=345600"),
+        (("Policy", RULE, "{}"), {"Policy": RULE}),
+        (("FromALaterMendq", "1", "2"), "FromALaterMendq=1"),
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_never_written_is_printed(
+    monkeypatch: pytest.MonkeyPatch,
+    values: tuple[str, str, str],
+    change: str | dict[str, str],
+    is_known: bool,
+) -> None:
+    attribute, before, after = values
+    monkeypatch.setattr(MadeUp, "attribute", attribute, raising=False)
+    kinds = (MadeUp,) if is_known and attribute in NEVER_PUT_BACK else STEPS
+    history = [case({"attribute": attribute, "before": before, "after": after})]
+    (undone,) = found(history, {attribute: after}, kinds=kinds)
+    assert undone.outcome is Outcome.PRINTED
+    assert steps_of([undone]) == ()
+    *command, given = shlex.split(undone.command)
+    assert command == [
+        *("aws", "sqs", "set-queue-attributes", "--region", "eu-west-1", "--queue-url"),
+        "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+        "--attributes",
+    ]
+    assert given == change or json.loads(given) == change
+    assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.KEPT
+    assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
+
+
+def test_after_a_fix_the_write_is_remembered() -> None:
+    fix = case(SetVisibilityTimeout(30, 45))
+    record = records_after(fix, LedgerView(), None)["VisibilityTimeout"]
+    assert (record.person_value, record.last_written, record.contested_until) == ("30", "45", None)
+
+
+def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:
+    undone = case(SetVisibilityTimeout(45, 30), n=2, state=State.ROLLED_BACK)
+    known = AttributeRecord(queue_created_at=NOW).after_writing("30", "45", NOW)
+    view = LedgerView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
+    assert records_after(undone, view, NOW) == {
+        "VisibilityTimeout": AttributeRecord(
+            contested_until=undone.at + timedelta(days=7), queue_created_at=NOW
+        )
+    }
+
+
+def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
+    undone = case(SetVisibilityTimeout(68, 45), n=2, state=State.ROLLED_BACK)
+    older = AttributeRecord().after_writing("30", "45", NOW)
+    view = LedgerView(attributes={"VisibilityTimeout": older.after_writing("45", "68", NOW)})
+    record = records_after(undone, view, None)["VisibilityTimeout"]
+    assert (record.writes, record.person_value) == (older.writes, "30")
+    assert record.contested_until is not None

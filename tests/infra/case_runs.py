@@ -1,0 +1,137 @@
+"""What follow_up, approve, roll_back and the pulse call, as they do their work in an account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+
+from functions.aws.follow_up import follow_up
+from functions.aws.pulse import make_pulse
+from functions.healing.pulse import QUEUE_NAME
+from functions.settings import PulseSettings
+from tests.functions.aws.conftest import Account, moto_account
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import case_of, desk_of, fail, say, states, undo
+from tests.infra.aws_calls import Recorded, recording
+
+METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
+
+
+def following_up() -> Recorded:
+    """One case verified; another handed over, and escalated because heal did not take it up."""
+    answers = {
+        "GetMetricData": METRICS,
+        "Invoke": {"StatusCode": 202},
+        "LookupEvents": {"Events": []},
+    }
+    return _recorded(answers, _verified, _escalated)
+
+
+def _verified(account: Account, watched: Account) -> None:
+    fail(account, account.queue("verified.fifo", VisibilityTimeout="30"))
+    _follow(watched, minutes=19)
+    assert "verified" in states(account), states(account)
+
+
+def _escalated(account: Account, watched: Account) -> None:
+    queue = account.queue("escalated.fifo", VisibilityTimeout="30")
+    fail(account, queue)
+    account.later(minutes=40)
+    fail(account, queue, "again")
+    _follow(watched, minutes=41)
+    _follow(watched, hours=25)
+    assert len(account.pages("urgent")) == 1
+
+
+def _follow(watched: Account, **later: float) -> None:
+    watched.later(**later)
+    assert follow_up(desk_of(watched), "heal", lambda: 60).errors == {}
+
+
+def approving() -> Recorded:
+    """A proposal approved; heal's answer is not a case, so the case is read again."""
+    answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
+    return _recorded(answers, _approved)
+
+
+def _approved(account: Account, watched: Account) -> None:
+    fail(account, account.queue(tag="propose", VisibilityTimeout="30"))
+    assert say(watched, "approve", case_of(account).case_id)["state"] == "approved"
+
+
+def rolling_back() -> Recorded:
+    """One case undone; another contested, because a person came while a run was dying."""
+    return _recorded({"LookupEvents": {"Events": []}}, _undone, _contested)
+
+
+def _undone(account: Account, watched: Account) -> None:
+    queue = account.queue("undone.fifo", VisibilityTimeout="30")
+    fail(account, queue)
+    account.later(minutes=5)
+    assert undo(_now(account, watched), case_of(account).case_id)["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
+
+
+def _contested(account: Account, watched: Account) -> None:
+    queue = account.queue("contested.fifo", VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    case_id = case_of(account).case_id
+    with _killed_before_writing(account), suppress(Killed):
+        undo(account, case_id)
+    account.later(minutes=5)
+    account.set_visibility(queue, 40)
+    undo(_now(account, watched), case_id)
+    assert states(account)[-1] == "contested"
+    assert account.visibility(queue) == 40
+
+
+class _killed_before_writing:  # noqa: N801 - reads as what it does
+    """The next write of an account's clients ends the process."""
+
+    def __init__(self, account: Account) -> None:
+        self._events: Any = account.clients.sqs_for_writing.meta.events
+
+    def __enter__(self) -> None:
+        self._events.register("before-call.sqs.SetQueueAttributes", self._kill)
+
+    def __exit__(self, *_: object) -> None:
+        self._events.unregister("before-call.sqs.SetQueueAttributes", self._kill)
+
+    def _kill(self, **_: Any) -> None:
+        raise Killed
+
+
+def pulsing() -> Recorded:
+    """Three pulses, of which none comes round."""
+    return _recorded({}, _lost)
+
+
+def _lost(account: Account, watched: Account) -> None:
+    settings = PulseSettings(
+        account.settings.account,
+        ledger_table=account.settings.ledger_table,
+        urgent_topic_arn=account.settings.urgent_topic_arn,
+        pulse_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
+    )
+    for hour in range(3):
+        now = account.now + timedelta(hours=hour)
+        make_pulse(watched.clients, settings, now, now)
+    assert len(account.pages("urgent")) == 1
+
+
+def _recorded(answers: dict[str, Any], *acts: Callable[[Account, Account], None]) -> Recorded:
+    """What is called with the watched clients while each act goes on in an account of its own."""
+    recorded = recording(answers)
+    for act in acts:
+        with moto_account() as account:
+            act(account, replace(account, clients=recorded.clients))
+    return recorded
+
+
+def _now(account: Account, watched: Account) -> Account:
+    return replace(watched, now=account.now, deliveries=account.deliveries + 100)

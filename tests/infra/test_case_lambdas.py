@@ -1,0 +1,181 @@
+"""follow_up, approve and roll_back: what they know, and the least that they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.catalogue import CATALOGUE
+from functions.healing import ledger_index
+from functions.healing.steps import write_actions
+from functions.settings import ApproveSettings, CaseSettings, FollowUpSettings, RollBackSettings
+from tests.infra.permissions import decision
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, SETTINGS, Template, template_of
+
+SETTINGS_OF: dict[str, type[CaseSettings]] = {
+    "FollowUp": FollowUpSettings,
+    "Approve": ApproveSettings,
+    "RollBack": RollBackSettings,
+}
+WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
+INVOKE = "lambda:InvokeFunction"
+ORDERS = f"{QUEUE_ARNS}orders"
+
+
+def _function(name: str, settings: str = "default") -> Any:
+    return template_of(settings).only("AWS::Lambda::Function", name)
+
+
+def _settings(name: str, settings: str = "default") -> CaseSettings:
+    variables = _function(name, settings)["Environment"]["Variables"]
+    read = SETTINGS_OF[name].from_environment(variables)
+    assert variables == read.to_environment(), "and it gets nothing beside them"
+    return read
+
+
+def _may(name: str, action: str, resource: str, settings: str = "default", **tags: str) -> str:
+    statements = template_of(settings).statements(f"{name}Role")
+    return decision(statements, action, resource, tags)
+
+
+def _table(template: Template) -> str:
+    return template.arn_of("AWS::DynamoDB::Table", "Ledger")
+
+
+def _queues(template: Template) -> list[str]:
+    return [f"{QUEUE_ARNS}{each}" for each in template.all("AWS::SQS::Queue")]
+
+
+@pytest.mark.parametrize("name", ["FollowUp", "Approve"])
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_who_only_calls_the_owner_writes_no_queue(name: str, settings: str) -> None:
+    for queue in (ORDERS, *_queues(template_of(settings))):
+        for action in WRITES:
+            assert _may(name, action, queue, settings, mendq="heal") == "ImplicitDeny"
+
+
+@pytest.mark.parametrize("name", SETTINGS_OF)
+def test_of_our_lambdas_heal_alone_may_be_called_and_not_by_roll_back(name: str) -> None:
+    for logical_id in template_of("default").all("AWS::Lambda::Function"):
+        allowed = name != "RollBack" and logical_id.startswith("HealFunction")
+        assert _may(name, INVOKE, f"arn:{logical_id}") == ("Allow" if allowed else "ImplicitDeny")
+    assert _may(name, INVOKE, "arn:another") == "ImplicitDeny"
+
+
+@pytest.mark.parametrize("name", SETTINGS_OF)
+def test_the_ledger_is_moved_item_by_item_and_never_read_whole(name: str) -> None:
+    table = _table(template_of("default"))
+    for verb in ("GetItem", "PutItem", "DeleteItem", "Query"):
+        assert _may(name, f"dynamodb:{verb}", table) == "Allow"
+        assert _may(name, f"dynamodb:{verb}", "arn:another") == "ImplicitDeny"
+    for verb in ("Scan", "BatchWriteItem", "UpdateTable", "DeleteTable"):
+        assert _may(name, f"dynamodb:{verb}", table) == "ImplicitDeny"
+
+
+def test_who_writes_no_queue_takes_no_claim() -> None:
+    table = _table(template_of("default"))
+    for name in SETTINGS_OF:
+        may = _may(name, "dynamodb:ConditionCheckItem", table)
+        assert may == ("Allow" if name == "RollBack" else "ImplicitDeny")
+
+
+def test_follow_up_alone_asks_the_index_of_open_cases_that_the_table_has() -> None:
+    template = template_of("default")
+    table = template.only("AWS::DynamoDB::Table")
+    (index,) = (each["IndexName"] for each in table["GlobalSecondaryIndexes"])
+    assert index == ledger_index.OPEN_CASES
+    for name in SETTINGS_OF:
+        may = _may(name, "dynamodb:Query", f"{_table(template)}/index/{index}")
+        assert may == ("Allow" if name == "FollowUp" else "ImplicitDeny")
+
+
+@pytest.mark.parametrize("name", SETTINGS_OF)
+def test_transitions_are_added_to_the_case_bucket_and_never_deleted(name: str) -> None:
+    bucket = template_of("default").arn_of("AWS::S3::Bucket", "Cases")
+    assert _may(name, "s3:PutObject", f"{bucket}/cases/dt=2026-11-21/x-1.json") == "Allow"
+    assert _may(name, "s3:PutObject", f"{bucket}/elsewhere/x.json") == "ImplicitDeny"
+    assert _may(name, "s3:DeleteObject", f"{bucket}/cases/x-1.json") == "ImplicitDeny"
+
+
+@pytest.mark.parametrize(
+    ("settings", "tags"),
+    [
+        ("default", {}),
+        ("default", {"mendq": "heal"}),
+        ("tagged", {}),
+        ("named", {"mendq": "off"}),
+        ("named", {"mendq": "observe"}),
+    ],
+)
+def test_roll_back_writes_no_queue_that_heal_could_not_have_written(
+    settings: str, tags: dict[str, str]
+) -> None:
+    for action in WRITES:
+        assert _may("RollBack", action, ORDERS, settings, **tags) != "Allow"
+
+
+@pytest.mark.parametrize(
+    ("settings", "tags"),
+    [
+        ("tagged", {"mendq": "heal"}),
+        ("tagged", {"mendq": "propose"}),
+        ("proposing", {}),
+        ("proposing", {"mendq": "propose"}),
+        ("named", {}),
+    ],
+)
+def test_roll_back_writes_the_queues_that_heal_writes(settings: str, tags: dict[str, str]) -> None:
+    for action in WRITES:
+        for name in ("Heal", "RollBack"):
+            assert _may(name, action, ORDERS, settings, **tags) == "Allow"
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_roll_back_never_writes_our_own_queues(settings: str) -> None:
+    for queue in _queues(template_of(settings)):
+        for action in WRITES:
+            assert _may("RollBack", action, queue, settings, mendq="heal") == "Deny"
+
+
+@pytest.mark.parametrize("name", SETTINGS_OF)
+def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -> None:
+    settings, named = _settings(name), _settings(name, "proposing")
+    assert settings.account == ACCOUNT
+    assert settings.ledger_table.startswith("LedgerTable")
+    assert settings.case_bucket.startswith("CasesBucket")
+    assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
+    assert settings.info_topic_arn.startswith("TopicsInfoTopic")
+    assert (settings.timing.pulse_minutes, named.timing.pulse_minutes) == (60, 20)
+    if isinstance(settings, FollowUpSettings | ApproveSettings):
+        assert settings.heal_function.startswith("HealFunction")
+
+
+@pytest.mark.parametrize(("name", "handler"), [("FollowUp", "follow_up"), ("Approve", "approve")])
+def test_each_runs_its_own_handler_without_taking_concurrency(name: str, handler: str) -> None:
+    function = _function(name)
+    assert function["Handler"] == f"functions.handlers.{handler}.handler"
+    assert "ReservedConcurrentExecutions" not in function
+
+
+def test_approve_waits_longer_than_heal_may_take() -> None:
+    assert _function("Approve")["Timeout"] >= _function("Heal")["Timeout"] + 15
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [("FollowUp", "follow-up"), ("Approve", "approve"), ("RollBack", "roll-back")],
+)
+def test_lambda_alone_may_be_it_and_its_name_is_literal(name: str, purpose: str) -> None:
+    role = template_of("default").only("AWS::IAM::Role", f"{name}Role")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert role["RoleName"] == f"mendq-{purpose}-us-east-1"
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_who_is_woken_by_the_clock_keeps_what_it_gives_up_for_a_person() -> None:
+    config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "FollowUp")
+    assert 0 < config["MaximumRetryAttempts"] <= 2
+    parked = config["DestinationConfig"]["OnFailure"]["Destination"]
+    assert parked.startswith(f"{QUEUE_ARNS}FollowUpDeadLetters")
+    assert _may("FollowUp", "sqs:SendMessage", parked) == "Allow"
