@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from functions.healing.paging import Severity
 from local_account.demo import night_picture
-from local_account.demo.mailbox import Mailbox, subscribe
+from local_account.demo.mailbox import Mailbox, Message
 from local_account.demo.night import (
     PATIENCE_SECONDS,
     NightFailed,
@@ -25,7 +26,6 @@ from local_account.demo.night import (
 from local_account.demo.watching import Watch
 from local_account.process import LocalAccount
 
-REPORT = Path("build/demo/report.html")
 MAIL_SECONDS = 1
 
 
@@ -34,16 +34,18 @@ class Ending:
     """What the night made of the story."""
 
     incidents: list[dict[str, Any]]
+    verdict: Message
     report: Path
 
 
-def tell(watch: Watch, account: LocalAccount, console: Console) -> Ending:
-    """Run the night and the week of the story, and copy the report; raise NightFailed."""
+def tell(
+    watch: Watch, mailbox: Mailbox, account: LocalAccount, console: Console, folder: Path
+) -> Ending:
+    """Run the night and the week of the story, copy the report there; raise NightFailed."""
     console.print(Text("the night, over the account's own trail files and cases", style="bold"))
     outputs = account.outputs
     failed_at = [each.first_failure_at for each in watch.queues.values() if each.first_failure_at]
     moment = min(failed_at, default=datetime.now(UTC))
-    mailbox = subscribe(account)
     with console.status("the trail's files") as status:
         nights = Nights(account, outputs, lambda what: status.update(_waiting(what)))
         nights.until_trail_holds(
@@ -52,35 +54,36 @@ def tell(watch: Watch, account: LocalAccount, console: Console) -> Ending:
         console.print(night_picture.run_ended(nights.run("night", night_after(moment))))
         console.print(night_picture.run_ended(nights.run("week", monday_after(moment))))
         verdict = _verdict(mailbox, status)
-        report = _copied(account, outputs)
+        report = _copied(account, outputs, folder / "report.html")
     incidents = nights.incidents()
     console.print(night_picture.incident_table(incidents, console.width))
-    console.print(night_picture.verdict(verdict))
+    console.print(night_picture.verdict(verdict.text))
     console.print(f"The page: {report}\n", style="bold", markup=False)
-    return Ending(incidents, report)
+    return Ending(incidents, verdict, report)
 
 
 def _waiting(what: str) -> Text:
     return Text(f"waiting for {what}", style="dim")
 
 
-def _verdict(mailbox: Mailbox, status: Status) -> str:
+def _verdict(mailbox: Mailbox, status: Status) -> Message:
     """The message that deliver_report sends when the week's summary lands."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     status.update(_waiting("the report, which the summary's arrival starts"))
     while time.monotonic() < deadline:
-        if text := mailbox.next_message(MAIL_SECONDS):
-            return text
+        for message in mailbox.look(MAIL_SECONDS):
+            if message.severity is Severity.INFO and message.case_id is None:
+                return message
     raise NightFailed(f"no verdict came within {PATIENCE_SECONDS:.0f} s")
 
 
-def _copied(account: LocalAccount, outputs: Mapping[str, str]) -> Path:
+def _copied(account: LocalAccount, outputs: Mapping[str, str], copy: Path) -> Path:
     """The one page in the report bucket, for a browser here."""
     s3, bucket = account.client("s3"), outputs["ReportBucket"]
     listed = s3.list_objects_v2(Bucket=bucket, Prefix="report/").get("Contents", [])
     pages = [each["Key"] for each in listed if each["Key"].endswith("/report.html")]
     if len(pages) != 1:
         raise NightFailed(f"{len(pages)} pages lie in the report bucket, expected one")
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_bytes(s3.get_object(Bucket=bucket, Key=pages[0])["Body"].read())
-    return REPORT
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(s3.get_object(Bucket=bucket, Key=pages[0])["Body"].read())
+    return copy

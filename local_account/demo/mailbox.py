@@ -1,11 +1,14 @@
-"""A reader of the weekly report: a queue that subscribes to the stack's topic."""
+"""Somebody who is paged and reads the report: a queue that subscribes to the stack's topics."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
+from functions.healing.paging import Severity
 from local_account.process import STACK_NAME, LocalAccount
 
 if TYPE_CHECKING:
@@ -13,48 +16,85 @@ if TYPE_CHECKING:
 
 NAME = "demo-reader"
 TOPIC = "AWS::SNS::Topic"
+# How the logical ids of the stack's topics start.
+LOGICAL_IDS = {Severity.URGENT: "TopicsUrgent", Severity.INFO: "TopicsInfo"}
+_CASE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
+class Message:
+    """What a subscriber of a topic gets."""
+
+    severity: Severity
+    subject: str
+    text: str
+
+    @property
+    def case_id(self) -> str | None:
+        """The case that it pages; None where it is no page about one queue."""
+        found = _CASE.search(self.text)
+        return found.group(1) if found else None
+
+
+@dataclass
 class Mailbox:
-    """What the topic's subscribers get."""
+    """Everything that the topics were told since it was opened, in `messages` once looked at."""
 
     sqs: SQSClient
     queue_url: str
+    severities: Mapping[str, Severity]
+    messages: list[Message] = field(default_factory=list)
 
-    def next_message(self, wait_seconds: int) -> str | None:
-        """The text of the next message; None where none comes in time."""
-        answer = self.sqs.receive_message(QueueUrl=self.queue_url, WaitTimeSeconds=wait_seconds)
-        for message in answer.get("Messages", []):
-            self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
-            text: str = json.loads(message["Body"])["Message"]
-            return text
-        return None
+    @classmethod
+    def open(cls, account: LocalAccount) -> Self:
+        """Subscribe to every topic of the stack."""
+        sqs, topics = account.client("sqs"), _topics(account)
+        url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
+        answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        arn = answer["Attributes"]["QueueArn"]
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": _policy(arn, list(topics))})
+        for topic in topics:
+            account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+        return cls(sqs, url, topics)
+
+    def look(self, wait_seconds: int = 0) -> list[Message]:
+        """What is new; waits that long for the first of it."""
+        new: list[Message] = []
+        while found := self._received(0 if new else wait_seconds):
+            new += found
+        self.messages += new
+        return new
+
+    def _received(self, wait_seconds: int) -> list[Message]:
+        answer = self.sqs.receive_message(
+            QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=wait_seconds
+        )
+        found = answer.get("Messages", [])
+        for each in found:
+            self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=each["ReceiptHandle"])
+        return [self._read(json.loads(each["Body"])) for each in found]
+
+    def _read(self, envelope: Mapping[str, Any]) -> Message:
+        severity = self.severities[envelope["TopicArn"]]
+        return Message(severity, envelope.get("Subject") or "", envelope["Message"])
 
 
-def subscribe(account: LocalAccount) -> Mailbox:
-    """A mailbox that gets what the topic is told from now on."""
-    sqs, topic = account.client("sqs"), _topic_arn(account)
-    url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
-    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+def _policy(queue_arn: str, topic_arns: list[str]) -> str:
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "sns.amazonaws.com"},
         "Action": "sqs:SendMessage",
-        "Resource": attributes["QueueArn"],
-        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+        "Resource": queue_arn,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic_arns}},
     }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
-    account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=attributes["QueueArn"])
-    return Mailbox(sqs, url)
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def _topic_arn(account: LocalAccount) -> str:
+def _topics(account: LocalAccount) -> dict[str, Severity]:
     resources = account.client("cloudformation").describe_stack_resources(StackName=STACK_NAME)
-    (topic,) = (
-        each["PhysicalResourceId"]
+    return {
+        str(each["PhysicalResourceId"]): severity
         for each in resources["StackResources"]
-        if each["ResourceType"] == TOPIC
-    )
-    return str(topic)
+        for severity, logical_id in LOGICAL_IDS.items()
+        if each["ResourceType"] == TOPIC and each["LogicalResourceId"].startswith(logical_id)
+    }

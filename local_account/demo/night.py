@@ -82,7 +82,7 @@ class Nights:
         scheduler = self.account.client("scheduler")
         for each in scheduler.list_schedules()["Schedules"]:
             target = scheduler.get_schedule(Name=each["Name"])["Target"]
-            if json.loads(target["Input"])["job"] == job:
+            if json.loads(target["Input"]).get("job") == job:
                 return str(each["Name"])
         raise NightFailed(f"no schedule starts the {job}")
 

@@ -1,17 +1,64 @@
-"""What the demo prints to be typed is what works."""
+"""What the demo prints can be read on a small terminal, and what is to be typed works."""
 
 from __future__ import annotations
 
+import io
 import shlex
 
 import boto3
 import pytest
+from rich.console import Console, RenderableType
 
 from functions.healing.steps import SetVisibilityTimeout
-from local_account.demo.picture import undo_commands
+from local_account.demo.picture import cast, decisions, standing, undo_commands
+from local_account.demo.stories import STORIES
+from local_account.demo.story import Story
 from local_account.demo.watching import Seen, configuration
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, SECRET_KEY
+from tests.local_account.demo.ended import ended
+
+EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+
+
+def _lines(shown: RenderableType, columns: int) -> list[str]:
+    console = Console(width=columns, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(shown)
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= columns
+    return lines
+
+
+@EACH
+@pytest.mark.parametrize("columns", [80, 120])
+def test_every_queue_stands_on_a_line_of_its_own(story: Story, columns: int) -> None:
+    rows = [line for line in _lines(standing(story, ended(story)), columns) if line.strip()][2:]
+    assert len(rows) == len(story.queues)
+    for row, bad in zip(rows, story.queues, strict=True):
+        assert bad.name in row
+        assert bad.path[-1] in row
+        made = [f"{name} {old} -> {new}" for name, (old, new) in bad.changes.items()] or ["-"]
+        assert row.rstrip().endswith(made[0] if len(made) == 1 else f"{len(made)} attributes")
+
+
+@EACH
+def test_the_cast_and_the_decisions_name_every_queue(story: Story) -> None:
+    watch = ended(story)
+    for shown in (cast(story), decisions(story, watch)):
+        text = "\n".join(_lines(shown, 80))
+        assert all(bad.name in text for bad in story.queues)
+
+
+@EACH
+def test_a_change_that_was_not_made_is_not_shown_as_one(story: Story) -> None:
+    text = " ".join(" ".join(_lines(decisions(story, ended(story)), 120)).split())
+    for bad in story.queues:
+        for step in bad.steps:
+            assert str(step) in text or str(step.inverse()) in text
+    assert text.count("proposed: ") == sum(bad.path == ("proposed",) for bad in story.queues)
+    undoable = [bad for bad in story.queues if bad.changes and not bad.a_person_sets]
+    assert text.count("aws sqs") == len(undoable)
 
 
 @pytest.mark.account

@@ -1,0 +1,45 @@
+"""What the account only accepts, so that nobody takes the demo for AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from local_account.process import LocalAccount
+
+
+@dataclass(frozen=True)
+class Honesty:
+    """What the account takes without doing it, and the settings below what AWS would allow.
+
+    `clock_put_forward` is how the story shortened what takes minutes or days.
+    """
+
+    not_emulated: tuple[str, ...]
+    floors_lowered: tuple[str, ...]
+    clock_put_forward: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, account: LocalAccount, clock_put_forward: Iterable[str] = ()) -> Self:
+        """As the account says of itself."""
+        return cls(
+            tuple(account.not_emulated), tuple(account.floors_lowered), tuple(clock_put_forward)
+        )
+
+    def shown(self) -> RenderableType:
+        """For the end of a story."""
+        lines = (
+            Padding(Text(f"- {each}", style="dim"), (0, 0, 0, 2)) for each in self.not_emulated
+        )
+        floors = ", ".join(self.floors_lowered) or "none"
+        return Group(
+            Text("accepted here, not emulated", style="bold"),
+            *lines,
+            Text.assemble(("floors lowered for this demo: ", "bold"), (floors, "dim")),
+            *(Text(each, style="dim") for each in self.clock_put_forward),
+        )
