@@ -1,0 +1,62 @@
+"""The long evidence: `python -m tests.prove [NAME ...]`; exit 1 when a claim fails."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.prove.budgets import BUDGETS
+from tests.prove.fault_points import FAULT_POINTS
+from tests.prove.fuzz import FUZZ
+from tests.prove.mass_symptoms import MASS_SYMPTOMS
+from tests.prove.proof import Proof
+from tests.prove.races import RACES
+from tests.prove.runner import keep, run, tabulate
+from tests.prove.storms import STORMS
+from tests.prove.window import WINDOW
+
+PROOFS: tuple[Proof, ...] = (
+    *STORMS,
+    *MASS_SYMPTOMS,
+    *FAULT_POINTS,
+    *RACES,
+    *WINDOW,
+    *BUDGETS,
+    *FUZZ,
+)
+FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
+# No proof reaches a real account.
+_NOBODY = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": "/nonexistent",
+    "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    names = [each.name for each in PROOFS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
+    chosen = parser.parse_args(arguments).names or names
+    if unknown := sorted(set(chosen) - set(names)):
+        parser.error(f"no proof is called {', '.join(unknown)}: there are {', '.join(names)}")
+    for variable in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        os.environ.pop(variable, None)
+    os.environ.update(_NOBODY)
+    console = Console(width=None if sys.stdout.isatty() else 120, soft_wrap=True)
+    results = run([each for each in PROOFS if each.name in chosen], console)
+    tabulate(results, console)
+    keep(results, FIGURES)
+    console.print(f"figures: {FIGURES}")
+    return 0 if all(each.holds for each in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

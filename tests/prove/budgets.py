@@ -1,0 +1,91 @@
+"""A queue whose need grows for ever: how often is it written in a day, whatever happens?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from functions.healing.limits import Limits
+from tests.functions.aws.conftest import settings
+from tests.functions.aws.operators import say
+from tests.prove.proof import Proof, Proving
+from tests.prove.world import World, world
+
+DAYS = 3
+STEP = timedelta(minutes=10)
+A_DAY = timedelta(days=1)
+LIMITS = Limits(visibility_ceiling_seconds=43_200)
+
+
+def budgets(proving: Proving, days: float = DAYS) -> None:
+    """People approve, close and change their minds about the mode; the calls go on failing."""
+    dice = random.Random(5)  # noqa: S311 - repeatable, no secret
+    with world() as made, _writes(made) as written:
+        made.account.settings = settings(limits=LIMITS)
+        queue = made.account.queue(VisibilityTimeout="30")
+        steps = int(timedelta(days=days) / STEP)
+        for step in range(steps):
+            _step(made, queue, step, dice)
+            proving.tell(step / steps)
+        timing = made.account.settings.timing
+        states = {each["to"] for each in made.account.transitions()}
+    most = max(sum(timedelta() <= at - each < A_DAY for each in written) for at in written)
+    soonest = min(b - a for a, b in pairwise(written))
+    proving.figure("days", days)
+    proving.figure("batches_of_failed_calls", steps)
+    proving.figure("writes", len(written))
+    proving.figure("most_writes_within_24_hours", most)
+    proving.figure("least_minutes_between_two", soonest.total_seconds() / 60)
+    proving.figure("states_seen", ", ".join(sorted(states)))
+    proving.holds(
+        f"never more than {LIMITS.writes_per_attribute_per_day} writes within 24 hours",
+        whether=most <= LIMITS.writes_per_attribute_per_day,
+    )
+    proving.holds(
+        f"never two within {timing.cooldown_minutes} minutes",
+        whether=soonest >= timedelta(minutes=timing.cooldown_minutes),
+    )
+    proving.holds(
+        "the budget was spent, or nothing was tried",
+        whether=most == LIMITS.writes_per_attribute_per_day,
+    )
+
+
+def _step(made: World, queue: str, step: int, dice: random.Random) -> None:
+    """The need outgrows every lease that Mendq can have written."""
+    mode = dice.choice(("heal", "heal", "heal", "propose"))
+    made.account.tag(queue, mendq=mode, **{"mendq:max-processing-seconds": str(60 + 20 * step)})
+    ids = (f"{step}-{n}" for n in range(3))
+    made.deliver(made.account.late_deletes(queue, *ids))
+    made.account.later(minutes=1)
+    made.minute()
+    word = dice.choice(("approve", "approve", "close"))
+    say(made.account, word, made.case_id(queue))
+    made.account.later(seconds=STEP.total_seconds() - 60)
+
+
+@contextmanager
+def _writes(made: World) -> Iterator[list[datetime]]:
+    """When a queue was written, as it goes on."""
+    written: list[datetime] = []
+
+    def note(**_: Any) -> None:
+        written.append(made.account.now)
+
+    events: Any = made.account.clients.sqs_for_writing.meta.events
+    events.register("before-call.sqs.SetQueueAttributes", note)
+    yield written
+    events.unregister("before-call.sqs.SetQueueAttributes", note)
+
+
+BUDGETS = (
+    Proof(
+        "budgets",
+        "Whatever fails and whoever approves, an attribute is written three times a day at most.",
+        budgets,
+    ),
+)

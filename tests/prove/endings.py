@@ -1,0 +1,107 @@
+"""How a scene ended: every value of queue, ledger and case bucket, and the pages sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from functions.healing.moves import may_move
+from functions.healing.paging import Severity
+from functions.healing.states import State
+from tests.functions.aws.conftest import Account
+
+# What differs between two runs that end the same: times, and which invocation it was.
+_TIMES = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|\+00:00)?|\b1\d{9}(\.\d+)?\b"
+)
+# A page does not wait for CloudTrail: where its answer is lost, the page says that.
+_NOT_TOLD_BY_CLOUDTRAIL = re.compile(r"not known: CloudTrail did not say \(ReadTimeoutError\)")
+_NOBODY = "nobody in the 90 days that CloudTrail keeps; it may lag by minutes"
+_INVOCATIONS = re.compile(r"invocation-\d+")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`over` where the last turn said so; `left` by its place, without times and invocations.
+
+    `unlisted` are the transitions that the page of states does not know.
+    The account's counters of writes and pages are left out: what is tried twice costs twice.
+    """
+
+    left: dict[str, str]
+    states: tuple[str, ...]
+    over: bool
+    claimed: bool = False
+    pages: Counter[str] = field(default_factory=Counter)
+    unlisted: tuple[str, ...] = ()
+
+    def differs_from(self, other: Ending) -> list[str]:
+        """The places where they do."""
+        places = self.left.keys() | other.left.keys()
+        return sorted(each for each in places if self.left.get(each) != other.left.get(each))
+
+    @property
+    def is_contested(self) -> bool:
+        """The careful side: what may be a person's value is told and left."""
+        return self.states[-1:] == ("contested",) and not self.claimed
+
+    @property
+    def queue(self) -> dict[str, str]:
+        return {place: value for place, value in self.left.items() if place.startswith("/queue/")}
+
+    @property
+    def pages_sent_twice(self) -> int:
+        return self.pages.total() - len(self.pages)
+
+
+def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
+    """As the account stands now."""
+    cases = account.transitions()
+    ledger = {
+        f"{'case' if pk.startswith('case#') else 'queue'} {sk}": item
+        for (pk, sk), item in account.ledger_items().items()
+        if pk == queue_arn or pk.startswith("case#")
+    }
+    everything = {
+        "queue": account.attributes(queue_arn),
+        "ledger": ledger,
+        "cases": dict(enumerate(cases)),
+    }
+    pages = [text for each in Severity for text in account.pages(each)]
+    return Ending(
+        left=dict(_places(everything)),
+        states=tuple(each["to"] for each in cases),
+        over=over,
+        claimed=any("claim_owner" in each for each in ledger.values()),
+        pages=Counter(_told_by_all(_timeless(json.dumps(each))) for each in pages),
+        unlisted=unlisted(cases),
+    )
+
+
+def unlisted(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    moved = ((each["from"], each["to"]) for each in cases)
+    return tuple(
+        f"{before} to {after}"
+        for before, after in moved
+        if not may_move(State(before) if before else None, State(after))
+    )
+
+
+def _places(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _places(inner, f"{place}/{_timeless(str(name))}")
+    else:
+        yield place, _timeless(json.dumps(value, sort_keys=True, default=str))
+
+
+def _told_by_all(page: str) -> str:
+    return _NOT_TOLD_BY_CLOUDTRAIL.sub(_NOBODY, page)
+
+
+def _timeless(text: str) -> str:
+    return _INVOCATIONS.sub("<invocation>", _TIMES.sub("<time>", text))

@@ -1,0 +1,227 @@
+"""Every AWS call of a case's life, struck: queue, ledger and case bucket end the same."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from tests.functions.aws.faults import KINDS, Fault, Killed
+from tests.prove.endings import Ending, ending_of
+from tests.prove.proof import Proof, Proving
+from tests.prove.scenes import SCENES, Scene, Turn
+from tests.prove.world import World, world
+
+PAIRS_SECONDS = 120
+# What the longest scene takes by itself; one that a fault spoils is followed by another.
+TURNS = 2
+# What the ledger does on a condition alone.
+CONDITIONAL = frozenset({"dynamodb.TransactWriteItems", "dynamodb.UpdateItem"})
+
+Point = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Struck:
+    """One scene with its faults: the calls that they came to, and how it ended."""
+
+    scene: Scene
+    points: tuple[Point, ...]
+    calls: tuple[str, ...]
+    ending: Ending
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """One scene without a fault, and every point at which it can be struck."""
+
+    ending: Ending
+    begun_as: Ending
+    points: tuple[Point, ...]
+
+
+@dataclass
+class Judged:
+    """What there is to say of many endings."""
+
+    same: int = 0
+    contested: list[Struck] = field(default_factory=list)
+    otherwise: list[tuple[Struck, list[str]]] = field(default_factory=list)
+    torn: int = 0
+    not_over: list[Struck] = field(default_factory=list)
+    mistold: list[Struck] = field(default_factory=list)
+    pages_twice: int = 0
+    unlisted: set[str] = field(default_factory=set)
+
+    def add(self, struck: Struck, undisturbed: Undisturbed) -> None:
+        ending, wanted = struck.ending, undisturbed.ending
+        differs = ending.differs_from(wanted)
+        self.same += not differs
+        if differs and ending.is_contested:
+            self.contested.append(struck)
+        elif differs:
+            self.otherwise.append((struck, differs))
+        self.torn += ending.queue not in (wanted.queue, undisturbed.begun_as.queue)
+        if not ending.over:
+            self.not_over.append(struck)
+        if not ending.is_contested and set(ending.pages) != set(wanted.pages):
+            self.mistold.append(struck)
+        self.pages_twice += ending.pages_sent_twice
+        self.unlisted.update(ending.unlisted)
+
+
+def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES) -> None:
+    """`share` of the points of each scene, evenly spread."""
+    judged, calls, points = Judged(), 0, 0
+    lost_answers: Counter[str] = Counter()
+    for n, scene in enumerate(scenes):
+        undisturbed = _undisturbed(scene)
+        for point in undisturbed.points[:: round(1 / share)]:
+            struck = _struck(scene, point)
+            judged.add(struck, undisturbed)
+            points += 1
+            lost_answers.update(each for each in struck.calls if point[0] == "answer_lost")
+        here = sum(kind == "killed_before" for kind, _ in undisturbed.points)
+        calls += here
+        proving.figure(f"{scene.name}: aws_calls", here)
+        proving.tell((n + 1) / len(scenes))
+    proving.figure("scenes", len(scenes))
+    proving.figure("aws_calls", calls)
+    proving.figure("fault_points", points)
+    conditional = sum(lost_answers[each] for each in CONDITIONAL)
+    proving.figure("lost_answers_of_conditional_writes", conditional)
+    proving.holds("a conditional write's answer was lost among them", whether=conditional > 0)
+    _tell(proving, judged)
+
+
+def in_pairs(
+    proving: Proving, seconds: float = PAIRS_SECONDS, scenes: Sequence[Scene] = SCENES
+) -> None:
+    """In a shuffled order, always the same one, as many as the time box holds."""
+    undisturbed = {scene: _undisturbed(scene) for scene in scenes}
+    pairs = [
+        (scene, pair)
+        for scene, known in undisturbed.items()
+        for pair in product(known.points, repeat=2)
+    ]
+    random.Random(4).shuffle(pairs)  # noqa: S311 - an order, no secret
+    judged, tried = Judged(), 0
+    for turn in _turns(proving, seconds, len(pairs)):
+        scene, pair = pairs[turn]
+        judged.add(_struck(scene, *pair), undisturbed[scene])
+        tried += 1
+    proving.figure("pairs_of_fault_points", len(pairs))
+    proving.figure("pairs_tried", tried)
+    _tell(proving, judged)
+
+
+def _turns(proving: Proving, seconds: float, most: int) -> Iterator[int]:
+    for turn in proving.time_box(seconds):
+        if turn == most:
+            return
+        yield turn
+
+
+def _undisturbed(scene: Scene) -> Undisturbed:
+    points: list[Point] = []
+    with world() as made:
+        scene.begin(made)
+        begun_as = ending_of(made.account, _queue_of(made), over=False)
+    for kind in KINDS:
+        with world() as made:
+            turn = scene.begin(made)
+            counting = Fault(made.account, kind, 0)
+            over = _come_again(made, scene, turn, [counting])
+            counting.leave()
+            ending = ending_of(made.account, _queue_of(made), over=over)
+        points += [(kind, n) for n in range(1, counting.calls + 1)]
+    return Undisturbed(ending, begun_as, tuple(points))
+
+
+def _struck(scene: Scene, *points: Point) -> Struck:
+    with world() as made:
+        turn = scene.begin(made)
+        faults = [Fault(made.account, kind, strike_at) for kind, strike_at in points]
+        over = _come_again(made, scene, turn, faults)
+        for each in faults:
+            each.leave()
+        calls = tuple(each.call for each in faults)
+        # The second of a pair need not come by: the first may have cut the way short.
+        assert any(calls), f"nothing was struck in {scene.name} at {points}"
+        ending = ending_of(made.account, _queue_of(made), over=over)
+        return Struck(scene, points, calls, ending)
+
+
+def _come_again(made: World, scene: Scene, turn: Turn, faults: Sequence[Fault]) -> bool:
+    """One turn more for every fault; whether the last led where the scene goes."""
+    for _ in range(TURNS + len(faults)):
+        try:
+            if turn() and _state_of(made, faults) == scene.goal:
+                return True
+        except Killed:
+            pass
+        except Exception:  # noqa: BLE001, S110 - whoever called calls again
+            pass
+        made.account.later(minutes=scene.minutes)
+    return False
+
+
+def _state_of(made: World, faults: Sequence[Fault]) -> str:
+    """As the ledger says; the faults do not hear the question."""
+    for each in faults:
+        each.is_deaf = True
+    items = made.account.ledger_items()
+    for each in faults:
+        each.is_deaf = False
+    return next((each["state"]["S"] for (_, sk), each in items.items() if sk[:5] == "case#"), "")
+
+
+def _queue_of(made: World) -> str:
+    (url,) = made.account.clients.sqs.list_queues()["QueueUrls"]
+    attributes = made.account.clients.sqs.get_queue_attributes(
+        QueueUrl=url, AttributeNames=["QueueArn"]
+    )
+    return attributes["Attributes"]["QueueArn"]
+
+
+def _tell(proving: Proving, judged: Judged) -> None:
+    proving.figure("ended_the_same", judged.same)
+    proving.figure("ended_contested", len(judged.contested))
+    proving.figure("ended_otherwise", len(judged.otherwise))
+    proving.figure("pages_sent_twice", judged.pages_twice)
+    for what, these in (
+        ("contested", judged.contested),
+        ("not over", judged.not_over),
+        ("mistold", judged.mistold),
+    ):
+        for struck in these[:3]:
+            proving.figure(f"{what}: {struck.scene.name}", _where(struck))
+    for struck, places in judged.otherwise[:3]:
+        proving.figure(f"otherwise: {struck.scene.name}, {_where(struck)}", ", ".join(places))
+    proving.holds("each ends as without a fault, or contested", whether=not judged.otherwise)
+    proving.holds("each is over in the turns that come by themselves", whether=not judged.not_over)
+    proving.holds("the queue is as before or as after, never between", whether=judged.torn == 0)
+    proving.holds("docs/states.md lists every transition", whether=not judged.unlisted)
+    proving.holds("no page is lost, and none says another thing", whether=not judged.mistold)
+
+
+def _where(struck: Struck) -> str:
+    return "; ".join(
+        f"{kind} {n} {call}" for (kind, n), call in zip(struck.points, struck.calls, strict=True)
+    )
+
+
+FAULT_POINTS = (
+    Proof(
+        "faults",
+        "A fault before, after or in any AWS call of a case's life changes nothing of its end.",
+        singly,
+    ),
+    Proof(
+        "faults_in_pairs",
+        "Two faults in one such life change nothing of its end, or it ends contested.",
+        in_pairs,
+    ),
+)

@@ -1,0 +1,104 @@
+"""The heal Lambda as Lambda calls it, with the clock in the hands of the proof."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import Any
+from unittest.mock import patch
+
+from functions.handlers import heal
+from tests.functions.aws.conftest import Account
+from tests.functions.handlers.test_heal import Context
+from tests.prove.calls import CountedCalls
+
+# infra/heal.py: what the event source mapping hands over at once.
+BATCH_MESSAGES = 1_000
+
+
+@dataclass
+class HealLambda:
+    """One warm execution environment; `deliver` is one invocation."""
+
+    account: Account
+    calls: CountedCalls
+    output: io.StringIO
+    invocations: int = 0
+    output_bytes: int = 0
+
+    def deliver(self, bodies: Mapping[str, str]) -> dict[str, str]:
+        """The messages that are to come again."""
+        self.invocations += 1
+        context = replace(Context(), aws_request_id=f"invocation-{self.invocations}")
+        records = [
+            {"messageId": message_id, "body": body, "eventSource": "aws:sqs"}
+            for message_id, body in bodies.items()
+        ]
+        with redirect_stdout(self.output):
+            answer = heal.handler({"Records": records}, context)
+        self.output_bytes += self.output.tell()
+        self.output.seek(0)
+        self.output.truncate()
+        failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+        return {message_id: bodies[message_id] for message_id in failed if message_id}
+
+
+@contextmanager
+def heal_lambda(account: Account) -> Iterator[HealLambda]:
+    """What it logs and measures is counted and thrown away."""
+    heal._cold_start.cache_clear()
+    output = io.StringIO()
+    with (
+        patch.dict(os.environ, account.settings.to_environment()),
+        patch("functions.handlers.heal.datetime", _Clock(account)),
+        _logging_to(output),
+    ):
+        _, clients = heal._cold_start()
+        yield HealLambda(account, CountedCalls(clients.session), output)
+    heal._cold_start.cache_clear()
+
+
+@dataclass
+class _Clock:
+    account: Account
+
+    def now(self, zone: tzinfo) -> datetime:
+        return self.account.now.astimezone(zone)
+
+
+@contextmanager
+def _logging_to(output: io.StringIO) -> Iterator[None]:
+    streams = [
+        each
+        for each in logging.getLogger("heal").handlers
+        if isinstance(each, logging.StreamHandler)
+    ]
+    before = [each.setStream(output) for each in streams]
+    try:
+        yield
+    finally:
+        for handler, stream in zip(streams, before, strict=True):
+            handler.setStream(stream)
+
+
+def envelope_of(record: Mapping[str, Any]) -> str:
+    """The body of an intake message: EventBridge's envelope around a CloudTrail record."""
+    return json.dumps(
+        {
+            "version": "0",
+            "id": record["eventID"],
+            "detail-type": "AWS API Call via CloudTrail",
+            "source": "aws.sqs",
+            "account": record["recipientAccountId"],
+            "time": record["eventTime"],
+            "region": record["awsRegion"],
+            "resources": [],
+            "detail": record,
+        }
+    )

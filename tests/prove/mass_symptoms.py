@@ -1,0 +1,115 @@
+"""A thousand queues show one symptom: the cause is not theirs, so they are left alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from functions.healing.guardrails import FEW_QUEUES
+from tests.functions.aws.conftest import Account, moto_account
+from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
+from tests.prove.proof import Proof, Proving
+
+QUEUES = 1_000
+CALLS_A_QUEUE = 3
+TENS = 10
+
+
+def at_once(proving: Proving, queues: int = QUEUES) -> None:
+    """As full as batches go, one after another in the same minute."""
+    with moto_account() as account:
+        _failing_queues(proving, account, queues, BATCH_MESSAGES // CALLS_A_QUEUE, minutes=0)
+        states = _states(account)
+        proving.holds("no queue is written", whether=proving.figures["queue_writes"] == 0)
+        proving.holds("every queue's case is told", whether=states == {"refused": queues})
+        reasons = {case["reason"].split(" managed queues ")[-1] for case in account.transitions()}
+        proving.holds(
+            "each tells that the cause is not this queue's",
+            whether=reasons == {"show it within the hour: the cause is not this queue's"},
+        )
+
+
+def in_tens(proving: Proving, queues: int = QUEUES) -> None:
+    """Slowly enough for the budget of writes a minute, so that only their number stops it."""
+    with moto_account() as account:
+        _failing_queues(proving, account, queues, TENS, minutes=1)
+        share = account.settings.limits.mass_symptom_share
+        most = int(max(FEW_QUEUES, share * queues))
+        states = _states(account)
+        proving.holds(
+            f"at most {most} queues are written: {share:.0%} of {queues}",
+            whether=int(proving.figures["queue_writes"]) <= most,
+        )
+        proving.holds(
+            "every other queue is refused",
+            whether=states["applied"] + states["refused"] == queues == states.total(),
+        )
+
+
+def _failing_queues(
+    proving: Proving, account: Account, queues: int, queues_a_batch: int, minutes: float
+) -> None:
+    queue_arns = [account.queue(f"orders-{n}", VisibilityTimeout="30") for n in range(queues)]
+    account.later(minutes=5)
+    again: dict[str, str] = {}
+    with proving.timed("wall_seconds"), heal_lambda(account) as lambda_:
+        for first in range(0, queues, queues_a_batch):
+            bodies = dict(_failed_calls(account, queue_arns[first : first + queues_a_batch]))
+            account.later(seconds=5)
+            again |= lambda_.deliver(bodies)
+            account.later(minutes=minutes)
+            proving.tell(first / queues)
+        come_again = len(again)
+        again = _once_more(account, lambda_, again)
+    _note(proving, account, lambda_, queues)
+    proving.figure("messages_delivered_again", come_again)
+    proving.holds("every message is taken in two deliveries", whether=not again)
+    proving.holds("one page at most", whether=lambda_.calls.of("sns", "Publish") <= 1)
+
+
+def _failed_calls(account: Account, queue_arns: list[str]) -> Iterator[tuple[str, str]]:
+    for queue_arn in queue_arns:
+        for n in range(CALLS_A_QUEUE):
+            event_id = f"{queue_arn.rpartition(':')[2]}-{n}"
+            yield event_id, envelope_of(account.record(queue_arn, event_id))
+
+
+def _once_more(account: Account, lambda_: HealLambda, bodies: dict[str, str]) -> dict[str, str]:
+    """After the intake queue's visibility timeout; what is left after that."""
+    account.later(minutes=7)
+    messages = list(bodies.items())
+    left: dict[str, str] = {}
+    for first in range(0, len(messages), BATCH_MESSAGES):
+        left |= lambda_.deliver(dict(messages[first : first + BATCH_MESSAGES]))
+    return left
+
+
+def _note(proving: Proving, account: Account, lambda_: HealLambda, queues: int) -> None:
+    proving.figure("queues", queues)
+    proving.figure("failed_calls", queues * CALLS_A_QUEUE)
+    proving.figure("invocations", lambda_.invocations)
+    proving.figure("aws_calls", lambda_.calls.total)
+    proving.figure("queue_writes", lambda_.calls.queue_writes)
+    proving.figure("ledger_writes", lambda_.calls.ledger_writes)
+    proving.figure("case_bucket_puts", lambda_.calls.of("s3", "PutObject"))
+    proving.figure("pages", lambda_.calls.of("sns", "Publish"))
+    for state, cases in _states(account).items():
+        proving.figure(f"cases_{state}", cases)
+
+
+def _states(account: Account) -> Counter[str]:
+    return Counter(case["to"] for case in account.transitions())
+
+
+MASS_SYMPTOMS = (
+    Proof(
+        "mass_symptom",
+        "A thousand queues that show one symptom at once are told, and none is written.",
+        at_once,
+    ),
+    Proof(
+        "mass_symptom_in_tens",
+        "A thousand queues, ten a minute, are a mass symptom from one in twenty on.",
+        in_tens,
+    ),
+)

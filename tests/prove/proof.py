@@ -1,0 +1,54 @@
+"""What a proof is: a claim, the figures that bear it, and the sentences that have to hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Figure = int | float | str
+
+
+@dataclass
+class Proving:
+    """One proof on its way: it notes figures, asks its claims, and tells how far it has come."""
+
+    tell: Callable[[float], None] = lambda _share: None
+    figures: dict[str, Figure] = field(default_factory=dict)
+    claims: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def figure(self, name: str, value: Figure) -> None:
+        """Note what was counted or measured, units in the name."""
+        self.figures[name] = value
+
+    def holds(self, sentence: str, *, whether: bool) -> None:
+        """Ask one claim; the proof goes on, so that one run shows everything that fails."""
+        self.claims.append(sentence)
+        if not whether:
+            self.failures.append(sentence)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.figure(name, round(time.perf_counter() - started, 1))
+
+    def time_box(self, seconds: float, *, at_least: int = 1) -> Iterator[int]:
+        """Count up until the time is over, and `at_least` so far however slow the machine is."""
+        started = time.monotonic()
+        turn = 0
+        while (gone := time.monotonic() - started) < seconds or turn < at_least:
+            self.tell(min(1.0, gone / seconds))
+            yield turn
+            turn += 1
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A claim in one sentence and the function that tries to break it."""
+
+    name: str
+    claim: str
+    prove: Callable[[Proving], None]

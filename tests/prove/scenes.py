@@ -1,0 +1,209 @@
+"""The lives of a case that faults strike: what stands before, and what comes again after a fault.
+
+A turn is one delivery, one minute of follow_up or one asking of an operator; it answers whether it
+went through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from functions.catalogue import CATALOGUE
+from functions.healing.mode import Mode
+from tests.functions.aws.conftest import settings
+from tests.functions.aws.faults import REDELIVERED_AFTER_MINUTES
+from tests.functions.aws.operators import case_of, fail, say, undo
+from tests.prove.world import World
+
+Turn = Callable[[], bool]
+# Longer than follow_up leaves a case alone that it could not look at.
+FOLLOWED_EVERY_MINUTES = 6
+ASKED_EVERY_MINUTES = 2
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`begin` makes what stands before, and gives the turn that is struck.
+
+    It comes again every so many `minutes`, until the case is in the state `goal`.
+    """
+
+    name: str
+    begin: Callable[[World], Turn]
+    goal: str
+    minutes: float
+
+
+def _queue(world: World, tag: str = "heal", **attributes: str) -> str:
+    """A queue that nobody has touched for a while."""
+    queue_arn = world.account.queue(tag=tag, **{"VisibilityTimeout": "30", **attributes})
+    world.account.later(minutes=5)
+    return queue_arn
+
+
+def _delivered(world: World, queue_arn: str, **over: Any) -> Turn:
+    bodies = world.account.late_deletes(queue_arn, "1", "2", "3", **over)
+    world.account.later(minutes=1)
+    return partial(world.deliver, bodies)
+
+
+def _mended(world: World) -> Turn:
+    return _delivered(world, _queue(world))
+
+
+def _proposed(world: World) -> Turn:
+    return _delivered(world, _queue(world, "propose"))
+
+
+def _refused(world: World) -> Turn:
+    """One and a half times its lease is more than the ceiling."""
+    return _delivered(world, _queue(world, VisibilityTimeout="800"))
+
+
+def _call_of(symptom: str) -> Mapping[str, str]:
+    entry = next(each for each in CATALOGUE if each.name == symptom)
+    call = entry.caught[0].call
+    return {
+        "eventName": call.event_name,
+        "errorCode": call.raw_error_code,
+        "errorMessage": call.error_message,
+    }
+
+
+def _only_paged(world: World) -> Turn:
+    return _delivered(
+        world, _queue(world, KmsMasterKeyId="alias/orders"), **_call_of("kms_key_unusable")
+    )
+
+
+def _pair(world: World) -> Turn:
+    """Two attributes in one write."""
+    world.account.settings = settings(autonomy={"fifo_throttled": Mode.HEAL})
+    return _delivered(world, _queue(world), **_call_of("fifo_throttled"))
+
+
+def _asked_of_heal(world: World) -> Turn:
+    """Heal, called with the case until it says what became of it."""
+    case = case_of(world.account)
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+
+    def turn() -> bool:
+        world.take_up(request)
+        return True
+
+    return turn
+
+
+def _approved(world: World) -> Turn:
+    fail(world.account, _queue(world, "propose"))
+    world.account.later(minutes=5)
+    world.heal_is_up = False
+    say(world.account, "approve", case_of(world.account).case_id)
+    world.heal_is_up = True
+    world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    return _asked_of_heal(world)
+
+
+def _ineffective(world: World, **tags: str) -> None:
+    """Mended, and the calls fail as before."""
+    queue_arn = _queue(world)
+    world.account.tag(queue_arn, mendq="heal", **tags)
+    fail(world.account, queue_arn)
+    world.account.later(minutes=40)
+    fail(world.account, queue_arn, "again")
+    world.account.later(minutes=1)
+
+
+def _next_step(world: World) -> Turn:
+    _ineffective(world)
+    world.heal_is_up = False
+    world.minute()
+    world.heal_is_up = True
+    world.account.later(minutes=6)
+    return _asked_of_heal(world)
+
+
+def _verified(world: World) -> Turn:
+    queue_arn = _queue(world)
+    fail(world.account, queue_arn)
+    world.account.later(minutes=20)
+    world.deletes(queue_arn)
+    return world.minute
+
+
+def _did_not_help(world: World) -> Turn:
+    """follow_up finds it ineffective and calls heal, which takes the next step."""
+    _ineffective(world)
+    return world.minute
+
+
+def _no_step_left(world: World) -> Turn:
+    """The tag's need is met, so heal calls a person."""
+    _ineffective(world, **{"mendq:max-processing-seconds": "25"})
+    return world.minute
+
+
+def _nobody_acted(world: World) -> Turn:
+    """Heal was down for a day, so follow_up calls a person."""
+    _ineffective(world)
+    world.heal_is_up = False
+    world.minute()
+    world.account.later(hours=24)
+    return world.minute
+
+
+def _waiting_case(world: World) -> str:
+    fail(world.account, _queue(world, "propose"))
+    world.account.later(minutes=5)
+    return case_of(world.account).case_id
+
+
+def _said(word: str) -> Callable[[World], Turn]:
+    def begin(world: World) -> Turn:
+        case_id = _waiting_case(world)
+        return lambda: bool(say(world.account, word, case_id))
+
+    return begin
+
+
+def _roll_back(world: World) -> Turn:
+    fail(world.account, _queue(world))
+    world.account.later(minutes=5)
+    case_id = case_of(world.account).case_id
+    return lambda: bool(undo(world.account, case_id))
+
+
+SCENES = (
+    *(
+        Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
+        for name, begin, goal in (
+            ("mended", _mended, "applied"),
+            ("two attributes at once", _pair, "applied"),
+            ("proposed", _proposed, "proposed"),
+            ("refused", _refused, "refused"),
+            ("only paged", _only_paged, "escalated"),
+        )
+    ),
+    *(
+        Scene(name, begin, goal, FOLLOWED_EVERY_MINUTES)
+        for name, begin, goal in (
+            ("heal, taking up what was approved", _approved, "applied"),
+            ("heal, taking up what did not help", _next_step, "applied"),
+            ("follow_up, verified and watched", _verified, "watching"),
+            ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
+            ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
+            ("follow_up, escalated", _nobody_acted, "escalated"),
+        )
+    ),
+    *(
+        Scene(name, begin, goal, ASKED_EVERY_MINUTES)
+        for name, begin, goal in (
+            ("approve, and heal's write", _said("approve"), "applied"),
+            ("approve, declined", _said("decline"), "declined"),
+            ("roll_back", _roll_back, "rolled_back"),
+        )
+    ),
+)

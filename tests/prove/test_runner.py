@@ -1,0 +1,103 @@
+"""The runner tells a claim that fails from one that holds; the proofs run, made small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.prove.__main__ import PROOFS, main
+from tests.prove.budgets import budgets
+from tests.prove.endings import Ending
+from tests.prove.fault_points import in_pairs, singly
+from tests.prove.fuzz import middle_never_decides, never_raises
+from tests.prove.mass_symptoms import at_once, in_tens
+from tests.prove.proof import Proof, Proving
+from tests.prove.races import races
+from tests.prove.runner import keep, run
+from tests.prove.scenes import SCENES
+from tests.prove.storms import mended, observed
+from tests.prove.window import window
+
+
+def _fails(proving: Proving) -> None:
+    proving.figure("writes", 2)
+    proving.holds("one write at most", whether=False)
+
+
+def _holds(proving: Proving) -> None:
+    proving.holds("one write at most", whether=True)
+
+
+def _asks_nothing(_: Proving) -> None:
+    pass
+
+
+def _crashes(proving: Proving) -> None:
+    _holds(proving)
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("prove", "holds"), [(_fails, False), (_asks_nothing, False), (_crashes, False), (_holds, True)]
+)
+def test_a_proof_holds_when_every_claim_was_asked_and_held(
+    tmp_path: Path, prove: Callable[[Proving], None], holds: bool
+) -> None:
+    console = Console(file=(tmp_path / "shown").open("w"))
+    results = run(
+        [Proof("it", "It holds.", prove), Proof("other", "So does this.", _holds)], console
+    )
+    keep(results, tmp_path / "build" / "figures.json")
+    kept = json.loads((tmp_path / "build" / "figures.json").read_text())
+    console.file.close()
+    assert kept["holds"] is holds
+    assert [each["holds"] for each in kept["proofs"]] == [holds, True]
+    assert ("not so:" in (tmp_path / "shown").read_text()) is not holds
+
+
+def test_a_proof_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["strom"])
+    assert "no proof is called strom" in capsys.readouterr().err
+
+
+def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
+    assert len({each.name for each in PROOFS}) == len(PROOFS)
+    assert all(each.claim.endswith(".") for each in PROOFS)
+
+
+@pytest.mark.parametrize(
+    ("prove", "size"),
+    [
+        (mended, 3_000),
+        (observed, 3_000),
+        (at_once, 5),
+        (in_tens, 12),
+        (never_raises, 2),
+        (middle_never_decides, 0.3),
+        (partial(singly, scenes=SCENES[-1:]), 0.5),
+        (partial(in_pairs, scenes=SCENES[-2:]), 2),
+        (races, 3),
+        (window, 2),
+        (budgets, 0.2),
+    ],
+)
+def test_a_small_one_holds(prove: Callable[[Proving, float], None], size: float) -> None:
+    proving = Proving()
+    prove(proving, size)
+    assert proving.claims
+    assert proving.failures == []
+
+
+@pytest.mark.parametrize("left", [{}, {"/queue/DelaySeconds": "1"}, {"/queue/More": "0"}])
+def test_whatever_is_left_otherwise_is_named(left: dict[str, str]) -> None:
+    undisturbed = Ending({"/queue/DelaySeconds": "0"}, ("applied",), over=True)
+    assert undisturbed.differs_from(undisturbed) == []
+    assert replace(undisturbed, left=left).differs_from(undisturbed)
+    assert not replace(undisturbed, left=left).is_contested

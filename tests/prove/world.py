@@ -1,0 +1,126 @@
+"""An account with every Lambda that moves a case: heal, follow_up, approve, roll_back.
+
+What follow_up asks of heal is done in an invocation of its own, afterwards, and never again by
+itself: Lambda would try an asynchronous call twice more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+from functions.aws.clients import Clients
+from functions.aws.follow_up import follow_up
+from functions.aws.ledger_items import case_key
+from functions.aws.take_up import take_up
+from functions.healing.queue_names import parts_of
+from tests.functions.aws.answers import answered
+from tests.functions.aws.conftest import REGION, Account, moto_account
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import desk_of
+
+INVOKE = "before-send.lambda.Invoke"
+# infra: what every Lambda that writes may take.
+LAMBDA_SECONDS = 60
+
+
+@dataclass
+class World:
+    """`asked` are heal's asynchronous calls that wait; down, it answers none."""
+
+    account: Account
+    asked: list[dict[str, str]] = field(default_factory=list)
+    heal_is_up: bool = True
+
+    def deliver(self, bodies: Mapping[str, str]) -> bool:
+        """One delivery of the intake queue; whether it was taken."""
+        return not self.account.heal(dict(bodies)).errors
+
+    def minute(self) -> bool:
+        """follow_up, then what it asked of heal; whether all of it went through."""
+        followed = follow_up(desk_of(self.account), "heal", lambda: LAMBDA_SECONDS)
+        return all([not followed.errors, *map(self._answer, self._taken())])
+
+    def take_up(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return take_up(request, self.account.run()).document()
+
+    def case_id(self, queue_arn: str) -> str:
+        """Of the newest case about its lease; a word that names none where there is none."""
+        answer = self.account.clients.dynamodb.get_item(
+            TableName=self.account.settings.ledger_table,
+            Key=case_key(queue_arn, "lease_expired"),
+        )
+        return answer.get("Item", {}).get("case_id", {}).get("S", "none")
+
+    def deletes(self, queue_arn: str) -> None:
+        """As CloudWatch counts what consumers did a minute ago."""
+        name = {"Name": "QueueName", "Value": parts_of(queue_arn).name}
+        self.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": "NumberOfMessagesDeleted",
+                    "Dimensions": [name],  # type: ignore[list-item]
+                    "Timestamp": self.account.now - timedelta(minutes=1),
+                    "Value": 5,
+                }
+            ],
+        )
+
+    def _taken(self) -> list[dict[str, str]]:
+        waiting, self.asked = self.asked, []
+        return waiting if self.heal_is_up else []
+
+    def _answer(self, request: Mapping[str, Any]) -> bool:
+        try:
+            self.take_up(request)
+        except Killed:
+            return False
+        return True
+
+    def invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        """Lambda's side of an Invoke of heal; an invocation that dies fails the one that asked."""
+        asked = json.loads(str(request.body, "utf-8"))  # type: ignore[arg-type]
+        if request.headers["X-Amz-Invocation-Type"] in ("Event", b"Event"):
+            self.asked.append(asked)
+            return answered(request, {}, status=202)
+        try:
+            return answered(request, self._answer_now(asked))
+        except (Exception, Killed) as error:  # noqa: BLE001 - Lambda answers whatever was raised
+            failed = {"errorMessage": repr(error)}
+            return answered(request, failed, X_Amz_Function_Error="Unhandled")
+
+    def _answer_now(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self.heal_is_up:
+            raise TimeoutError("it ran out of time")
+        return self.take_up(request)
+
+
+@cache
+def _clients() -> Clients:
+    """One account after another has the same, because making them takes longer than a case."""
+    return Clients(boto3.Session(region_name=REGION))
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """An empty one; nothing waits between the tries of a call."""
+    with moto_account(_clients()) as account, patch("botocore.endpoint.time.sleep"):
+        made = World(account)
+        callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]
+        for each in callers:
+            each.meta.events.register(INVOKE, made.invoked)
+        try:
+            yield made
+        finally:
+            for each in callers:
+                each.meta.events.unregister(INVOKE, made.invoked)
