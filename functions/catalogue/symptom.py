@@ -15,6 +15,8 @@ from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.steps import AttributeStep
 
+NOT_FOUND = "not_found"
+
 
 def any_queue(_queue_arn: str | None) -> bool:
     """For codes that mean the same on every queue."""
@@ -59,6 +61,34 @@ def seen_as_labelled(name: str, events: Iterable[str] | None = None) -> tuple[Se
 
 
 @dataclass(frozen=True)
+class Found:
+    """What a sweep found wrong: a sentence with its numbers, which the page begins with."""
+
+    because: str
+
+
+def any_facts(_facts: Facts) -> bool:
+    """For what is asked of every queue."""
+    return True
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How the symptom is seen where no call fails.
+
+    `detect` reads what `needs` names. Measurements are asked for only of queues that `suspects`
+    finds likely from attributes, tags and consumers alone, because each costs money. What is wrong
+    with a configuration, and not with what goes on, is `of_configuration`: it is told of a few
+    queues a day, and many at once are no mass symptom.
+    """
+
+    detect: Callable[[Facts], Found | None]
+    needs: frozenset[Need]
+    suspects: Callable[[Facts], bool] = any_facts
+    of_configuration: bool = False
+
+
+@dataclass(frozen=True)
 class Caught:
     """An example that the entry must catch.
 
@@ -74,10 +104,21 @@ class Caught:
 
 
 @dataclass(frozen=True)
+class Detected:
+    """An example that the entry's detection must find, answered as a caught one is."""
+
+    title: str
+    facts: Facts
+    plan: tuple[AttributeStep, ...] = ()
+    code: str | None = None
+
+
+@dataclass(frozen=True)
 class NearMiss:
     """An example that must not be touched.
 
-    With a `call` the entry must not match it; with `facts` it must refuse with `code`.
+    With a `call` the entry must not match it; with `facts` it must refuse with `code`, where that
+    is NOT_FOUND by not detecting anything.
     """
 
     title: str
@@ -90,7 +131,8 @@ class NearMiss:
 class Symptom:
     """One thing that goes wrong with a queue, and what a careful engineer does about it.
 
-    Without `steps` it only pages, without a `plan` it is only counted. `speaks` says whether a
+    Without `steps` it only pages, without a `plan` it is only counted, or where a sweep detects it,
+    only reported. `speaks` says whether a
     call counts as evidence; `outlives_a_lease` whether messages received before a change of the
     queue still show it. `shows` names the attributes that its page shows, set or not. Where many
     queues have it at once, `mass_advice` says what to look for, and `mass_look`, given the ARN of
@@ -101,7 +143,7 @@ class Symptom:
     sentence: str
     plan_in_words: str
     aws_page: str
-    seen_as: tuple[SeenAs, ...]
+    seen_as: tuple[SeenAs, ...] = ()
     needs: frozenset[Need] = frozenset()
     steps: tuple[type[AttributeStep], ...] = ()
     plan: Callable[[Facts, Limits], Plan | Refusal] | None = None
@@ -112,7 +154,9 @@ class Symptom:
     speaks: Callable[[FailedCall], bool] = any_call
     outlives_a_lease: bool = False
     evidence: EvidenceNeeded = field(default_factory=EvidenceNeeded)
+    detection: Detection | None = None
     caught: tuple[Caught, ...] = ()
+    detected: tuple[Detected, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
 
     @property
@@ -123,7 +167,7 @@ class Symptom:
     def ships_as(self) -> str:
         """How far it goes out of the box, in a word."""
         if self.plan is None:
-            return "count only"
+            return "count only" if self.detection is None else "report only"
         return "page only" if self.autonomy is None else str(self.autonomy)
 
     def matches(self, call: FailedCall) -> bool:

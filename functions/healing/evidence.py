@@ -29,7 +29,8 @@ class Sighting:
     """What the ledger keeps of one failed call; ordered by time.
 
     `requested_visibility_seconds` is the lease that the call itself asked for, if it did;
-    `refused_by` the policy that refused it, if one did.
+    `refused_by` the policy that refused it, if one did. `measured` tells what a sweep found from a
+    failed call: one is enough, because it stands on hours of counting.
     """
 
     event_time: datetime
@@ -39,6 +40,13 @@ class Sighting:
     event_name: str = field(default="", compare=False)
     requested_visibility_seconds: int | None = field(default=None, compare=False)
     refused_by: RefusedBy | None = field(default=None, compare=False)
+    measured: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of_measurement(cls, at: datetime) -> Self:
+        """What a sweep found at that moment; the same sweep's twice is one."""
+        to_the_second = at.replace(microsecond=0)
+        return cls(to_the_second, f"sweep:{to_text(to_the_second)}", "", "", measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
@@ -61,8 +69,8 @@ class Sighting:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Raise ValueError or TypeError where `text` is none of ours."""
-        at, *others, refused = json.loads(text)
-        others.append(None if refused is None else RefusedBy(refused))
+        at, *others, refused, measured = json.loads(text)
+        others += [None if refused is None else RefusedBy(refused), measured]
         return cls(datetime.fromtimestamp(at / 1000, UTC), *others)
 
 
@@ -81,7 +89,9 @@ class Evidence:
         return cls(tuple(by_event.values()))
 
     def suffices(self, needed: EvidenceNeeded) -> bool:
-        """Whether enough distinct events lie within the window, wherever it is put."""
+        """Whether enough distinct events lie within the window, or a sweep has measured it."""
+        if any(each.measured for each in self.sightings):
+            return True
         times = [each.event_time for each in self.sightings]
         window = timedelta(seconds=needed.within_seconds)
         last = needed.distinct_events - 1
@@ -109,7 +119,12 @@ class Evidence:
         return min(asked, default=0) or None
 
     def principals(self) -> tuple[str, ...]:
-        return tuple(sorted({each.principal_arn for each in self.sightings})[:MAXIMUM_PRINCIPALS])
+        named = {each.principal_arn for each in self.sightings if each.principal_arn}
+        return tuple(sorted(named)[:MAXIMUM_PRINCIPALS])
+
+    @property
+    def failed_calls(self) -> int:
+        return sum(not each.measured for each in self.sightings)
 
     def event_names(self) -> tuple[str, ...]:
         return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
@@ -122,7 +137,7 @@ class Evidence:
         """As transitions hold it."""
         first, last = self.sightings[0], self.sightings[-1]
         return {
-            "failed_calls": len(self.sightings),
+            "failed_calls": self.failed_calls,
             "first_request_id": first.request_id,
             "last_request_id": last.request_id,
             "first_at": to_text(first.event_time),
@@ -138,7 +153,7 @@ class Evidence:
         principals = sorted({*document["principals"], *self.principals()})
         return {
             **document,
-            "failed_calls": document["failed_calls"] + len(self.sightings),
+            "failed_calls": document["failed_calls"] + self.failed_calls,
             "last_request_id": newer["last_request_id"],
             "last_at": newer["last_at"],
             "principals": principals[:MAXIMUM_PRINCIPALS],

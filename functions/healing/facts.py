@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from functions.healing.denials import RefusedBy
+from functions.healing.measured import Measured
 
 # A policy is a person's text and may be anything: nested too deep, or a number too large.
 _NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
@@ -25,6 +26,10 @@ class Need(Enum):
     QUEUE = "queue"
     DEAD_LETTER_QUEUE = "dead_letter_queue"
     LAMBDA_CONSUMERS = "lambda_consumers"
+    MEASUREMENTS = "measurements"
+    MOVE_TASKS = "move_tasks"
+    DEAD_LETTER_SOURCES = "dead_letter_sources"
+    OPEN_CASES = "open_cases"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class LambdaConsumer:
     batching_window_seconds: int
     duration_p99_seconds: float | None = None
     error_share: float | None = None
+    throttled_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,14 @@ class DeadLetterQueue:
 
 
 @dataclass(frozen=True)
+class SourceQueue:
+    """A queue whose RedrivePolicy names the one in question."""
+
+    queue_arn: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Facts:
     """A queue as it is; attributes and tags as SQS spells them, both empty where it is gone.
 
@@ -54,6 +68,12 @@ class Facts:
     refused. `person_visibility_seconds` is the visibility timeout that a person chose last (ours
     are not counted); `reader_visibility_seconds` the one that the readers themselves asked for in
     every failed call, None unless all of them did.
+
+    What a sweep looks at beside it: `stopped_consumers` are the functions behind mappings that are
+    disabled, `measured` None where nobody asked or CloudWatch knew nothing, `move_task_running`
+    whether a redrive moves messages into or out of it, `dead_letter_sources` None where nobody
+    asked, `open_symptoms` what cases are open about this queue and, of a dead-letter queue, about
+    its sources; `found` is what a sweep found, in a sentence, and empty where failed calls speak.
     """
 
     queue_arn: str
@@ -66,6 +86,12 @@ class Facts:
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     refused_by: frozenset[RefusedBy] = frozenset()
+    stopped_consumers: tuple[str, ...] = ()
+    measured: Measured | None = None
+    move_task_running: bool = False
+    dead_letter_sources: tuple[SourceQueue, ...] | None = None
+    open_symptoms: frozenset[str] = frozenset()
+    found: str = ""
 
     @property
     def exists(self) -> bool:

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import ClassVar, Literal, Self
 
 from functions.healing.facts import Need
+
+
+class Owner(StrEnum):
+    """The Lambda that takes a step; each has a role of its own, named as it is."""
+
+    HEAL = "heal"
+    ATTACH_DEAD_LETTERS = "attach_dead_letters"
+    RESTORE_POLICY = "restore_policy"
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class AttributeStep:
 
     attribute: ClassVar[str]
     iam_action: ClassVar[str] = "sqs:SetQueueAttributes"
+    owner: ClassVar[Owner] = Owner.HEAL
     absent_means: ClassVar[str | None] = None
 
     @classmethod
@@ -120,6 +130,17 @@ class SetMaximumMessageSize(NumberStep):
     maximum = 1_048_576
 
 
+class SetMessageRetention(NumberStep):
+    """How long a message is kept, in seconds. Lowered, it deletes: nothing puts it back.
+
+    It takes up to 15 minutes to arrive.
+    """
+
+    attribute = "MessageRetentionPeriod"
+    minimum = 60
+    maximum = 1_209_600
+
+
 class SetReceiveWaitTime(NumberStep):
     """How long a receive waits for a message, in seconds."""
 
@@ -156,6 +177,7 @@ STEPS: tuple[type[AttributeStep], ...] = (
     SetVisibilityTimeout,
     SetKmsDataKeyReusePeriod,
     SetMaximumMessageSize,
+    SetMessageRetention,
     SetReceiveWaitTime,
     DeduplicateByContent,
     DeduplicateByGroup,
@@ -185,6 +207,14 @@ _LOOKS: dict[Need, tuple[LookAction, ...]] = {
         LookAction("lambda:GetFunctionConfiguration", "function"),
         _METRICS,
     ),
+    Need.MEASUREMENTS: (_METRICS,),
+    Need.MOVE_TASKS: (LookAction("sqs:ListMessageMoveTasks", "queue"),),
+    Need.DEAD_LETTER_SOURCES: (
+        LookAction("sqs:ListDeadLetterSourceQueues", "queue"),
+        *QUEUE_LOOKS,
+    ),
+    # Of the ledger, which every Lambda that asks for it may read.
+    Need.OPEN_CASES: (),
 }
 
 
