@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
-from functions.healing.steps import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
+from functions.healing.looks import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
 from infra.heal_role import heal_looks
 from infra.own_queues import queue_arn
 from infra.queue_looks import looked_at

@@ -6,7 +6,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from functions.catalogue import CATALOGUE
-from functions.healing.steps import LookAction, look_actions
+from functions.healing.looks import LookAction, look_actions
 from infra.case_desk import CaseDesk
 from infra.queue_looks import look_statements
 from infra.queue_writes import write_statements

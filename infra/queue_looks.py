@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
-from functions.healing.steps import LookAction
+from functions.healing.looks import LookAction
 from infra.own_queues import queue_arn
 
 

@@ -6,7 +6,7 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.healing.steps import ROLL_BACK_LOOKS
+from functions.healing.looks import ROLL_BACK_LOOKS
 from functions.settings import RollBackSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, OwnLambda

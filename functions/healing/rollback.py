@@ -9,10 +9,11 @@ from enum import StrEnum
 
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.change_lines import set_command
+from functions.healing.every_step import STEPS
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.states import State
-from functions.healing.steps import STEPS, AttributeStep
+from functions.healing.steps import AttributeStep
 
 # Lowered, a retention deletes messages; put back, a policy may undo a revocation.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -156,7 +157,7 @@ def _undo(
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
     found = Undo(name, Outcome.KEPT, before, written.after, now)
-    if now == before:
+    if now == before or (kind is not None and kind.is_kept):
         return replace(found, outcome=Outcome.NOTHING)
     made_anew = facts.created_at is not None and facts.created_at > written.last.at
     if now != written.after or made_anew or written.was_contested:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Literal, Self
-
-from functions.healing.facts import Need
+from typing import ClassVar, Self
 
 
 class Owner(StrEnum):
@@ -24,7 +22,10 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True)
 class AttributeStep:
-    """One queue attribute from one value to another."""
+    """One queue attribute from one value to another.
+
+    What `is_kept` is never taken back.
+    """
 
     before: int | str
     after: int | str
@@ -33,6 +34,7 @@ class AttributeStep:
     iam_action: ClassVar[str] = "sqs:SetQueueAttributes"
     owner: ClassVar[Owner] = Owner.HEAL
     absent_means: ClassVar[str | None] = None
+    is_kept: ClassVar[bool] = False
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
@@ -173,70 +175,12 @@ class LimitThroughputByGroup(WordStep):
     wanted = "perMessageGroupId"
 
 
-STEPS: tuple[type[AttributeStep], ...] = (
-    SetVisibilityTimeout,
-    SetKmsDataKeyReusePeriod,
-    SetMaximumMessageSize,
-    SetMessageRetention,
-    SetReceiveWaitTime,
-    DeduplicateByContent,
-    DeduplicateByGroup,
-    LimitThroughputByGroup,
-)
-
-
-@dataclass(frozen=True)
-class LookAction:
-    """An IAM action that looking takes, and what it is asked of."""
-
-    iam_action: str
-    resource: Literal["queue", "function", "any"]
-
-
-QUEUE_LOOKS = (
-    LookAction("sqs:GetQueueAttributes", "queue"),
-    LookAction("sqs:ListQueueTags", "queue"),
-)
-_METRICS = LookAction("cloudwatch:GetMetricData", "any")
-_LAST_CHANGE = LookAction("cloudtrail:LookupEvents", "any")
-_LOOKS: dict[Need, tuple[LookAction, ...]] = {
-    Need.QUEUE: QUEUE_LOOKS,
-    Need.DEAD_LETTER_QUEUE: QUEUE_LOOKS,
-    Need.LAMBDA_CONSUMERS: (
-        LookAction("lambda:ListEventSourceMappings", "any"),
-        LookAction("lambda:GetFunctionConfiguration", "function"),
-        _METRICS,
-    ),
-    Need.MEASUREMENTS: (_METRICS,),
-    Need.MOVE_TASKS: (LookAction("sqs:ListMessageMoveTasks", "queue"),),
-    Need.DEAD_LETTER_SOURCES: (
-        LookAction("sqs:ListDeadLetterSourceQueues", "queue"),
-        *QUEUE_LOOKS,
-    ),
-    # Of the ledger, which every Lambda that asks for it may read.
-    Need.OPEN_CASES: (),
-}
-
-
-# Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
-ACCOUNT_LOOKS = (
-    LookAction("tag:GetResources", "any"),
-    LookAction("sqs:ListQueues", "any"),
-    _LAST_CHANGE,
-)
-# Whether messages were deleted since, and what a page shows.
-FOLLOW_UP_LOOKS = (*QUEUE_LOOKS, _METRICS, _LAST_CHANGE)
-# What stands there now, and what a page shows of a write that came between.
-ROLL_BACK_LOOKS = (*QUEUE_LOOKS, _LAST_CHANGE)
 # The failing call that the pulse makes on its own queue.
 PULSE_ACTION = "sqs:SendMessage"
 
 
-def look_actions(needs: Iterable[Need]) -> frozenset[LookAction]:
-    """The IAM actions that gathering these facts takes, and looking at the account."""
-    return frozenset(ACCOUNT_LOOKS).union(*(_LOOKS[need] for need in needs))
-
-
-def write_actions(steps: Iterable[type[AttributeStep]]) -> frozenset[str]:
-    """The IAM actions that taking these steps takes."""
-    return frozenset(step.iam_action for step in steps)
+def write_actions(
+    steps: Iterable[type[AttributeStep]], owner: Owner | None = None
+) -> frozenset[str]:
+    """The IAM actions that taking these steps takes; those of one `owner`, or all."""
+    return frozenset(step.iam_action for step in steps if owner in (None, step.owner))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from functions.catalogue import CATALOGUE
-from functions.healing.steps import look_actions, write_actions
+from functions.healing.looks import look_actions
+from functions.healing.steps import write_actions
 from infra.settings import read
 from infra.synthesis import new_app, synthesize
 from tests.infra.permissions import decision

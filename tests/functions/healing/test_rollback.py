@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.healing.case import Case
+from functions.healing.every_step import STEPS
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.rollback import (
@@ -24,7 +25,6 @@ from functions.healing.rollback import (
 )
 from functions.healing.states import State
 from functions.healing.steps import (
-    STEPS,
     AttributeStep,
     DeduplicateByGroup,
     LimitThroughputByGroup,

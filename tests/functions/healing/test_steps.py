@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from functions.healing.every_step import STEPS
 from functions.healing.steps import (
-    STEPS,
     AttributeStep,
     DeduplicateByContent,
     DeduplicateByGroup,
