@@ -6,7 +6,7 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.healing.steps import FOLLOW_UP_LOOKS
+from functions.healing.looks import FOLLOW_UP_LOOKS
 from functions.settings import FollowUpSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, ParkingLambda
