@@ -69,9 +69,17 @@ class Sighting:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Raise ValueError or TypeError where `text` is none of ours."""
-        at, *others, refused, measured = json.loads(text)
-        others += [None if refused is None else RefusedBy(refused), measured]
-        return cls(datetime.fromtimestamp(at / 1000, UTC), *others)
+        at, event_id, request_id, principal, name, lease, refused, *measured = json.loads(text)
+        return cls(
+            datetime.fromtimestamp(at / 1000, UTC),
+            event_id,
+            request_id,
+            principal,
+            name,
+            lease,
+            None if refused is None else RefusedBy(refused),
+            *measured,
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class Evidence:
 
     def reader_visibility_seconds(self) -> int | None:
         """The least lease that every one of the calls itself asked for; 0 gives a message back."""
-        asked = [each.requested_visibility_seconds or 0 for each in self.sightings]
+        asked = [each.requested_visibility_seconds or 0 for each in self.calls]
         return min(asked, default=0) or None
 
     def principals(self) -> tuple[str, ...]:
@@ -123,8 +131,13 @@ class Evidence:
         return tuple(sorted(named)[:MAXIMUM_PRINCIPALS])
 
     @property
+    def calls(self) -> tuple[Sighting, ...]:
+        """Those that are failed calls, and not what a sweep measured."""
+        return tuple(each for each in self.sightings if not each.measured)
+
+    @property
     def failed_calls(self) -> int:
-        return sum(not each.measured for each in self.sightings)
+        return len(self.calls)
 
     def event_names(self) -> tuple[str, ...]:
         return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
@@ -134,12 +147,13 @@ class Evidence:
         return frozenset(each.refused_by for each in self.sightings if each.refused_by is not None)
 
     def document(self) -> dict[str, object]:
-        """As transitions hold it."""
+        """As transitions hold it; what a sweep measured is no request."""
         first, last = self.sightings[0], self.sightings[-1]
+        requests = [each.request_id for each in self.calls] or [""]
         return {
             "failed_calls": self.failed_calls,
-            "first_request_id": first.request_id,
-            "last_request_id": last.request_id,
+            "first_request_id": requests[0],
+            "last_request_id": requests[-1],
             "first_at": to_text(first.event_time),
             "last_at": to_text(last.event_time),
             "principals": list(self.principals()),
@@ -154,7 +168,8 @@ class Evidence:
         return {
             **document,
             "failed_calls": document["failed_calls"] + self.failed_calls,
-            "last_request_id": newer["last_request_id"],
+            "first_request_id": document["first_request_id"] or newer["first_request_id"],
+            "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],
             "principals": principals[:MAXIMUM_PRINCIPALS],
         }

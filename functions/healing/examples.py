@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from functions.healing.error_codes import canonical
 from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall
+from functions.healing.measured import MEASURED_AT_MOST, Measured
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -41,3 +43,24 @@ def queue(
     """An example queue with SQS's defaults; `attributes` over them."""
     defaults = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
     return Facts(queue_arn, {**defaults, **attributes}, dict(tags or {}))
+
+
+def measured(**counted: int) -> Measured:
+    """Six hours of a queue on which nothing went on; `counted` over that."""
+    nothing = Measured(
+        since=AT - MEASURED_AT_MOST,
+        until=AT,
+        sent=0,
+        received=0,
+        deleted=0,
+        empty_receives=0,
+        backlog_before=0,
+        backlog_now=0,
+        visible_before=0,
+        visible_now=0,
+        least_visible=0,
+        in_flight_now=0,
+        oldest_age_seconds_before=0,
+        oldest_age_seconds_now=0,
+    )
+    return replace(nothing, **counted)  # type: ignore[arg-type]

@@ -20,6 +20,11 @@ def moment_of(epoch_seconds: str | None) -> datetime | None:
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
 
+# A consumer that fails in half of its runs fails; near its timeout it runs long instead.
+FAILING_SHARE = 0.5
+RUNS_LONG_SHARE = 0.9
+
+
 class Need(Enum):
     """What an entry of the catalogue asks to be gathered."""
 
@@ -42,6 +47,12 @@ class LambdaConsumer:
     duration_p99_seconds: float | None = None
     error_share: float | None = None
     throttled_share: float | None = None
+
+    @property
+    def fails_fast(self) -> bool:
+        """Whether it fails rather than runs long: a longer lease would only slow its retries."""
+        runs_long = (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
+        return (self.error_share or 0) >= FAILING_SHARE and not runs_long
 
 
 @dataclass(frozen=True)
@@ -136,8 +147,17 @@ class Facts:
         return int(self.attributes["MessageRetentionPeriod"])
 
     @property
+    def visible(self) -> int:
+        return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
+
+    @property
     def in_flight(self) -> int:
         return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
+
+    @property
+    def takes_dead_letters(self) -> bool:
+        """Whether another queue's dead letters come here, or nobody could tell."""
+        return self.dead_letter_sources is None or bool(self.dead_letter_sources)
 
     @property
     def max_receive_count(self) -> int | None:

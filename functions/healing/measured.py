@@ -6,11 +6,22 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+# How far back a sweep measures at most, and how long it has to have measured to say anything.
+MEASURED_AT_MOST = timedelta(hours=6)
+MEASURED_AT_LEAST = timedelta(hours=1)
+# What is found is looked for again so often; every queue has its turn within it.
+MEASURED_EVERY = timedelta(hours=1)
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
 SURPLUS_SHARE = 0.05
+# An oldest message that grew older by so much of the time is the one that was oldest before.
+STANDS_STILL_SHARE = 0.9
+# AWS advises at least five receives before a message goes to a dead-letter queue:
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+TRIED_OFTEN = 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,52 @@ class Measured:
         return self.deleted + (self.backlog_now - self.backlog_before) - self.sent
 
     @property
+    def inexact_by(self) -> float:
+        """So many messages may be nothing but counters that are not exact."""
+        return max(SURPLUS_MESSAGES, SURPLUS_SHARE * self.sent)
+
+    @property
     def has_surplus(self) -> bool:
         """Whether the surplus is more than inexact counters explain."""
-        return self.surplus_deletes > max(SURPLUS_MESSAGES, SURPLUS_SHARE * self.sent)
+        return self.surplus_deletes > self.inexact_by
+
+    @property
+    def is_long_enough(self) -> bool:
+        """Whether it was measured long enough to say anything."""
+        return self.until - self.since >= MEASURED_AT_LEAST
+
+    @property
+    def shows_a_race(self) -> bool:
+        """Whether messages were handled twice: received again, and deleted for each receive.
+
+        Deletes beyond the receives are one receive that is deleted twice, which harms nobody. What
+        expires, is purged or goes to a dead-letter queue lowers the backlog without a delete, so
+        it may hide a race and never makes one.
+        """
+        twice_by_one = self.deleted > self.received + self.inexact_by
+        return self.is_long_enough and self.has_surplus and not twice_by_one
+
+    @property
+    def fruitless_receives(self) -> int:
+        """Receives that ended in no delete; those of messages still in flight may yet."""
+        return max(0, self.received - self.deleted - self.in_flight_now)
+
+    @property
+    def oldest_stands_still(self) -> bool:
+        """Whether one message was the oldest all the while."""
+        grew_older_seconds = self.oldest_age_seconds_now - self.oldest_age_seconds_before
+        return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
+
+    @property
+    def one_group_blocks(self) -> bool:
+        """Whether one FIFO group alone is tried again and again, and nothing else gets through.
+
+        A message that merely takes long is received once.
+        """
+        return (
+            self.is_long_enough
+            and self.groups_in_flight_now == 1
+            and self.oldest_stands_still
+            and self.received >= TRIED_OFTEN * max(self.in_flight_now, 1)
+            and self.deleted <= SURPLUS_SHARE * self.received
+        )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import botocore.session
@@ -14,25 +16,33 @@ from hypothesis import strategies as st
 
 import functions.catalogue
 from functions.catalogue import CATALOGUE, match
-from functions.catalogue.symptom import Caught, NearMiss, Symptom
+from functions.catalogue.symptom import NOT_FOUND, Caught, Detected, NearMiss, Symptom
 from functions.healing import examples
 from functions.healing.error_codes import KNOWN_CODES
 from functions.healing.every_step import STEPS
-from functions.healing.facts import Facts
+from functions.healing.facts import Facts, Need
 from functions.healing.failed_call import FailedCall, read
 from functions.healing.limits import Limits
+from functions.healing.measured import MEASURED_AT_LEAST
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
 
 ROOT = Path(__file__).parents[3]
 CAUGHT = [(entry, each) for entry in CATALOGUE for each in entry.caught]
+DETECTED = [(entry, each) for entry in CATALOGUE for each in entry.detected]
 NEAR_MISSES = [(entry, each) for entry in CATALOGUE for each in entry.near_misses]
-MENDED = [(entry, each) for entry, each in CAUGHT if each.plan]
-PAGED = [(entry, each) for entry, each in CAUGHT if each.code]
+EXAMPLES: list[tuple[Symptom, Caught | Detected]] = [*CAUGHT, *DETECTED]
+MENDED = [(entry, each) for entry, each in EXAMPLES if each.plan]
+PAGED = [(entry, each) for entry, each in EXAMPLES if each.code]
+MEASURING = [
+    entry
+    for entry in CATALOGUE
+    if entry.detection is not None and Need.MEASUREMENTS in entry.detection.needs
+]
 
 
 def _title(value: object) -> str:
-    if isinstance(value, Caught | NearMiss):
+    if isinstance(value, Caught | Detected | NearMiss):
         return value.title
     return value.name if isinstance(value, Symptom) else str(value)
 
@@ -41,6 +51,22 @@ def answer_to(entry: Symptom, facts: Facts | None) -> Plan | Refusal:
     assert entry.plan is not None
     assert facts is not None
     return entry.plan(facts, Limits())
+
+
+def found_in(entry: Symptom, facts: Facts | None) -> Facts | None:
+    """The facts with what the entry's detection found in them; None where it found nothing."""
+    assert entry.detection is not None
+    assert facts is not None
+    found = entry.detection.detect(facts)
+    return None if found is None else replace(facts, found=found.because)
+
+
+def facts_of(entry: Symptom, example: Caught | Detected) -> Facts:
+    """What the example's plan is made of."""
+    detected = isinstance(example, Detected)
+    facts = found_in(entry, example.facts) if detected else example.facts
+    assert facts is not None
+    return facts
 
 
 def test_every_file_is_an_entry_and_every_entry_a_file() -> None:
@@ -53,8 +79,8 @@ def test_names_and_titles_stand_once() -> None:
     names = [entry.name for entry in CATALOGUE]
     assert len(names) == len(set(names))
     for entry in CATALOGUE:
-        titles = [each.title for each in entry.caught]
-        titles += [each.title for each in entry.near_misses]
+        examples_of = (*entry.caught, *entry.detected, *entry.near_misses)
+        titles = [each.title for each in examples_of]
         assert len(titles) == len(set(titles))
 
 
@@ -70,7 +96,9 @@ def test_every_runbook_has_an_entry_and_every_entry_a_runbook() -> None:
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=_title)
 def test_an_entry_has_examples_of_both_kinds(entry: Symptom) -> None:
-    assert len(entry.caught) >= 2
+    assert entry.seen_as or entry.detection
+    assert (len(entry.caught) >= 2) if entry.seen_as else not entry.caught
+    assert (len(entry.detected) >= 2) if entry.detection else not entry.detected
     assert len(entry.near_misses) >= 3
     assert entry.aws_page.startswith("https://docs.aws.amazon.com/")
     assert entry.sentence.endswith(".")
@@ -85,7 +113,10 @@ def test_an_entry_mends_or_pages_or_is_counted(entry: Symptom) -> None:
         told = (bool(caught.plan), caught.code is not None, caught.facts is None)
         assert sum(told) == 1, caught.title
         assert caught.facts is None or entry.plan is not None
-    assert any(each.plan for each in entry.caught) == (entry.steps != ())
+    for detected in entry.detected:
+        assert bool(detected.plan) + bool(detected.code) == (entry.plan is not None), detected.title
+    examples_of = (*entry.caught, *entry.detected)
+    assert any(each.plan for each in examples_of) == (entry.steps != ())
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=_title)
@@ -98,16 +129,59 @@ def test_a_near_miss_is_not_touched(entry: Symptom, near_miss: NearMiss) -> None
     assert near_miss.call or near_miss.facts
     if near_miss.call:
         assert match(near_miss.call) is not entry
-    if near_miss.facts:
+    if near_miss.code == NOT_FOUND:
+        assert found_in(entry, near_miss.facts) is None
+    elif near_miss.facts:
         refusal = answer_to(entry, near_miss.facts)
         assert isinstance(refusal, Refusal)
         assert refusal.code == near_miss.code
         assert refusal.reason
 
 
+@pytest.mark.parametrize("entry", [each for each in CATALOGUE if each.detection], ids=_title)
+def test_what_is_detected_has_three_near_misses(entry: Symptom) -> None:
+    """Beside those of its failed calls."""
+    assert sum(each.code == NOT_FOUND for each in entry.near_misses) >= 3
+
+
+@pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)
+def test_what_is_detected_is_told_in_a_sentence(entry: Symptom, detected: Detected) -> None:
+    facts = found_in(entry, detected.facts)
+    assert facts is not None
+    assert facts.found
+    assert len(facts.found) <= 300
+    assert facts.found == facts.found.strip(" .")
+
+
+@pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)
+def test_what_is_detected_was_a_suspect_before_it_was_measured(
+    entry: Symptom, detected: Detected
+) -> None:
+    """Else nobody would have measured it."""
+    assert entry.detection is not None
+    assert entry.detection.suspects(replace(detected.facts, measured=None, move_task_running=False))
+
+
+@pytest.mark.parametrize("entry", MEASURING, ids=_title)
+def test_without_measurements_nothing_is_detected(entry: Symptom) -> None:
+    for each in entry.detected:
+        assert found_in(entry, replace(each.facts, measured=None)) is None
+
+
+@pytest.mark.parametrize("entry", MEASURING, ids=_title)
+def test_less_than_an_hour_of_measuring_detects_nothing(entry: Symptom) -> None:
+    for each in entry.detected:
+        assert each.facts.measured is not None
+        since = each.facts.measured.until - MEASURED_AT_LEAST + timedelta(seconds=1)
+        short = replace(each.facts.measured, since=since)
+        assert found_in(entry, replace(each.facts, measured=short)) is None
+
+
 @pytest.mark.parametrize(("entry", "caught"), MENDED, ids=_title)
-def test_a_caught_example_gets_the_plan_it_states(entry: Symptom, caught: Caught) -> None:
-    plan = answer_to(entry, caught.facts)
+def test_a_caught_example_gets_the_plan_it_states(
+    entry: Symptom, caught: Caught | Detected
+) -> None:
+    plan = answer_to(entry, facts_of(entry, caught))
     assert isinstance(plan, Plan)
     assert plan.steps == caught.plan
     assert plan.reason
@@ -119,7 +193,9 @@ def test_a_caught_example_gets_the_plan_it_states(entry: Symptom, caught: Caught
 
 
 @pytest.mark.parametrize(("entry", "caught"), MENDED, ids=_title)
-def test_undoing_a_plan_brings_back_what_stood_there(entry: Symptom, caught: Caught) -> None:
+def test_undoing_a_plan_brings_back_what_stood_there(
+    entry: Symptom, caught: Caught | Detected
+) -> None:
     assert caught.facts is not None
     stood = {step.attribute: step.standing_in(caught.facts.attributes) for step in caught.plan}
     stands = {step.attribute: str(step.after) for step in caught.plan}
@@ -131,9 +207,9 @@ def test_undoing_a_plan_brings_back_what_stood_there(entry: Symptom, caught: Cau
 
 @pytest.mark.parametrize(("entry", "caught"), PAGED, ids=_title)
 def test_a_caught_example_that_pages_says_why_and_what_to_run(
-    entry: Symptom, caught: Caught
+    entry: Symptom, caught: Caught | Detected
 ) -> None:
-    refusal = answer_to(entry, caught.facts)
+    refusal = answer_to(entry, facts_of(entry, caught))
     assert isinstance(refusal, Refusal)
     assert refusal.code == caught.code
     assert refusal.becomes is State.ESCALATED
@@ -230,8 +306,9 @@ def _record(call: FailedCall) -> dict[str, object]:
 
 @pytest.mark.parametrize("entry", [entry for entry in CATALOGUE if entry.plan], ids=_title)
 def test_two_plans_of_the_same_facts_are_the_same(entry: Symptom) -> None:
-    for caught in entry.caught:
-        assert answer_to(entry, caught.facts) == answer_to(entry, caught.facts)
+    for caught in (*entry.caught, *entry.detected):
+        facts = facts_of(entry, caught)
+        assert answer_to(entry, facts) == answer_to(entry, facts)
 
 
 def test_every_step_has_an_iam_action_and_an_entry() -> None:
