@@ -20,7 +20,7 @@ _GRANTED_BY = {
 MESSAGE_TRAFFIC = frozenset(_GRANTED_BY)
 _NAMED_AT_MOST = 3
 _NAME_AT_MOST = 96
-_IDENTITY = re.compile(
+IDENTITY = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
 )
 
@@ -58,12 +58,12 @@ def _shortened(principal: str) -> str:
 
 def first_identity(principals: Iterable[str]) -> str | None:
     """The first that is a role or a user of IAM; services and federated callers are not."""
-    return next((each for each in principals if _IDENTITY.fullmatch(each)), None)
+    return next((each for each in principals if IDENTITY.fullmatch(each)), None)
 
 
 def are_strangers_to(account: str, principals: Iterable[str]) -> bool:
     """Whether one of them is a role or a user of another account."""
-    identities = (each for each in principals if _IDENTITY.fullmatch(each))
+    identities = (each for each in principals if IDENTITY.fullmatch(each))
     return any(each.split(":")[4] != account for each in identities)
 
 
