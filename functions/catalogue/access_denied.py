@@ -23,8 +23,9 @@ from functions.healing.denials import RefusedBy
 from functions.healing.facts import Facts, Need
 from functions.healing.failed_call import FailedCall
 from functions.healing.limits import Limits
+from functions.healing.look_commands import get_attributes
 from functions.healing.plan import Refusal
-from functions.healing.queue_names import parts_of, public_url
+from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
 # A new session's permissions take a moment to be known everywhere.
@@ -79,11 +80,7 @@ def _other_refusals(facts: Facts, finding: Finding) -> list[str]:
 
 
 def _queue_policy(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws sqs get-queue-attributes --region {region} "
-        f"--queue-url {public_url(facts.queue_arn)} --attribute-names Policy"
-    )
+    return get_attributes(facts.queue_arn, "Policy")
 
 
 def _simulation(facts: Facts) -> str:

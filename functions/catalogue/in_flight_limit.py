@@ -12,8 +12,8 @@ from functions.healing import examples
 from functions.healing.callers import named
 from functions.healing.facts import Facts, Need
 from functions.healing.limits import Limits
+from functions.healing.look_commands import get_attributes
 from functions.healing.plan import Refusal
-from functions.healing.queue_names import parts_of, public_url
 from functions.healing.states import State
 
 # About: SQS counts approximately, and so do we.
@@ -41,11 +41,8 @@ def _lease(facts: Facts) -> str:
 
 
 def _counts(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws sqs get-queue-attributes --region {region} --queue-url {public_url(facts.queue_arn)} "
-        "--attribute-names ApproximateNumberOfMessagesNotVisible ApproximateNumberOfMessages"
-    )
+    names = ("ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessages")
+    return get_attributes(facts.queue_arn, *names)
 
 
 _WORKER = "arn:aws:iam::123456789012:role/orders-worker"

@@ -12,6 +12,7 @@ from functions.healing import examples
 from functions.healing.error_messages import size_limit_bytes
 from functions.healing.facts import DeadLetterQueue, Facts, Need
 from functions.healing.limits import Limits
+from functions.healing.look_commands import get_attributes
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_names import arn_of, parts_of, public_url
@@ -70,13 +71,13 @@ def _dead_letters_first(facts: Facts) -> DeadLettersFirst | None:
     arn = arn_of(facts.dead_letter_arn)
     if arn is None or queue is None:
         because = "Its RedrivePolicy names no queue that Mendq can read: see to that first"
-        return DeadLettersFirst(because, _show_redrive_policy(facts.queue_arn))
+        return DeadLettersFirst(because, get_attributes(facts.queue_arn, "RedrivePolicy"))
     if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
         because = f"Its dead-letter queue {arn} is in another account or region: raise it first"
         return DeadLettersFirst(because, _raise_command(arn))
     if queue.attributes is None:
         because = f"Its dead-letter queue {arn} is gone: see to that first"
-        return DeadLettersFirst(because, _show_redrive_policy(facts.queue_arn))
+        return DeadLettersFirst(because, get_attributes(facts.queue_arn, "RedrivePolicy"))
     taken = Facts(arn, queue.attributes, {}).maximum_message_bytes
     if taken >= MOST_BYTES:
         return None
@@ -89,13 +90,6 @@ def _raise_command(queue_arn: str) -> str:
         f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region} "
         f"--queue-url {public_url(queue_arn)} "
         f"--attributes {SetMaximumMessageSize.attribute}={MOST_BYTES}"
-    )
-
-
-def _show_redrive_policy(queue_arn: str) -> str:
-    return (
-        f"aws sqs get-queue-attributes --region {parts_of(queue_arn).region} "
-        f"--queue-url {public_url(queue_arn)} --attribute-names RedrivePolicy"
     )
 
 

@@ -34,6 +34,7 @@ class Need(Enum):
     MEASUREMENTS = "measurements"
     MOVE_TASKS = "move_tasks"
     DEAD_LETTER_SOURCES = "dead_letter_sources"
+    DEAD_LETTER_NAMESAKE = "dead_letter_namesake"
     OPEN_CASES = "open_cases"
 
 
@@ -57,7 +58,7 @@ class LambdaConsumer:
 
 @dataclass(frozen=True)
 class DeadLetterQueue:
-    """The queue that a RedrivePolicy names; `attributes` None where there is none of that name."""
+    """A queue known by its ARN; `attributes` None where there is none of that name."""
 
     queue_arn: str
     attributes: Mapping[str, str] | None
@@ -83,8 +84,10 @@ class Facts:
     What a sweep looks at beside it: `stopped_consumers` are the functions behind mappings that are
     disabled, `measured` None where nobody asked or CloudWatch knew nothing, `move_task_running`
     whether a redrive moves messages into or out of it, `dead_letter_sources` None where nobody
-    asked, `open_symptoms` what cases are open about this queue and, of a dead-letter queue, about
-    its sources; `found` is what a sweep found, in a sentence, and empty where failed calls speak.
+    asked, `dead_letter_namesake` what stands under the name that Mendq would give to a dead-letter
+    queue of this one, None where nobody asked, `open_symptoms` what cases are open about this queue
+    and, of a dead-letter queue, about its sources; `found` is what a sweep found, in a sentence,
+    and empty where failed calls speak.
     """
 
     queue_arn: str
@@ -101,6 +104,7 @@ class Facts:
     measured: Measured | None = None
     move_task_running: bool = False
     dead_letter_sources: tuple[SourceQueue, ...] | None = None
+    dead_letter_namesake: DeadLetterQueue | None = None
     open_symptoms: frozenset[str] = frozenset()
     found: str = ""
 

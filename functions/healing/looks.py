@@ -37,6 +37,7 @@ _LOOKS: dict[Need, tuple[LookAction, ...]] = {
         LookAction("sqs:ListDeadLetterSourceQueues", "queue"),
         *QUEUE_LOOKS,
     ),
+    Need.DEAD_LETTER_NAMESAKE: QUEUE_LOOKS,
     # Of the ledger, which every Lambda that asks for it may read.
     Need.OPEN_CASES: (),
 }

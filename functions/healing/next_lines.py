@@ -5,8 +5,9 @@ from __future__ import annotations
 from shlex import quote
 
 from functions.healing.case import Case
+from functions.healing.look_commands import get_attributes
 from functions.healing.plain_text import command_line, plain
-from functions.healing.queue_names import parts_of, public_url
+from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
 # What waits until a person says that it is over.
@@ -25,7 +26,7 @@ def next_lines(case: Case, runbook: str, next_command: str) -> tuple[str, ...]:
     An empty `next_command` means: look at the queue.
     """
     arn = parts_of(case.queue_arn)
-    command = command_line(next_command or _look(case.queue_arn))
+    command = command_line(next_command or get_attributes(case.queue_arn, "All"))
     return (
         *_with_a_decision(case, command),
         f"runbook: {plain(runbook)}",
@@ -40,11 +41,3 @@ def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
     if case.state in _SETTLED_BY_A_PERSON:
         return (command, "when it is settled:", mendq_command("close", case))
     return (command,)
-
-
-def _look(queue_arn: str) -> str:
-    """What to run first where nothing better is known."""
-    return (
-        f"aws sqs get-queue-attributes --region {parts_of(queue_arn).region} "
-        f"--queue-url {public_url(queue_arn)} --attribute-names All"
-    )
