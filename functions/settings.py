@@ -11,6 +11,7 @@ from typing import Any, Self, get_type_hints
 
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
+from functions.healing.steps import Owner
 
 PREFIX = "MENDQ_"
 
@@ -64,11 +65,9 @@ class CaseSettings(LambdaSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HealSettings(CaseSettings):
-    """What the heal Lambda needs beside it."""
+class OwnerSettings(CaseSettings):
+    """What every Lambda needs beside it that owns a write."""
 
-    own_roles: tuple[str, ...]
-    pulse_role: str
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
@@ -77,17 +76,25 @@ class HealSettings(CaseSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowUpSettings(CaseSettings):
-    """What follow_up needs beside it: the Lambda that owns the writes of attributes."""
+class HealSettings(OwnerSettings):
+    """What the heal Lambda needs beside it."""
 
-    heal_function: str
+    own_roles: tuple[str, ...]
+    pulse_role: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUpSettings(CaseSettings):
+    """What follow_up needs beside it: the Lambdas that own the writes, by name."""
+
+    owners: Mapping[Owner, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApproveSettings(CaseSettings):
     """What approve needs beside it."""
 
-    heal_function: str
+    owners: Mapping[Owner, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +168,15 @@ def _from_text(text: str, kind: Any) -> Any:
         raise TypeError(f"{value!r} is no JSON object")
     if kind in (Limits, Timing):
         return kind(**{name: _positive(name, each) for name, each in value.items()})
+    if kind == Mapping[Owner, str]:
+        return {Owner(name): _name(each) for name, each in value.items()}
     return {name: _mode(each) for name, each in value.items()}
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{value!r} is no name")
+    return value
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.steps import Owner
 from functions.settings import ApproveSettings
 from infra.case_desk import CaseDesk
 from infra.heal import TIMEOUT as HEAL_TIMEOUT
@@ -15,14 +18,14 @@ from infra.roles import APPROVE
 HANDLER = Handler(
     "approve",
     "Mendq: takes a person's word about a case",
-    # It waits for heal, and writes down before and after.
+    # It waits for the owner of the write, and writes down before and after.
     timeout=HEAL_TIMEOUT.plus(Duration.seconds(30)),
     memory_mb=512,
 )
 
 
 class Approve(OwnLambda):
-    """Operators invoke it. It writes no queue: it calls heal with the case."""
+    """Operators invoke it. It writes no queue: it calls the owner of the write."""
 
     def __init__(
         self,
@@ -31,10 +34,11 @@ class Approve(OwnLambda):
         *,
         code: lambda_.Code,
         desk: CaseDesk,
-        heal: lambda_.Function,
+        owners: Mapping[Owner, lambda_.Function],
     ) -> None:
         super().__init__(scope, name, handler=HANDLER, code=code, purpose=APPROVE)
         desk.let_move_cases(self.role)
         desk.let_read_a_case(self.role)
-        self.may(["lambda:InvokeFunction"], heal.function_arn)
-        self.knows(ApproveSettings(**desk.known(), heal_function=heal.function_name))
+        self.may(["lambda:InvokeFunction"], *(each.function_arn for each in owners.values()))
+        names = {owner: each.function_name for owner, each in owners.items()}
+        self.knows(ApproveSettings(**desk.known(), owners=names))

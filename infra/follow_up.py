@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.healing.looks import FOLLOW_UP_LOOKS
+from functions.healing.steps import Owner
 from functions.settings import FollowUpSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, ParkingLambda
@@ -24,7 +27,7 @@ HANDLER = Handler(
 
 
 class FollowUp(ParkingLambda):
-    """It writes no queue: it calls heal with the case."""
+    """It writes no queue: it calls the owner of the write."""
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class FollowUp(ParkingLambda):
         *,
         code: lambda_.Code,
         desk: CaseDesk,
-        heal: lambda_.Function,
+        owners: Mapping[Owner, lambda_.Function],
     ) -> None:
         super().__init__(
             scope, name, handler=HANDLER, code=code, purpose=FOLLOW_UP, patience=PATIENCE
@@ -44,5 +47,6 @@ class FollowUp(ParkingLambda):
         desk.let_list_open_cases(self.role)
         for statement in look_statements(Stack.of(self), FOLLOW_UP_LOOKS):
             self.role.add_to_policy(statement)
-        self.may(["lambda:InvokeFunction"], heal.function_arn)
-        self.knows(FollowUpSettings(**desk.known(), heal_function=heal.function_name))
+        self.may(["lambda:InvokeFunction"], *(each.function_arn for each in owners.values()))
+        names = {owner: each.function_name for owner, each in owners.items()}
+        self.knows(FollowUpSettings(**desk.known(), owners=names))

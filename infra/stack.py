@@ -10,6 +10,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.steps import Owner
 from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
 from infra.approve import Approve
@@ -134,9 +135,10 @@ class MendqStack(Stack):
     def _after_heal(self, desk: CaseDesk, heal: Heal) -> RollBack:
         """What moves the cases that heal opens, by the clock and by people's word."""
         code = self._lambdas
-        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, heal=heal.function)
+        owners = {Owner.HEAL: heal.function}
+        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, owners=owners)
         self._schedules.each_minute(follow_up)
-        approve = Approve(self, "Approve", code=code, desk=desk, heal=heal.function)
+        approve = Approve(self, "Approve", code=code, desk=desk, owners=owners)
         roll_back = RollBack(self, "RollBack", code=code, desk=desk)
         for name, each in (
             ("FollowUpFunction", follow_up),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functions.aws.desk import WritingDesk
 from functions.aws.ledger_claims import Claim
 from functions.aws.telling import Telling, tell
-from functions.aws.write_steps import write
 from functions.catalogue.symptom import Symptom
 from functions.healing import guardrails
 from functions.healing.case import Case
@@ -33,7 +32,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     )
     if refusal:
         return refusal
-    refusal = _too_late(desk) or write(desk.clients, facts, plan.steps)
+    refusal = _too_late(desk) or desk.write(desk.clients, facts, plan.steps)
     if refusal:
         desk.ledger.release(case, desk.owner)
         return refusal

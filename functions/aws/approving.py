@@ -1,6 +1,7 @@
 """A person's word on a case: approve or decline a proposal, close what is a person's to end.
 
-Nothing is written into a queue here: an approved case is handed to heal, which looks anew.
+Nothing is written into a queue here: an approved case is handed to the Lambda that owns its write,
+which looks anew.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from functions.aws.call_heal import ask_heal
+from functions.aws.call_owner import Functions, ask_owner
 from functions.aws.desk import Desk
 from functions.aws.errors import CaseMoved, OwnerUnavailable
 from functions.aws.operator_request import (
@@ -24,6 +25,7 @@ from functions.healing import moves
 from functions.healing.case import Case, longest_in
 from functions.healing.facts import Facts
 from functions.healing.moves import Move
+from functions.healing.owners import owner_of_case
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 
@@ -50,11 +52,11 @@ DECISIONS: Mapping[str, Decision] = MappingProxyType(
 
 
 def decide(
-    request: OperatorRequest, word: object, desk: Desk, heal_function: str
+    request: OperatorRequest, word: object, desk: Desk, functions: Functions
 ) -> Document | Refusal:
     """`{"case_id", "state", "reason", "steps"}`, or why nothing was done.
 
-    Approved again before it is carried out, heal is called again. Raises LedgerUnavailable,
+    Approved again before it is carried out, its owner is called again. Raises LedgerUnavailable,
     LedgerUnreadable or the bucket's error.
     """
     decision = DECISIONS.get(word) if isinstance(word, str) else None
@@ -63,7 +65,7 @@ def decide(
 
     def once() -> Document | Refusal:
         try:
-            return _once(request, decision, desk, heal_function)
+            return _once(request, decision, desk, functions)
         except CaseMoved as moved:
             return refused("claimed", f"{moved}; ask again", again=True)
 
@@ -71,7 +73,7 @@ def decide(
 
 
 def _once(
-    request: OperatorRequest, decision: Decision, desk: Desk, heal_function: str
+    request: OperatorRequest, decision: Decision, desk: Desk, functions: Functions
 ) -> Document | Refusal:
     history = desk.open_cases.transitions(request.case_id)
     if not history:
@@ -87,7 +89,7 @@ def _once(
         if isinstance(told, Refusal):
             return told
         case = told
-    return _carried_out(case, desk, heal_function) if decision.is_approval else _of(case)
+    return _carried_out(case, desk, functions) if decision.is_approval else _of(case)
 
 
 def _refusal(case: Case, decision: Decision, desk: Desk) -> Refusal | None:
@@ -115,12 +117,13 @@ def _moved(case: Case, decision: Decision, actor: str, desk: Desk) -> Case | Ref
     return tell(moved, view, Telling(symptom, Facts(case.queue_arn, {}, {})), desk, desk.owner)
 
 
-def _carried_out(case: Case, desk: Desk, heal_function: str) -> Document:
-    """What became of it; it stays approved where heal could not do it now."""
+def _carried_out(case: Case, desk: Desk, functions: Functions) -> Document:
+    """What became of it; it stays approved where its owner could not do it now."""
     try:
-        heard = ask_heal(desk.clients, heal_function, case)
+        heard = ask_owner(desk.clients, functions, case)
     except OwnerUnavailable as error:
-        reason = f"{error}; the case stays approved, and follow_up calls heal again by itself"
+        owner = owner_of_case(case.steps)
+        reason = f"{error}; the case stays approved, and follow_up calls {owner} again by itself"
         return {**_of(case), "reason": reason}
     if heard.get("state") is not None:
         return dict(heard)

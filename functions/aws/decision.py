@@ -14,12 +14,15 @@ from functions.healing.case import Case, opened
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
+from functions.healing.owners import owner_of_plan
 from functions.healing.paging import severity_of
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
 ACTOR = "heal"
+# What a plan's case opens in where heal does not carry it out itself.
+_OPENS = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,16 @@ class Decision:
 
     def _act_on(self, plan: Plan) -> Outcome:
         mode = min(self.seen.mode, plan.at_most)
-        if mode is Mode.HEAL:
+        owner = owner_of_plan(plan.steps)
+        if mode is Mode.HEAL and owner is self.run.whose:
             return self._apply(plan)
-        state = State.PROPOSED if mode is Mode.PROPOSE else State.OBSERVED
+        state, reason = _OPENS[mode], plan.reason
+        if mode is Mode.HEAL:
+            reason = f"{plan.reason}; settings let {owner} do it without a person"
         severity = severity_of(state, mode, of_the_plan=True)
         beyond = tuple(map(str, plan.proposal))
         telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)
-        return self._open(self._case(state, plan.reason, plan.steps), telling)
+        return self._open(self._case(state, reason, plan.steps), telling)
 
     def _proposal(self, plan: Plan) -> guardrails.Proposal:
         spread = self.seen.spread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,9 +12,15 @@ from functions.aws.ledger import Ledger
 from functions.aws.ledger_pages import LedgerPages
 from functions.aws.open_cases import OpenCases
 from functions.aws.pager import Pager
+from functions.healing.facts import Facts
 from functions.healing.paging import Severity
+from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
+from functions.healing.steps import AttributeStep
 from functions.settings import CaseSettings
+
+# Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
+Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Desk:
 
 @dataclass(frozen=True)
 class WritingDesk(Desk):
-    """With the time that is left: a run that writes must also get to write it down."""
+    """With a way to write, and the time that is left: what is written is to be written down too."""
 
     remaining_seconds: Callable[[], float]
+    write: Write

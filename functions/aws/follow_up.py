@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from functions.aws.call_heal import call_heal
+from functions.aws.call_owner import Functions, call_owner
 from functions.aws.desk import Desk
 from functions.aws.errors import (
     CaseMoved,
@@ -21,9 +21,9 @@ from functions.aws.errors import (
     QueueGone,
     QueueRefusesUs,
 )
-from functions.aws.gather_facts import attributes_of, tags_of
 from functions.aws.messages_deleted import messages_deleted
 from functions.aws.open_cases import OpenCase
+from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.run import Outcome
 from functions.aws.telling import Telling, hold_back, tell
 from functions.aws.unfinished import settle
@@ -69,14 +69,14 @@ class Followed:
         return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
 
 
-def follow_up(desk: Desk, heal_function: str, remaining_seconds: Callable[[], float]) -> Followed:
+def follow_up(desk: Desk, functions: Functions, remaining_seconds: Callable[[], float]) -> Followed:
     """Raises LedgerUnavailable where the open cases cannot be listed; a case costs only itself."""
     followed = Followed(desk.open_cases.by_due())
     for each in _due(followed.open_cases, desk.now):
         if remaining_seconds() < SECONDS_FOR_A_CASE:
             break
         try:
-            _follow(each, desk, heal_function, followed)
+            _follow(each, desk, functions, followed)
         except CaseMoved:
             continue
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
@@ -89,7 +89,7 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
     return [each for each in cases if each.due_at <= now]
 
 
-def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -> None:
+def _follow(due: OpenCase, desk: Desk, functions: Functions, followed: Followed) -> None:
     symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
     if symptom is None:
         raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
@@ -103,7 +103,7 @@ def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -
             return
         view = settled
     if view.case is not None and not view.case.is_final:
-        _OpenCase(symptom, view.case, view, desk).go_on(heal_function, followed)
+        _OpenCase(symptom, view.case, view, desk).go_on(functions, followed)
         if not sent:
             hold_back(view.case, desk)
 
@@ -117,8 +117,8 @@ class _OpenCase:
     view: LedgerView
     desk: Desk
 
-    def go_on(self, heal_function: str, followed: Followed) -> None:
-        """Move it where there is reason to; hand it to heal where it waits for a write."""
+    def go_on(self, functions: Functions, followed: Followed) -> None:
+        """Move it where there is reason to; hand it to the owner of the write that it waits for."""
         signs = self._signs()
         moved = advance(self.case, signs, self.desk.now)
         if moved is not None:
@@ -132,7 +132,7 @@ class _OpenCase:
             followed.moved.append(tell(moved, self.view, telling, self.desk, self.desk.owner))
         case = moved or self.case
         if case.state in CALLING:
-            call_heal(self.desk.clients, heal_function, case)
+            call_owner(self.desk.clients, functions, case)
             followed.called.append(case)
         if moved is None:
             until = due_at(case, signs, self.desk.now)

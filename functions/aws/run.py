@@ -1,4 +1,4 @@
-"""One invocation of heal, a group of its batch, and what became of it."""
+"""One invocation of a Lambda that owns a write, a group of heal's batch, what became of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from functions.aws.desk import WritingDesk
 from functions.aws.freeze import closed_calendars
-from functions.aws.managed_queues import count_managed
+from functions.aws.managed_queues import managed_queues
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import Case
 from functions.healing.failed_call import FailedCall
@@ -16,16 +16,21 @@ from functions.healing.guardrails import Home
 from functions.healing.managed import Consent
 from functions.healing.plan import Refusal
 from functions.healing.pulse import PulseSource
-from functions.settings import HealSettings
+from functions.healing.steps import Owner
+from functions.settings import HealSettings, OwnerSettings
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The failed calls of one batch that point to one symptom of one queue."""
+    """The failed calls of one batch that point to one symptom of one queue.
+
+    Without any where it is a sweep that points there: `is_found`.
+    """
 
     queue_arn: str
     symptom: Symptom
-    calls: tuple[FailedCall, ...]
+    calls: tuple[FailedCall, ...] = ()
+    is_found: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -34,18 +39,11 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Run(WritingDesk):
-    """One invocation of heal: who it is, and how long it has."""
+class OwnerRun(WritingDesk):
+    """One invocation of a Lambda that owns a write: whose steps it takes, and how."""
 
-    settings: HealSettings
-
-    @property
-    def home(self) -> Home:
-        return Home(self.settings.account, self.clients.region, self.settings.own_roles)
-
-    @property
-    def pulse_source(self) -> PulseSource:
-        return PulseSource.at(self.settings.account, self.clients.region, self.settings.pulse_role)
+    settings: OwnerSettings
+    whose: Owner
 
     @property
     def consent(self) -> Consent:
@@ -59,7 +57,22 @@ class Run(WritingDesk):
     @cached_property
     def managed_queues(self) -> int:
         """How many there are; asked once an invocation, and only when many show a symptom."""
-        return count_managed(self.clients, self.consent.queues)
+        return len(managed_queues(self.clients, self.settings.account, self.consent))
+
+
+@dataclass(frozen=True)
+class Run(OwnerRun):
+    """One invocation of heal."""
+
+    settings: HealSettings
+
+    @property
+    def home(self) -> Home:
+        return Home(self.settings.account, self.clients.region, self.settings.own_roles)
+
+    @property
+    def pulse_source(self) -> PulseSource:
+        return PulseSource.at(self.settings.account, self.clients.region, self.settings.pulse_role)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Heal's other way in: a case that a person approved, or whose last step did not help.
+"""The way in of every owner of a write: a case that was approved, or whose last step did not help.
 
 The facts are gathered anew and every guardrail is asked again; only evidence is not, because the
 case stands on it.
@@ -12,8 +12,9 @@ from typing import Any
 
 from functions.aws.applying import apply
 from functions.aws.errors import CaseUnreadable
-from functions.aws.gather_facts import gather, tags_of
-from functions.aws.run import Outcome, Run, declined
+from functions.aws.gather_facts import gather
+from functions.aws.queue_look import tags_of
+from functions.aws.run import Outcome, OwnerRun, declined
 from functions.aws.telling import Telling, tell
 from functions.aws.unfinished import settle
 from functions.catalogue import CATALOGUE
@@ -24,17 +25,17 @@ from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
+from functions.healing.owners import owner_of_case, owner_of_plan
 from functions.healing.paging import severity_of
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.states import State
 
-ACTOR = "heal"
 # They pass by themselves; the case waits and is called for again.
 PASSING = frozenset({"too_soon", "mass_symptom", "frozen"})
 
 
-def take_up(request: Mapping[str, Any], run: Run) -> Outcome:
+def take_up(request: Mapping[str, Any], run: OwnerRun) -> Outcome:
     """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
     symptom = next((each for each in CATALOGUE if each.name == request.get("symptom")), None)
     queue_arn, case_id = request.get("queue_arn"), request.get("case_id")
@@ -42,7 +43,7 @@ def take_up(request: Mapping[str, Any], run: Run) -> Outcome:
         raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")
     if arn_of(queue_arn) is None:
         raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
-    if parts_of(queue_arn)[1:3] != (run.home.region, run.home.account):
+    if not run.is_here(queue_arn):
         return declined("elsewhere", "the queue is in another account or region")
     attributes = tuple(step.attribute for step in symptom.steps)
     view = run.ledger.look(queue_arn, symptom.name, attributes)
@@ -54,6 +55,8 @@ def take_up(request: Mapping[str, Any], run: Run) -> Outcome:
     case = view.case
     if case is None or case.case_id != case_id or case.state not in CALLING:
         return declined("moved_on", f"case {case_id} is not waiting for anybody")
+    if owner_of_case(case.steps) is not run.whose:
+        return declined("another_owner", f"case {case_id} is not {run.whose}'s to write")
     return _TakenUp(symptom, case, view, run).decide()
 
 
@@ -64,7 +67,7 @@ class _TakenUp:
     symptom: Symptom
     case: Case
     view: LedgerView
-    run: Run
+    run: OwnerRun
 
     def decide(self) -> Outcome:
         tags = tags_of(self.run.clients, self.case.queue_arn)
@@ -85,7 +88,7 @@ class _TakenUp:
             plan.reason,
             self.run.now,
             steps=tuple(step.document() for step in plan.steps),
-            actor=ACTOR,
+            actor=self.run.whose,
         )
         applied = apply(case, plan, facts, self.view, self.symptom, self.run)
         if isinstance(applied, Case):
@@ -96,20 +99,23 @@ class _TakenUp:
     def was_approved(self) -> bool:
         return self.case.state is State.APPROVED
 
+    @property
+    def a_person_said_so(self) -> bool:
+        """Else settings let heal open it as approved, and they are asked again."""
+        return self.was_approved and self.case.came_from is State.PROPOSED
+
     def _mode(self, tags: Mapping[str, str] | None) -> Mode | None:
         """A person's word lets a proposal be written; nothing lets an unmanaged queue be."""
         mode = self.run.consent.mode_of(parts_of(self.case.queue_arn).name, tags or {})
         if mode is None or mode is Mode.OBSERVE:
             return None
-        if self.was_approved:
+        if self.a_person_said_so:
             return Mode.HEAL
         autonomy = self.run.settings.autonomy.get(self.symptom.name, self.symptom.autonomy)
         return min(mode, autonomy) if autonomy is not None else None
 
     def _facts(self, tags: Mapping[str, str]) -> Facts:
-        facts = gather(
-            self.run.clients, self.case.queue_arn, tags, self.symptom.needs, self.run.now
-        )
+        facts = gather(self.run, self.case.queue_arn, tags, self.symptom.needs)
         return self.view.with_what_calls_said(facts, self.view.failures)
 
     def _plan(self, facts: Facts) -> Plan | Refusal:
@@ -124,6 +130,10 @@ class _TakenUp:
         if self.was_approved and steps != self.case.steps:
             now = ", ".join(map(str, plan.steps))
             return Refusal("plan_changed", f"the queue has changed: the plan would be {now} now")
+        if not self.a_person_said_so and plan.at_most is not Mode.HEAL:
+            return Refusal("not_by_itself", "a person has to see this step first")
+        if owner_of_plan(plan.steps) is not self.run.whose:
+            return Refusal("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
         return plan
 
     def _refusal(self, plan: Plan, facts: Facts) -> Refusal | None:
@@ -161,7 +171,9 @@ class _TakenUp:
         return self._move(State.ESCALATED, replace(given, reason=because), facts)
 
     def _move(self, state: State, refusal: Refusal, facts: Facts) -> Outcome:
-        case = self.case.moved(state, refusal.reason, self.run.now, actor=ACTOR, code=refusal.code)
+        case = self.case.moved(
+            state, refusal.reason, self.run.now, actor=self.run.whose, code=refusal.code
+        )
         changes = self.view.contested(case, self.run.now) if state is State.CONTESTED else {}
         telling = Telling(
             self.symptom,

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
 from functions.aws.errors import StepFailed, is_passing
-from functions.aws.gather_facts import attributes_of, queue_url
+from functions.aws.queue_look import attributes_of, queue_url
 from functions.healing.facts import Facts
 from functions.healing.plan import Refusal
 from functions.healing.states import State

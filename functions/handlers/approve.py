@@ -35,7 +35,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         request = OperatorRequest.of(event)
         if isinstance(request, Refusal):
             return request
-        return decide(request, event.get("decision"), desk, settings.heal_function)
+        return decide(request, event.get("decision"), desk, settings.owners)
 
     answered = answer(act)
     logger.info("a person's word", request=event, answer=answered)

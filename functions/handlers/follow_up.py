@@ -38,7 +38,7 @@ def _cold_start() -> tuple[FollowUpSettings, Clients]:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
-    """How many cases are open, were moved, and were handed to heal.
+    """How many cases are open, were moved, and were handed to their owners.
 
     Raises LedgerUnavailable: then the next minute tries again.
     """
@@ -47,7 +47,7 @@ def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
     now = min(scheduled_at, datetime.now(UTC) + MOST_AHEAD)
     desk = Desk(clients, settings, context.aws_request_id, now)
     followed = follow_up(
-        desk, settings.heal_function, lambda: context.get_remaining_time_in_millis() / 1000
+        desk, settings.owners, lambda: context.get_remaining_time_in_millis() / 1000
     )
     emit(metrics, followed, now)
     log(logger, followed)

@@ -10,10 +10,12 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
-from functions.aws.heal_batch import heal_batch
+from functions.aws.heal_batch import heal_batch, heal_findings
 from functions.aws.run import Run
 from functions.aws.take_up import take_up
 from functions.aws.telemetry import NAMESPACE, emit, emit_taken_up, log, to_line
+from functions.aws.write_steps import write
+from functions.healing.steps import Owner
 from functions.settings import HealSettings
 
 logger = Logger(service="heal", json_serializer=to_line)
@@ -30,7 +32,7 @@ def _cold_start() -> tuple[HealSettings, Clients]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer which messages are to come again; what can never be read ends in the intake's DLQ.
 
-    Called with a case in place of messages: what became of it.
+    Called with a case in place of messages: what became of it; with what a sweep found: how many.
     """
     settings, clients = _cold_start()
     run = Run(
@@ -39,7 +41,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         owner=context.aws_request_id,
         now=datetime.now(UTC),
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
+        write=write,
+        whose=Owner.HEAL,
     )
+    if "found" in event:
+        found = heal_findings(event, run)
+        emit(metrics, found.intake, found.mended)
+        log(logger, found.intake, found.mended, found.errors.values())
+        return {"looked_at": len(found.mended), "failed": len(found.errors)}
     if "Records" not in event:
         outcome = take_up(event, run)
         emit_taken_up(metrics, outcome)

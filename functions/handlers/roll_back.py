@@ -14,6 +14,7 @@ from functions.aws.desk import WritingDesk
 from functions.aws.operator_request import OperatorRequest, answer
 from functions.aws.rolling_back import roll_back
 from functions.aws.telemetry import to_line
+from functions.aws.write_steps import write
 from functions.healing.plan import Refusal
 from functions.settings import RollBackSettings
 
@@ -35,6 +36,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         owner=context.aws_request_id,
         now=datetime.now(UTC),
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
+        write=write,
     )
 
     def act() -> dict[str, Any] | Refusal:

@@ -4,7 +4,8 @@ import pytest
 
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
-from functions.settings import HealSettings, SettingsUnreadable
+from functions.healing.steps import Owner
+from functions.settings import ApproveSettings, HealSettings, SettingsUnreadable
 
 FULL = HealSettings(
     account="123456789012",
@@ -80,3 +81,23 @@ def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
     read = HealSettings.from_environment(environment)
     assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)
     assert read.queues == ()
+
+
+APPROVING = ApproveSettings(
+    account="123456789012",
+    ledger_table="ledger",
+    case_bucket="cases",
+    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
+    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+    owners={Owner.HEAL: "mendq-heal", Owner.ATTACH_DEAD_LETTERS: "mendq-attach"},
+)
+
+
+def test_whom_to_call_for_a_write_is_read_back() -> None:
+    assert ApproveSettings.from_environment(APPROVING.to_environment()) == APPROVING
+
+
+@pytest.mark.parametrize("text", ['{"roll_back": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]'])
+def test_an_owner_that_is_none_or_has_no_name_is_refused(text: str) -> None:
+    with pytest.raises(SettingsUnreadable, match="MENDQ_OWNERS"):
+        ApproveSettings.from_environment({**APPROVING.to_environment(), "MENDQ_OWNERS": text})

@@ -15,7 +15,7 @@ from functions.healing.pulse import QUEUE_NAME
 from functions.settings import PulseSettings
 from tests.functions.aws.conftest import Account, moto_account
 from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import case_of, desk_of, fail, say, states, undo
+from tests.functions.aws.operators import OWNERS, case_of, desk_of, fail, say, states, undo
 from tests.infra.aws_calls import Recorded, recording
 
 METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
@@ -49,7 +49,7 @@ def _escalated(account: Account, watched: Account) -> None:
 
 def _follow(watched: Account, **later: float) -> None:
     watched.later(**later)
-    assert follow_up(desk_of(watched), "heal", lambda: 60).errors == {}
+    assert follow_up(desk_of(watched), OWNERS, lambda: 60).errors == {}
 
 
 def approving() -> Recorded:

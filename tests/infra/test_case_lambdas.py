@@ -8,7 +8,7 @@ import pytest
 
 from functions.catalogue import CATALOGUE
 from functions.healing import ledger_index
-from functions.healing.steps import write_actions
+from functions.healing.steps import Owner, write_actions
 from functions.settings import ApproveSettings, CaseSettings, FollowUpSettings, RollBackSettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, SETTINGS, Template, template_of
@@ -19,6 +19,8 @@ SETTINGS_OF: dict[str, type[CaseSettings]] = {
     "RollBack": RollBackSettings,
 }
 WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
+# What each owner's function is called in the template.
+OWNERS = {Owner.HEAL: "HealFunction"}
 INVOKE = "lambda:InvokeFunction"
 ORDERS = f"{QUEUE_ARNS}orders"
 
@@ -56,9 +58,9 @@ def test_who_only_calls_the_owner_writes_no_queue(name: str, settings: str) -> N
 
 
 @pytest.mark.parametrize("name", SETTINGS_OF)
-def test_of_our_lambdas_heal_alone_may_be_called_and_not_by_roll_back(name: str) -> None:
+def test_of_our_lambdas_owners_alone_may_be_called_and_not_by_roll_back(name: str) -> None:
     for logical_id in template_of("default").all("AWS::Lambda::Function"):
-        allowed = name != "RollBack" and logical_id.startswith("HealFunction")
+        allowed = name != "RollBack" and logical_id.startswith(tuple(OWNERS.values()))
         assert _may(name, INVOKE, f"arn:{logical_id}") == ("Allow" if allowed else "ImplicitDeny")
     assert _may(name, INVOKE, "arn:another") == "ImplicitDeny"
 
@@ -148,7 +150,9 @@ def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")
     assert (settings.timing.pulse_minutes, named.timing.pulse_minutes) == (60, 20)
     if isinstance(settings, FollowUpSettings | ApproveSettings):
-        assert settings.heal_function.startswith("HealFunction")
+        assert settings.owners.keys() == set(OWNERS)
+        for owner, function in settings.owners.items():
+            assert function.startswith(OWNERS[owner])
 
 
 @pytest.mark.parametrize(("name", "handler"), [("FollowUp", "follow_up"), ("Approve", "approve")])

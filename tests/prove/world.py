@@ -26,7 +26,7 @@ from functions.healing.queue_names import parts_of
 from tests.functions.aws.answers import answered
 from tests.functions.aws.conftest import REGION, Account, moto_account
 from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import desk_of
+from tests.functions.aws.operators import OWNERS, desk_of
 
 INVOKE = "before-send.lambda.Invoke"
 # infra: what every Lambda that writes may take.
@@ -47,7 +47,7 @@ class World:
 
     def minute(self) -> bool:
         """follow_up, then what it asked of heal; whether all of it went through."""
-        followed = follow_up(desk_of(self.account), "heal", lambda: LAMBDA_SECONDS)
+        followed = follow_up(desk_of(self.account), OWNERS, lambda: LAMBDA_SECONDS)
         return all([not followed.errors, *map(self._answer, self._taken())])
 
     def take_up(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,9 +19,11 @@ from moto.sns.models import sns_backends
 from functions.aws.clients import Clients
 from functions.aws.heal_batch import Healed, heal_batch
 from functions.aws.run import Run
+from functions.aws.write_steps import write
 from functions.healing import ledger_index
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
+from functions.healing.steps import Owner
 from functions.settings import HealSettings
 
 ACCOUNT = "123456789012"
@@ -119,7 +121,15 @@ class Account:
         """An invocation of its own."""
         self.deliveries += 1
         owner = f"invocation-{self.deliveries}"
-        return Run(self.clients, self.settings, owner, self.now, lambda: remaining_seconds)
+        return Run(
+            self.clients,
+            self.settings,
+            owner,
+            self.now,
+            lambda: remaining_seconds,
+            write,
+            Owner.HEAL,
+        )
 
     def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
         """One delivery of a batch."""

@@ -14,13 +14,16 @@ from functions.aws.operator_request import Document, OperatorRequest, answer
 from functions.aws.rolling_back import roll_back
 from functions.aws.take_up import take_up
 from functions.aws.telling import Telling, tell
+from functions.aws.write_steps import write
 from functions.catalogue import CATALOGUE
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.states import State
+from functions.healing.steps import Owner
 from tests.functions.aws.answers import answered
 from tests.functions.aws.conftest import Account
 
+OWNERS = {owner: str(owner) for owner in Owner}
 ALICE = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
 
@@ -61,13 +64,15 @@ def desk_of(account: Account) -> Desk:
 
 def writing_desk_of(account: Account, remaining_seconds: float = 60) -> WritingDesk:
     desk = desk_of(account)
-    return WritingDesk(desk.clients, desk.settings, desk.owner, desk.now, lambda: remaining_seconds)
+    return WritingDesk(
+        desk.clients, desk.settings, desk.owner, desk.now, lambda: remaining_seconds, write
+    )
 
 
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:
     """Approve, decline or close."""
     desk = desk_of(account)
-    return answer(lambda: decide(OperatorRequest(case_id, actor), word, desk, "heal"))
+    return answer(lambda: decide(OperatorRequest(case_id, actor), word, desk, OWNERS))
 
 
 def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:

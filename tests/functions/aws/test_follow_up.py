@@ -19,6 +19,7 @@ from functions.aws.take_up import take_up
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account, settings
+from tests.functions.aws.operators import OWNERS
 
 GET = "before-call.cloudwatch.GetMetricData"
 
@@ -69,7 +70,7 @@ class World:
         self.account.deliveries += 1
         owner = f"invocation-{self.account.deliveries}"
         desk = Desk(self.account.clients, self.account.settings, owner, self.account.now)
-        return follow_up(desk, "heal", remaining_seconds)
+        return follow_up(desk, OWNERS, remaining_seconds)
 
     def minutes(self, count: int, *, each: Callable[[], object] | None = None) -> None:
         for _ in range(count):

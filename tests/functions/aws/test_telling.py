@@ -13,6 +13,7 @@ from functions.aws.follow_up import Followed, follow_up
 from functions.healing.mode import Mode
 from functions.healing.paging import PAGES_PER_HOUR
 from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.functions.aws.operators import OWNERS
 
 PROPOSING = {"lease_expired": Mode.PROPOSE}
 
@@ -32,7 +33,7 @@ def followed(account: Account) -> Followed:
     account.deliveries += 1
     owner = f"invocation-{account.deliveries}"
     desk = Desk(account.clients, account.settings, owner, account.now)
-    return follow_up(desk, "heal", lambda: 60)
+    return follow_up(desk, OWNERS, lambda: 60)
 
 
 def _page_item(account: Account, queue: str) -> dict[str, Any]:

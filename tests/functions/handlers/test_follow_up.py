@@ -14,6 +14,7 @@ from functions.handlers import follow_up
 from functions.settings import CaseSettings, FollowUpSettings
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
+from tests.functions.aws.operators import OWNERS
 from tests.functions.handlers.test_heal import Context, metrics
 
 CONTEXT: Any = Context()
@@ -24,7 +25,7 @@ A_MINUTE = 60
 @pytest.fixture(autouse=True)
 def _lambda(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shared = {name: getattr(account.settings, name) for name in CaseSettings.__dataclass_fields__}
-    settings = FollowUpSettings(**shared, heal_function="heal")
+    settings = FollowUpSettings(**shared, owners=OWNERS)
     for variable, text in settings.to_environment().items():
         monkeypatch.setenv(variable, text)
     monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)

@@ -14,7 +14,7 @@ from functions.healing.mode import Mode
 from functions.settings import ApproveSettings, CaseSettings, RollBackSettings
 from tests.functions.aws.conftest import Account, settings
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
-from tests.functions.aws.operators import ALICE, Heal, case_of, fail, outcomes, states
+from tests.functions.aws.operators import ALICE, OWNERS, Heal, case_of, fail, outcomes, states
 from tests.functions.handlers.test_heal import Context
 
 CONTEXT: Any = Context()
@@ -29,7 +29,7 @@ def _of_cases(account: Account) -> dict[str, Any]:
 def _lambdas(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     both = (
         RollBackSettings(**_of_cases(account)),
-        ApproveSettings(**_of_cases(account), heal_function="heal"),
+        ApproveSettings(**_of_cases(account), owners=OWNERS),
     )
     for each in both:
         for variable, text in each.to_environment().items():
