@@ -1,7 +1,8 @@
 """What the account says of itself, and what it does beside AWS's calls.
 
 GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"};
-GET, PUT and DELETE /_mendq/sqs-errors, with what `sqs/error_switch.py` says.
+GET, PUT and DELETE /_mendq/sqs-errors and /_mendq/access-analyzer, with what
+`sqs/error_switch.py` and `access_analyzer.py` say.
 """
 
 from __future__ import annotations
@@ -13,36 +14,37 @@ from typing import Any
 
 from local_account.cloudtrail.middleware import Application, Receive, Send
 from local_account.scheduler.context import NotFired
-from local_account.sqs.error_switch import ErrorSwitch, SwitchRefused
+from local_account.switch import Switch, SwitchRefused
 
 PATH = "/_mendq/account"
 FIRE_PATH = "/_mendq/fire"
 SQS_ERRORS_PATH = "/_mendq/sqs-errors"
+ACCESS_ANALYZER_PATH = "/_mendq/access-analyzer"
 Answer = tuple[int, Mapping[str, Any]]
 
 
 class AccountPage:
-    """An ASGI application around another that answers three paths itself."""
+    """An ASGI application around another: it answers a few paths itself, switches among them."""
 
     def __init__(
         self,
         inner: Application,
         describe: Callable[[], Mapping[str, Any]],
         fire: Callable[[str, datetime], str],
-        error_switch: ErrorSwitch,
+        switches: Mapping[str, Switch],
     ) -> None:
         self._inner = inner
         self._describe = describe
         self._fire = fire
-        self._error_switch = error_switch
+        self._switches = switches
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == PATH:
             await _answer(send, 200, self._describe())
         elif scope["type"] == "http" and scope["path"] == FIRE_PATH:
             await _answer(send, *self._fired(await _body(receive)))
-        elif scope["type"] == "http" and scope["path"] == SQS_ERRORS_PATH:
-            await _answer(send, *self._switched(scope["method"], await _body(receive)))
+        elif scope["type"] == "http" and (switch := self._switches.get(scope["path"])):
+            await _answer(send, *_switched(switch, scope["method"], await _body(receive)))
         else:
             await self._inner(scope, receive, send)
 
@@ -59,18 +61,18 @@ class AccountPage:
         except NotFired as refused:
             return 409, {"message": f"{refused}"}
 
-    def _switched(self, method: str, body: bytes) -> Answer:
-        switch = self._error_switch
-        if method == "DELETE":
-            switch.end()
-        elif method == "PUT":
-            try:
-                switch.replace(_json(body))
-            except SwitchRefused as refused:
-                return 400, {"message": f"{refused}"}
-        elif method != "GET":
-            return 405, {"message": "send GET, PUT or DELETE"}
-        return 200, switch.as_json()
+
+def _switched(switch: Switch, method: str, body: bytes) -> Answer:
+    if method == "DELETE":
+        switch.end()
+    elif method == "PUT":
+        try:
+            switch.replace(_json(body))
+        except SwitchRefused as refused:
+            return 400, {"message": f"{refused}"}
+    elif method != "GET":
+        return 405, {"message": "send GET, PUT or DELETE"}
+    return 200, switch.as_json()
 
 
 def _json(body: bytes) -> object:

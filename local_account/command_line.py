@@ -23,6 +23,7 @@ from local_account.emulator_environment import (
 )
 from local_account.launcher import Launcher, StartOptions
 from local_account.listening import listen, port_of
+from local_account.sqs.queue_names import REUSE_AFTER_SECONDS
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
 
@@ -51,6 +52,7 @@ def start(options: argparse.Namespace) -> None:
         ),
         spelling=options.trail_error_codes,
         stop_with_parent=options.stop_with_parent,
+        reuse_names_after_seconds=options.reuse_queue_names_after,
     )
     with listen(options.port) as listening:
         scratch = new_scratch_folder()
@@ -77,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
+    parser.add_argument(
+        "--reuse-queue-names-after",
+        type=float,
+        default=REUSE_AFTER_SECONDS,
+        metavar="SECONDS",
+        help="of queues that were deleted; AWS takes %(default)g",
+    )
     trail = parser.add_argument_group("how CloudTrail delivers")
     trail.add_argument("--trail-delay", type=float, default=0, metavar="SECONDS")
     trail.add_argument("--trail-reorder", type=float, default=0, metavar="SECONDS")

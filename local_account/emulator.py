@@ -12,6 +12,7 @@ from ministack.core import lambda_runtime
 from ministack.services import eventbridge, scheduler, sqs
 from ministack.services.cloudformation import provisioners
 
+from local_account.access_analyzer import AccessAnalyzer
 from local_account.cloudformation import accepted, trail
 from local_account.cloudtrail import lookup_events, patterns, trail_status
 from local_account.cloudtrail.delivery import Delivery
@@ -35,11 +36,13 @@ from local_account.sqs.counting import Counting
 from local_account.sqs.error_switch import ErrorSwitch
 from local_account.sqs.install import install as install_sqs
 from local_account.sqs.queue_metrics import QueueMetrics
+from local_account.sqs.queue_names import DeletedNames
 from local_account.tagging import pages
 
 __all__ = [
     "AUTH_IS_ENFORCED",
     "accept_types",
+    "access_analyzer",
     "application",
     "end_lambdas",
     "fire_named",
@@ -54,12 +57,16 @@ fire_named = firing.fire_named
 
 
 def install(
-    scratch: Path, not_emulated: NotEmulated, endpoint_url: str, error_switch: ErrorSwitch
+    scratch: Path,
+    not_emulated: NotEmulated,
+    endpoint_url: str,
+    error_switch: ErrorSwitch,
+    deleted_names: DeletedNames,
 ) -> JobProcesses:
     """Hook MiniStack, once per process; the caller starts and stops the job runs."""
     metrics = QueueMetrics()
     counting = Counting(metrics)
-    install_sqs(error_switch, counting)
+    install_sqs(error_switch, counting, deleted_names)
     install_cloudwatch()
     queue_metrics.install(metrics, counting.measure)
     runtime_packages = scratch / "runtime"
@@ -88,6 +95,13 @@ def application(delivery: Delivery, spelling: Spelling) -> Application:
     lookup_events.install(history)
     trail_status.install(delivery)
     return SecureTransport(CloudTrail(ministack.app.app, delivery, history, spelling))
+
+
+def access_analyzer() -> AccessAnalyzer:
+    """The checks of policies, put in; once per process."""
+    made = AccessAnalyzer()
+    made.install()
+    return made
 
 
 def stop_starting() -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import boto3
 from botocore.config import Config
 
-from local_account.account_page import AccountPage
+from local_account.account_page import ACCESS_ANALYZER_PATH, SQS_ERRORS_PATH, AccountPage
 from local_account.account_settings import checked
 from local_account.assembly_cache import Synthesis
 from local_account.cloud_assembly import StackArtifact, read_assembly
@@ -30,6 +30,8 @@ from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
 from local_account.server import serve_until
 from local_account.sqs.error_switch import ErrorSwitch
+from local_account.sqs.queue_names import REUSE_AFTER_SECONDS, DeletedNames
+from local_account.switch import Switch
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
 
 T = TypeVar("T")
@@ -48,6 +50,15 @@ class StartOptions:
     faults: DeliveryFaults = field(default_factory=DeliveryFaults)
     spelling: Spelling = Spelling.QUERY
     stop_with_parent: bool = False
+    reuse_names_after_seconds: float = REUSE_AFTER_SECONDS
+
+    @property
+    def floors_lowered(self) -> tuple[str, ...]:
+        """What of it AWS would not do."""
+        if self.reuse_names_after_seconds >= REUSE_AFTER_SECONDS:
+            return ()
+        waits = f"{self.reuse_names_after_seconds:g} s instead of {REUSE_AFTER_SECONDS:g}"
+        return (f"CreateQueue after DeleteQueue: {waits}",)
 
 
 class Launcher:
@@ -60,7 +71,7 @@ class Launcher:
         self._scratch = scratch
         self._synthesis = Synthesis()
         self._not_emulated = NotEmulated()
-        self._floors_lowered: tuple[str, ...] = ()
+        self._floors_lowered = options.floors_lowered
         self._s3: Any = None
         self._asked_to_stop = asyncio.Event()
         self._serving_ends = asyncio.Event()
@@ -72,14 +83,19 @@ class Launcher:
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
         switch = ErrorSwitch()
-        jobs = emulator.install(self._scratch, self._not_emulated, self._url, switch)
+        names = DeletedNames(self._options.reuse_names_after_seconds)
+        jobs = emulator.install(self._scratch, self._not_emulated, self._url, switch, names)
         delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
         application = emulator.application(delivery, self._options.spelling)
         delivery.start()
         jobs.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
-        page = AccountPage(application, self._describe, emulator.fire_named, switch)
+        switches: Mapping[str, Switch] = {
+            SQS_ERRORS_PATH: switch,
+            ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
+        }
+        page = AccountPage(application, self._describe, emulator.fire_named, switches)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
             await self._until_stopped(self._start(assembly, emulator.accept_types))
@@ -131,7 +147,7 @@ class Launcher:
         if self._options.stack:
             return self._options.stack
         settings = checked(self._options.settings)
-        self._floors_lowered = settings.floors_lowered()
+        self._floors_lowered += settings.floors_lowered()
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
 
     def _client(self, service_name: str) -> Any:

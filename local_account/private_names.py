@@ -33,6 +33,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "extract_iam_action": "(service, method, path, headers, body, query_params)",
         "SERVICE_TO_IAM_NAMESPACE": "dict",
         "_BOTOCORE_SERVICE_MAP": "dict",
+        "_param": "(body, query_params, fields)",
         "extract_resource_arn": (
             "(service, method, path, headers, body, query_params, region, account_id)"
         ),
@@ -85,6 +86,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_cbor_ok": "(data)",
         "_dims_from_list": "(dimensions)",
         "_dims_key": "(dims)",
+        "_error": "(code, message, status, use_json, use_cbor)",
         "_evaluate_alarm": "(alarm)",
         "_evaluate_all_alarms": "()",
         "_get_metric_data": "(params, cbor_data, is_cbor, is_json)",

@@ -19,9 +19,9 @@ from typing import Any, Self
 
 import boto3
 
-from local_account.account_page import FIRE_PATH, PATH, SQS_ERRORS_PATH
+from local_account.account_page import ACCESS_ANALYZER_PATH, FIRE_PATH, PATH, SQS_ERRORS_PATH
 from local_account.scheduler.context import NotFired
-from local_account.sqs.error_switch import SwitchRefused
+from local_account.switch import SwitchRefused
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
 START_SECONDS = 180
@@ -146,6 +146,17 @@ class LocalAccount:
     def end_sqs_errors(self) -> None:
         """Have no error of SQS on that does not arise by itself."""
         self._asked("DELETE", SQS_ERRORS_PATH)
+
+    def have_access_analyzer_answer(self, result: str) -> None:
+        """Have both checks of a policy answer PASS or FAIL; raises SwitchRefused."""
+        try:
+            self._asked("PUT", ACCESS_ANALYZER_PATH, {"result": result})
+        except _Refused as refused:
+            raise SwitchRefused(f"{refused}") from None
+
+    def end_access_analyzer_answers(self) -> None:
+        """Have both checks refused, as they are at first."""
+        self._asked("DELETE", ACCESS_ANALYZER_PATH)
 
     def _asked(self, method: str, path: str, content: object = None) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode()

@@ -85,7 +85,9 @@ def queue_name(call: Call) -> str:
     if call.action == "ListQueues":
         return "*"
     url = str(call.parameters.get("QueueUrl") or "")
-    return url.rstrip("/").rpartition("/")[2] or str(call.parameters.get("QueueName") or "")
+    arn = str(call.parameters.get("SourceArn") or "")  # of what is about move tasks
+    name = call.parameters.get("QueueName") or arn.rpartition(":")[2]
+    return url.rstrip("/").rpartition("/")[2] or str(name)
 
 
 def _failure(answer: Answer, spelling: Spelling) -> dict[str, str]:

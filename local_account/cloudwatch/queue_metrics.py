@@ -1,6 +1,7 @@
 """AWS/SQS in MiniStack's CloudWatch, and what its queries leave out.
 
-A query's StartTime is rounded down to the minute, and GetMetricData's newest value comes first.
+A query's StartTime is rounded down to the minute; GetMetricData's newest value comes first, and
+its answer in pages.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 """
 
@@ -11,18 +12,30 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import cloudwatch
 
+from local_account.cloudwatch.pages import BadRequest, Page
 from local_account.sqs.queue_metrics import MINUTE_SECONDS, NAMESPACE, QueueMetrics
 
 Asked = Mapping[str, Any]
 Query = Callable[..., Any]
 Measure = Callable[[], None]
 logger = logging.getLogger("mendq.metrics")
-_newest_first: ContextVar[bool] = ContextVar("newest_first", default=False)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the answer to one GetMetricData is laid out."""
+
+    page: Page
+    newest_first: bool
+
+
+_form: ContextVar[Form | None] = ContextVar("form", default=None)
 
 
 def install(metrics: QueueMetrics, measure: Measure) -> None:
@@ -38,9 +51,9 @@ def install(metrics: QueueMetrics, measure: Measure) -> None:
 
     cloudwatch._list_metrics = published(cloudwatch._list_metrics)
     cloudwatch._get_metric_statistics = published(_rounded(cloudwatch._get_metric_statistics))
-    cloudwatch._get_metric_data = published(_ordered(_rounded(cloudwatch._get_metric_data)))
-    cloudwatch._cbor_ok = _reversing(cloudwatch._cbor_ok)
-    cloudwatch._json_ok = _reversing(cloudwatch._json_ok)
+    cloudwatch._get_metric_data = published(_formed(_rounded(cloudwatch._get_metric_data)))
+    cloudwatch._cbor_ok = _forming(cloudwatch._cbor_ok)
+    cloudwatch._json_ok = _forming(cloudwatch._json_ok)
     cloudwatch._evaluate_alarm = _leaving_out_queues(cloudwatch._evaluate_alarm)
     threading.Thread(target=_run, args=(measure,), name="queue-metrics", daemon=True).start()
 
@@ -72,32 +85,39 @@ def _rounded(query: Query) -> Query:
     return asking
 
 
-def _ordered(query: Query) -> Query:
-    def asking(params: Asked, asked: Asked, *protocol: bool) -> Any:
-        token = _newest_first.set(asked.get("ScanBy") != "TimestampAscending")
+def _formed(query: Query) -> Query:
+    def asking(params: Asked, asked: Asked, is_cbor: bool, is_json: bool = False) -> Any:
         try:
-            return query(params, asked, *protocol)
+            page = Page.asked(asked)
+        except BadRequest as refused:
+            return cloudwatch._error(
+                "ValidationError", f"{refused}", 400, use_json=is_json, use_cbor=is_cbor
+            )
+        token = _form.set(Form(page, asked.get("ScanBy") != "TimestampAscending"))
+        try:
+            return query(params, asked, is_cbor, is_json)
         finally:
-            _newest_first.reset(token)
+            _form.reset(token)
 
     return asking
 
 
-def _reversing(respond: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _forming(respond: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def responding(answer: Any) -> Any:
-        if _newest_first.get():
-            results = [
-                {
-                    **each,
-                    "Timestamps": list(reversed(each["Timestamps"])),
-                    "Values": list(reversed(each["Values"])),
-                }
-                for each in answer["MetricDataResults"]
-            ]
-            answer = {**answer, "MetricDataResults": results}
-        return respond(answer)
+        form = _form.get()
+        if form is None:
+            return respond(answer)
+        results = answer["MetricDataResults"]
+        if form.newest_first:
+            results = [_reversed(each) for each in results]
+        return respond(form.page.of(results))
 
     return responding
+
+
+def _reversed(result: Asked) -> Asked:
+    turned = {name: list(reversed(result[name])) for name in ("Timestamps", "Values")}
+    return {**result, **turned}
 
 
 def _leaving_out_queues(evaluate: Callable[[Asked], None]) -> Callable[[Asked], None]:

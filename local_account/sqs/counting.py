@@ -174,8 +174,17 @@ def _measured(queue: Queue, now: float) -> dict[str, float]:
     attributes = queue["attributes"]
     arrivals = [(each[_SINCE], each["receive_count"]) for each in queue["messages"] if _IN in each]
     return {
+        **({metric.GROUPS_IN_FLIGHT: _groups_in_flight(queue, now)} if queue["is_fifo"] else {}),
         metric.VISIBLE: float(attributes["ApproximateNumberOfMessages"]),
         metric.NOT_VISIBLE: float(attributes["ApproximateNumberOfMessagesNotVisible"]),
         metric.DELAYED: float(attributes["ApproximateNumberOfMessagesDelayed"]),
         metric.OLDEST_AGE: metric.oldest_age_seconds(arrivals, is_fifo=queue["is_fifo"], now=now),
     }
+
+
+def _groups_in_flight(queue: Queue, now: float) -> float:
+    """What was never received and is not visible is delayed."""
+    held = (
+        each for each in queue["messages"] if each["receive_count"] and each["visible_at"] > now
+    )
+    return float(len({each.get("group_id") for each in held}))

@@ -13,16 +13,13 @@ from typing import Any
 from local_account.sqs.attributes import RANGES
 from local_account.sqs.refusal import Refusal
 from local_account.sqs.switched_errors import KINDS, Moment
+from local_account.switch import SwitchRefused
 
 BELOW_SECONDS = 300
 THROTTLED_BY_KMS = "KmsThrottled"
 # The stack's queues come with its name, the pulse's with this one; what they do is nobody's test.
 OWN_PREFIX = "mendq-"
 _LEAST_SECONDS, _MOST_SECONDS = RANGES["KmsDataKeyReusePeriodSeconds"]
-
-
-class SwitchRefused(Exception):
-    """What was asked of the switch cannot be done; the text is one line with the cure."""
 
 
 @dataclass(frozen=True)

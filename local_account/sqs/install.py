@@ -8,11 +8,16 @@ from typing import Any
 
 from ministack.services import sqs
 
-from local_account.sqs import denials, sending, switched_handlers
+from local_account.sqs import dead_letter_handlers, denials, sending, switched_handlers
 from local_account.sqs import message_handlers as messages
 from local_account.sqs.counting import Counting
 from local_account.sqs.error_switch import ErrorSwitch
-from local_account.sqs.queue_handlers import refusing_create_queue, refusing_set_queue_attributes
+from local_account.sqs.queue_handlers import (
+    noting_delete_queue,
+    refusing_create_queue,
+    refusing_set_queue_attributes,
+)
+from local_account.sqs.queue_names import DeletedNames
 from local_account.sqs.receipt_book import note
 
 Parameters = Mapping[str, Any]
@@ -39,9 +44,10 @@ _WORDS = {
 MOST_ENTRIES = 10
 
 
-def install(error_switch: ErrorSwitch, counting: Counting) -> None:
+def install(error_switch: ErrorSwitch, counting: Counting, deleted: DeletedNames) -> None:
     """Hook everything; once per process."""
     denials.install()
+    dead_letter_handlers.install()
     sending.install()
     sqs._queues_lock = threading.RLock()  # held around what is held already
     sqs._QUERY_COMPAT_CODES.update({name: code for code, name in _JSON_NAMES.items()})
@@ -50,7 +56,8 @@ def install(error_switch: ErrorSwitch, counting: Counting) -> None:
     sqs._collect_msgs = _noting(sqs._collect_msgs)
     sqs._validate_batch_entries = _counting(sqs._validate_batch_entries)
     sqs._HANDLERS.update(
-        CreateQueue=refusing_create_queue(sqs._HANDLERS["CreateQueue"]),
+        CreateQueue=refusing_create_queue(sqs._HANDLERS["CreateQueue"], deleted),
+        DeleteQueue=noting_delete_queue(sqs._HANDLERS["DeleteQueue"], deleted),
         SetQueueAttributes=refusing_set_queue_attributes(sqs._HANDLERS["SetQueueAttributes"]),
         ReceiveMessage=_refusing_receive(sqs._HANDLERS["ReceiveMessage"]),
         DeleteMessage=messages.delete_message,

@@ -20,6 +20,7 @@ VISIBLE = "ApproximateNumberOfMessagesVisible"
 NOT_VISIBLE = "ApproximateNumberOfMessagesNotVisible"
 DELAYED = "ApproximateNumberOfMessagesDelayed"
 OLDEST_AGE = "ApproximateAgeOfOldestMessage"
+GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # of FIFO queues alone
 MINUTE_SECONDS = 60
 ACTIVE_SECONDS = 6 * 3600
 POISON_AFTER_RECEIVES = 3

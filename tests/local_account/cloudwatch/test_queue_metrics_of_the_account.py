@@ -122,6 +122,59 @@ def test_a_message_that_redrive_moves_was_not_sent(account: LocalAccount) -> Non
     assert _sums(account, queue) == _counts(sent=1, received=1, empty=1)
 
 
+def test_a_race_on_a_standard_queue_is_more_deletes_than_messages(account: LocalAccount) -> None:
+    """Late, and after somebody else: each delete answers 200 and counts."""
+    queue = new_queue(account)
+    queue.send()
+    late = queue.receive(seconds=1)
+    in_time = queue.receive(seconds=60)  # waits until the first lease is over
+    queue.delete(late)
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1  # an old handle leaves it
+    queue.delete(in_time)
+    queue.delete(late)
+    sums = _sums(account, queue)
+    assert (sums[metric.SENT], sums[metric.RECEIVED], sums[metric.DELETED]) == (1, 2, 3)
+
+
+def test_groups_in_flight_are_counted_on_fifo_queues_alone(account: LocalAccount) -> None:
+    queue, standard = new_queue(account, fifo=True), new_queue(account)
+    for _ in range(3):
+        queue.send()  # each of a group of its own
+    queue.receive(), queue.receive()
+    asked = _series(account, queue, metric.GROUPS_IN_FLIGHT, stat="Maximum", period=60)
+    assert asked[metric.GROUPS_IN_FLIGHT][0] == 2
+    asked = _series(account, standard, metric.GROUPS_IN_FLIGHT, stat="Maximum", period=60)
+    assert asked[metric.GROUPS_IN_FLIGHT] == []
+
+
+def test_a_call_of_many_queries_comes_in_pages(account: LocalAccount) -> None:
+    queues = [new_queue(account) for _ in range(3)]
+    for each in queues:
+        each.send()
+    asked = [
+        {**_query(queue, name, "Sum", 60), "Id": f"q{n}{name.lower()}"}
+        for n, queue in enumerate(queues)
+        for name in metric.COUNTED
+    ]
+    now = datetime.now(UTC)
+    times: Any = {"StartTime": now - timedelta(hours=1), "EndTime": now + timedelta(minutes=1)}
+    cloudwatch = account.client("cloudwatch")
+    pages = list(
+        cloudwatch.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=asked, PaginationConfig={"PageSize": 5}, **times
+        )
+    )
+    assert len(pages) >= 3
+    sums: dict[str, float] = {}
+    for page in pages:
+        for each in page["MetricDataResults"]:
+            sums[each["Id"]] = sums.get(each["Id"], 0) + sum(each["Values"])
+    assert sums == {each["Id"]: float(each["Id"].endswith(metric.SENT.lower())) for each in asked}
+    many = [{**asked[0], "Id": f"q{n}"} for n in range(501)]
+    code, _ = error_of(lambda: cloudwatch.get_metric_data(MetricDataQueries=many, **times))
+    assert code == "ValidationError"
+
+
 def test_what_a_topic_sends_was_sent(account: LocalAccount) -> None:
     queue, sns = new_queue(account), account.client("sns")
     topic = sns.create_topic(Name=f"test-{uuid.uuid4()}")["TopicArn"]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from botocore.session import Session
 
-from local_account.sqs.error_switch import ErrorSwitch, SwitchRefused, read
+from local_account.sqs.error_switch import ErrorSwitch, read
 from local_account.sqs.switched_errors import ACTIONS, KINDS, Moment
+from local_account.switch import SwitchRefused
 
 KEY = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "60"}
 HIGH_THROUGHPUT = {

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from local_account.account_page import SQS_ERRORS_PATH
 from local_account.process import LocalAccount
-from local_account.sqs.error_switch import SwitchRefused
+from local_account.switch import SwitchRefused
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 

@@ -1,0 +1,78 @@
+"""The checks of a policy: refused until a test says what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from local_account.access_analyzer import AccessAnalyzer
+from local_account.process import LocalAccount
+from local_account.switch import SwitchRefused
+from tests.local_account.callers import policy, user
+from tests.local_account.queues import error_of
+
+DOCUMENT = policy()
+
+
+@pytest.fixture
+def told(account: LocalAccount) -> Iterator[LocalAccount]:
+    yield account
+    account.end_access_analyzer_answers()
+
+
+def _checks(client: Any) -> tuple[partial[Any], partial[Any]]:
+    return (
+        partial(
+            client.check_no_public_access,
+            policyDocument=DOCUMENT,
+            resourceType="AWS::SQS::Queue",
+        ),
+        partial(
+            client.check_no_new_access,
+            newPolicyDocument=DOCUMENT,
+            existingPolicyDocument=DOCUMENT,
+            policyType="RESOURCE_POLICY",
+        ),
+    )
+
+
+@pytest.mark.account
+def test_both_checks_are_refused_and_listed(account: LocalAccount) -> None:
+    for check in _checks(account.client("accessanalyzer")):
+        code, message = error_of(check)
+        assert code == "NotEmulated"
+        assert message.startswith("CheckNo")
+    assert any("Access Analyzer" in line for line in account.not_emulated)
+
+
+@pytest.mark.account
+@pytest.mark.parametrize("result", ["PASS", "FAIL"])
+def test_both_answer_as_they_are_told_and_no_longer(told: LocalAccount, result: str) -> None:
+    told.have_access_analyzer_answer(result)
+    client = told.client("accessanalyzer")
+    for check in _checks(client):
+        assert check()["result"] == result
+    assert error_of(lambda: client.validate_policy(policyDocument="{}", policyType="x"))[0] == (
+        "NotEmulated"
+    )
+    told.end_access_analyzer_answers()
+    assert error_of(_checks(client)[0])[0] == "NotEmulated"
+
+
+@pytest.mark.account
+def test_who_may_not_check_is_denied(told: LocalAccount) -> None:
+    told.have_access_analyzer_answer("PASS")
+    _, nobody = user(told)
+    code, _ = error_of(_checks(told.client("accessanalyzer", **nobody))[0])
+    assert code.startswith("AccessDenied")
+
+
+@pytest.mark.parametrize("asked", [None, {}, {"result": "MAYBE"}, ["PASS"]])
+def test_no_other_answer_can_be_told(asked: object) -> None:
+    analyzer = AccessAnalyzer()
+    with pytest.raises(SwitchRefused):
+        analyzer.replace(asked)
+    assert analyzer.as_json() == {"result": None}
