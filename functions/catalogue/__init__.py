@@ -2,6 +2,9 @@
 
 from functions.catalogue.access_denied import ACCESS_DENIED
 from functions.catalogue.caller_bug import CALLER_BUG
+from functions.catalogue.consumer_failing import CONSUMER_FAILING
+from functions.catalogue.consumer_stopped import CONSUMER_STOPPED
+from functions.catalogue.consumer_throttled import CONSUMER_THROTTLED
 from functions.catalogue.dedup_id_missing import DEDUP_ID_MISSING
 from functions.catalogue.empty_receives import EMPTY_RECEIVES
 from functions.catalogue.fifo_throttled import FIFO_THROTTLED
@@ -11,6 +14,7 @@ from functions.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
 from functions.catalogue.kms_throttled import KMS_THROTTLED
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.message_too_long import MESSAGE_TOO_LONG
+from functions.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from functions.catalogue.queue_missing import QUEUE_MISSING
 from functions.catalogue.symptom import Symptom
 from functions.healing.failed_call import FailedCall
@@ -27,6 +31,10 @@ CATALOGUE: tuple[Symptom, ...] = (
     ACCESS_DENIED,
     QUEUE_MISSING,
     IN_FLIGHT_LIMIT,
+    CONSUMER_FAILING,
+    CONSUMER_STOPPED,
+    CONSUMER_THROTTLED,
+    MESSAGES_ABOUT_TO_EXPIRE,
     CALLER_BUG,
 )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from functions.healing.error_codes import canonical
 from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall
-from functions.healing.measured import MEASURED_AT_MOST, Measured
+from functions.healing.measured import Measured
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -48,7 +48,7 @@ def queue(
 def measured(**counted: int) -> Measured:
     """Six hours of a queue on which nothing went on; `counted` over that."""
     nothing = Measured(
-        since=AT - MEASURED_AT_MOST,
+        since=AT - timedelta(hours=6),
         until=AT,
         sent=0,
         received=0,

@@ -6,13 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-# How far back a sweep measures at most, and how long it has to have measured to say anything.
-MEASURED_AT_MOST = timedelta(hours=6)
-MEASURED_AT_LEAST = timedelta(hours=1)
-# What is found is looked for again so often; every queue has its turn within it.
-MEASURED_EVERY = timedelta(hours=1)
+from datetime import datetime
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
@@ -69,11 +63,6 @@ class Measured:
         return self.surplus_deletes > self.inexact_by
 
     @property
-    def is_long_enough(self) -> bool:
-        """Whether it was measured long enough to say anything."""
-        return self.until - self.since >= MEASURED_AT_LEAST
-
-    @property
     def shows_a_race(self) -> bool:
         """Whether messages were handled twice: received again, and deleted for each receive.
 
@@ -82,7 +71,7 @@ class Measured:
         it may hide a race and never makes one.
         """
         twice_by_one = self.deleted > self.received + self.inexact_by
-        return self.is_long_enough and self.has_surplus and not twice_by_one
+        return self.has_surplus and not twice_by_one
 
     @property
     def fruitless_receives(self) -> int:
@@ -102,8 +91,7 @@ class Measured:
         A message that merely takes long is received once.
         """
         return (
-            self.is_long_enough
-            and self.groups_in_flight_now == 1
+            self.groups_in_flight_now == 1
             and self.oldest_stands_still
             and self.received >= TRIED_OFTEN * max(self.in_flight_now, 1)
             and self.deleted <= SURPLUS_SHARE * self.received
