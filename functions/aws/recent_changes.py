@@ -51,21 +51,21 @@ def last_change(clients: Clients, queue_arn: str) -> Change | str | None:
 
 def _changes(events: Iterable[Mapping[str, Any]], queue_arn: str) -> Iterator[Change]:
     for event in events:
-        record = _record_of(event)
+        record = record_of(event)
         if record.get("eventName") in CHANGES and "errorCode" not in record:
             asked = record.get("requestParameters")
             answered = record.get("responseElements")
-            named = (_queue_in(each, record) for each in (asked, answered))
+            named = (queue_in(each, record) for each in (asked, answered))
             if queue_arn in named:
                 yield Change(
                     at=event["EventTime"],
                     event_name=str(record["eventName"]),
-                    principal_arn=_principal_of(record),
+                    principal_arn=principal_of(record),
                     attributes=_attributes_in(asked),
                 )
 
 
-def _record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         record = json.loads(event["CloudTrailEvent"])
     except (KeyError, TypeError, ValueError):
@@ -74,13 +74,13 @@ def _record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     return record if known else {}
 
 
-def _queue_in(parameters: object, record: Mapping[str, Any]) -> str | None:
+def queue_in(parameters: object, record: Mapping[str, Any]) -> str | None:
     if not isinstance(parameters, dict):
         return None
     return arn_of_url(parameters.get("queueUrl"), str(record.get("awsRegion")))
 
 
-def _principal_of(record: Mapping[str, Any]) -> str:
+def principal_of(record: Mapping[str, Any]) -> str:
     """The role behind a session, as in every record of ours."""
     identity = record.get("userIdentity")
     if not isinstance(identity, dict):

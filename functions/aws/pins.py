@@ -1,0 +1,92 @@
+"""The ledger's pins: which policy a person called good, one a queue.
+
+A generation is never given twice: a pin that is taken away leaves its number.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from functions.aws import ledger_items as items
+from functions.aws.errors import LedgerUnreadable
+from functions.aws.transactions import ledger_errors
+from functions.healing.pin import Pin
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True)
+class Pins:
+    """All methods raise LedgerUnavailable; LedgerUnreadable for an item that is none of ours."""
+
+    client: DynamoDBClient
+    table: str
+
+    def of(self, queue_arn: str) -> Pin | None:
+        """The queue's pin, good or not."""
+        item = self._item(queue_arn)
+        if "pin" not in item:
+            return None
+        try:
+            return Pin.from_document(json.loads(item["pin"]["S"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerUnreadable(f"the pin of {queue_arn}: {error!r}") from error
+
+    def last_generation(self, queue_arn: str) -> int:
+        """The number of the newest pin, also of one that was taken away; 0 where there was none."""
+        try:
+            return int(self._item(queue_arn).get("generation", {"N": "0"})["N"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerUnreadable(f"the pin of {queue_arn}: {error!r}") from error
+
+    def put(self, pin: Pin) -> bool:
+        """Keep it in place of the one before; False where another was pinned meanwhile."""
+        text = {"S": json.dumps(pin.document(), sort_keys=True)}
+        return self._put(
+            {
+                "Item": {
+                    **_key(pin.queue_arn),
+                    "pin": text,
+                    "generation": {"N": str(pin.generation)},
+                },
+                "ConditionExpression": "attribute_not_exists(pk) OR generation = :before "
+                "OR pin = :mine",
+                "ExpressionAttributeValues": {
+                    ":before": {"N": str(pin.generation - 1)},
+                    ":mine": text,
+                },
+            }
+        )
+
+    def remove(self, pin: Pin) -> bool:
+        """Take it away; False where another was pinned meanwhile."""
+        generation = {"N": str(pin.generation)}
+        return self._put(
+            {
+                "Item": {**_key(pin.queue_arn), "generation": generation},
+                "ConditionExpression": "generation = :this",
+                "ExpressionAttributeValues": {":this": generation},
+            }
+        )
+
+    def _put(self, request: dict[str, Any]) -> bool:
+        with ledger_errors():
+            try:
+                self.client.put_item(TableName=self.table, **request)
+            except self.client.exceptions.ConditionalCheckFailedException:
+                return False
+        return True
+
+    def _item(self, queue_arn: str) -> items.Item:
+        with ledger_errors():
+            answer = self.client.get_item(
+                TableName=self.table, Key=_key(queue_arn), ConsistentRead=True
+            )
+        return answer.get("Item", {})
+
+
+def _key(queue_arn: str) -> items.Key:
+    return items.key(queue_arn, "pin")
