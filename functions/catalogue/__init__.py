@@ -7,6 +7,7 @@ from functions.catalogue.consumer_stopped import CONSUMER_STOPPED
 from functions.catalogue.consumer_throttled import CONSUMER_THROTTLED
 from functions.catalogue.dedup_id_missing import DEDUP_ID_MISSING
 from functions.catalogue.empty_receives import EMPTY_RECEIVES
+from functions.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from functions.catalogue.fifo_throttled import FIFO_THROTTLED
 from functions.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
 from functions.catalogue.kms_denied import KMS_DENIED
@@ -35,6 +36,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
     MESSAGES_ABOUT_TO_EXPIRE,
+    FIFO_GROUP_BLOCKED,
     CALLER_BUG,
 )
 

@@ -1,4 +1,4 @@
-"""A standard queue is throttled, and its readers come back before there is anything to read.
+"""Readers come back before there is anything to read, and may get a queue throttled with it.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
 """
@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Caught,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    SeenAs,
+    Symptom,
+)
 from functions.healing import examples
 from functions.healing.callers import MESSAGE_TRAFFIC, receives
 from functions.healing.error_codes import codes_labelled
@@ -22,6 +31,10 @@ from functions.healing.states import State
 from functions.healing.steps import SetReceiveWaitTime
 
 MOST_SECONDS = SetReceiveWaitTime.maximum
+# Receives are paid for, found something or not: ten of these are for nothing where one is not,
+# and ten thousand an hour are about three dollars a month.
+EMPTY_FOR_EACH_MESSAGE = 10
+EMPTY_AN_HOUR = 10_000
 
 
 def speaks(call: FailedCall) -> bool:
@@ -29,13 +42,31 @@ def speaks(call: FailedCall) -> bool:
     return call.event_name in MESSAGE_TRAFFIC
 
 
+def detect(facts: Facts) -> Found | None:
+    """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
+    measured = facts.measured
+    if measured is None or not is_suspect(facts):
+        return None
+    empty, received = measured.empty_receives, measured.received
+    if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
+        return None
+    return Found(
+        f"{empty:,} receives in {measured.hours:.1f} h found nothing, while {received:,} messages "
+        "were received"
+    )
+
+
+def is_suspect(facts: Facts) -> bool:
+    return facts.receive_wait_seconds == 0 and not facts.lambda_consumers
+
+
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest wait, where it is the receives that are throttled."""
+    """The longest wait, where it is the receives that are throttled, or in vain."""
     return _no_receive_throttled(facts) or _already_long(facts) or _wait_longer(facts)
 
 
 def _no_receive_throttled(facts: Facts) -> Refusal | None:
-    if receives(facts.event_names):
+    if facts.found or receives(facts.event_names):
         return None
     calls = ", ".join(facts.event_names) or "others than receives"
     reason = (
@@ -63,8 +94,8 @@ def _already_long(facts: Facts) -> Refusal | None:
 def _wait_longer(facts: Facts) -> Plan:
     current = facts.receive_wait_seconds
     reason = (
-        f"receives are throttled, and on an empty queue each waits {current} s for a message; with "
-        f"{MOST_SECONDS} s there are fewer of them. A client whose read timeout is shorter than "
+        f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
+        f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read timeout is shorter than "
         f"{MOST_SECONDS} s hangs up first and leaves messages in flight that nobody has"
     )
     step = SetReceiveWaitTime(current, MOST_SECONDS)
@@ -84,12 +115,17 @@ def _read(wait_seconds: str, *event_names: str) -> Facts:
 _RECEIVE = examples.failed_call(
     "ReceiveMessage", "RequestThrottled", queue_arn=examples.STANDARD_ARN
 )
+_IN_VAIN = replace(
+    _read("0"),
+    measured=examples.measured(empty_receives=60_000, sent=6_000, received=6_000, deleted=6_000),
+)
 _FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 0)
 
 EMPTY_RECEIVES = Symptom(
     name="empty_receives",
-    sentence="Readers ask a standard queue so often that SQS throttles them.",
-    plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled.",
+    sentence="Readers ask for messages that are not there, so often that it costs or is throttled.",
+    plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled or in "
+    "vain.",
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
     "sqs-short-and-long-polling.html",
     seen_as=tuple(SeenAs(None, code, on=not_on_fifo) for code in codes_labelled("empty_receives")),
@@ -98,6 +134,7 @@ EMPTY_RECEIVES = Symptom(
     plan=plan,
     autonomy=Mode.PROPOSE,
     speaks=speaks,
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     caught=(
         Caught(
             "short polling, SQS's default",
@@ -120,7 +157,37 @@ EMPTY_RECEIVES = Symptom(
             (SetReceiveWaitTime(0, 20),),
         ),
     ),
+    detected=(
+        Detected("ten in vain for each message", _IN_VAIN, (SetReceiveWaitTime(0, 20),)),
+        Detected(
+            "nobody sends, and readers never rest",
+            replace(_read("0"), measured=examples.measured(empty_receives=2_000_000)),
+            (SetReceiveWaitTime(0, 20),),
+        ),
+    ),
     near_misses=(
+        NearMiss(
+            "fewer than 10,000 an hour",
+            NOT_FOUND,
+            facts=replace(_IN_VAIN, measured=examples.measured(empty_receives=59_999)),
+        ),
+        NearMiss(
+            "every tenth receive finds one",
+            NOT_FOUND,
+            facts=replace(
+                _IN_VAIN, measured=examples.measured(empty_receives=60_000, received=6_001)
+            ),
+        ),
+        NearMiss(
+            "readers wait, if only a little",
+            NOT_FOUND,
+            facts=replace(_read("1"), measured=_IN_VAIN.measured),
+        ),
+        NearMiss(
+            "Lambda reads it, and waits by itself",
+            NOT_FOUND,
+            facts=replace(_IN_VAIN, lambda_consumers=(_FUNCTION,)),
+        ),
         NearMiss(
             "a FIFO queue is throttled for another reason",
             "no_match",
