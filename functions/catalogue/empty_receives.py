@@ -95,8 +95,9 @@ def _wait_longer(facts: Facts) -> Plan:
     current = facts.receive_wait_seconds
     reason = (
         f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
-        f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read timeout is shorter than "
-        f"{MOST_SECONDS} s hangs up first and leaves messages in flight that nobody has"
+        f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read "
+        f"timeout is shorter than {MOST_SECONDS} s hangs up first and leaves messages in flight "
+        "that nobody has"
     )
     step = SetReceiveWaitTime(current, MOST_SECONDS)
     if not facts.lambda_consumers:

@@ -16,6 +16,8 @@ from functions.healing.steps import SetVisibilityTimeout
 # CloudTrail delivers within about five minutes on average and promises nothing.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_LAG = timedelta(minutes=15)
+# A sweep looks back for six hours and comes round in one: what it has not found by then is gone.
+A_SWEEP_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
 ASK_AGAIN = timedelta(hours=1)
 CALL_AGAIN = timedelta(minutes=5)
@@ -106,8 +108,16 @@ def quiet_since(case: Case, signs: Signs) -> datetime:
 
 
 def quiet_at(case: Case, signs: Signs) -> datetime:
-    """When silence will have lasted long enough: calls that fail now and then need a day of it."""
-    return quiet_since(case, signs) + (A_QUIET_DAY if signs.failures.sightings else CLOUDTRAIL_LAG)
+    """When silence will have lasted long enough: calls that fail now and then need a day of it.
+
+    Where no call ever failed, what was measured has had to be measured anew.
+    """
+    if signs.failures.sightings:
+        return quiet_since(case, signs) + A_QUIET_DAY
+    stands_on_calls = bool(case.evidence["failed_calls"])
+    return quiet_since(case, signs) + (
+        CLOUDTRAIL_LAG if stands_on_calls else A_SWEEP_AND_ITS_WINDOW
+    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -91,6 +92,57 @@ def test_silence_proves_something_only_where_messages_were_deleted(
     assert became(case(State.APPLIED), now, deletes=deletes) is expected
 
 
+def measured_case(state: State) -> Case:
+    """One that a sweep found; no call ever failed."""
+    evidence = Evidence((Sighting.of_measurement(NOW - timedelta(minutes=5)),))
+    return replace(case(state), evidence=evidence.document())
+
+
+@pytest.mark.parametrize(
+    ("after", "deletes", "expected"),
+    [
+        (timedelta(seconds=-1), 5, None),
+        (timedelta(), 5, State.VERIFIED),
+        (timedelta(), 0, State.APPLIED_UNPROVEN),
+        (timedelta(), None, State.APPLIED_UNPROVEN),
+    ],
+)
+def test_what_was_measured_is_verified_by_measuring_as_long_again(
+    after: timedelta, deletes: int | None, expected: State | None
+) -> None:
+    found = measured_case(State.APPLIED)
+    assert became(found, BEGINS + CLOUDTRAIL_LAG, deletes=5) is None
+    now = BEGINS + timedelta(hours=7) + after
+    assert became(found, now, deletes=deletes) is expected
+    assert due_at(found, Signs(TIMING), NOW) == BEGINS + timedelta(hours=7)
+
+
+@pytest.mark.parametrize("state", [State.APPLIED, State.APPLIED_UNPROVEN, State.WATCHING])
+def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(state: State) -> None:
+    begins = counts_from(case(state), TIMING)
+    for one in (case(state), measured_case(state)):
+        again = Evidence((Sighting.of_measurement(begins + timedelta(hours=2)),))
+        early = Evidence((Sighting.of_measurement(begins - timedelta(seconds=1)),))
+        now = begins + timedelta(hours=2)
+        assert became(one, now, failures=again, deletes=5) is State.INEFFECTIVE
+        assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
+
+
+def test_one_call_beside_a_measured_case_takes_a_quiet_day_to_forget() -> None:
+    once = failed(BEGINS + timedelta(minutes=10))
+    almost = BEGINS + timedelta(minutes=10) + timedelta(hours=24, seconds=-1)
+    found = measured_case(State.APPLIED)
+    assert became(found, almost, failures=once, deletes=5) is None
+    assert became(found, almost + timedelta(seconds=1), failures=once, deletes=5) is State.VERIFIED
+
+
+def test_what_ends_by_itself_lasts_while_a_sweep_finds_it() -> None:
+    lately = Evidence((Sighting.of_measurement(NOW + timedelta(days=5)),))
+    one = measured_case(State.ESCALATED)
+    assert became(one, NOW + timedelta(days=8), failures=lately) is None
+    assert became(one, NOW + timedelta(days=12), failures=lately) is State.CLOSED
+
+
 def test_a_change_that_is_no_lease_waits_for_no_lease() -> None:
     step = SetKmsDataKeyReusePeriod(60, 300).document()
     throttled = replace(case(State.APPLIED), steps=(step,))
@@ -143,10 +195,13 @@ def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None
     assert all(row.because and row.into is not row.out_of for row in TABLE)
 
 
+@pytest.mark.parametrize("opened", [case, measured_case])
 @pytest.mark.parametrize("state", sorted(set(State) - FINAL))
-def test_what_is_due_is_moved_or_is_due_later(state: State) -> None:
+def test_what_is_due_is_moved_or_is_due_later(
+    state: State, opened: Callable[[State], Case]
+) -> None:
     """A case that is due and stays would be looked at every minute for ever."""
-    signs, one = Signs(TIMING), case(state)
+    signs, one = Signs(TIMING), opened(state)
     due = due_at(one, signs, NOW) + timedelta(seconds=1)
     for _ in range(3):
         if advance(one, signs, due) is not None:
@@ -156,19 +211,31 @@ def test_what_is_due_is_moved_or_is_due_later(state: State) -> None:
         due = later
 
 
+SEEN = ("nothing", "calls", "measurement")
+
+
+def seen_at(at: datetime, seen: str) -> Evidence:
+    if seen == "measurement":
+        return Evidence((Sighting.of_measurement(at),))
+    return thrice(at) if seen == "calls" else Evidence()
+
+
 @given(
     st.sampled_from(sorted(set(State) - FINAL)),
     st.lists(
-        st.tuples(st.integers(1, 60 * 24), st.booleans(), st.none() | st.integers(0, 3)),
+        st.tuples(st.integers(1, 60 * 24), st.sampled_from(SEEN), st.none() | st.integers(0, 3)),
         max_size=40,
     ),
+    st.sampled_from([case, measured_case]),
 )
-def test_every_life_ends(state: State, history: list[tuple[int, bool, int | None]]) -> None:
+def test_every_life_ends(
+    state: State, history: list[tuple[int, str, int | None]], opened: Callable[[State], Case]
+) -> None:
     """Whatever is seen for a while; then silence. Nobody approves and heal is down."""
-    life, now = case(state), NOW
-    for minutes, fails, deletes in [*history, *[(60 * 24, False, None)] * 20]:
+    life, now = opened(state), NOW
+    for minutes, seen, deletes in [*history, *[(60 * 24, "nothing", None)] * 20]:
         now += timedelta(minutes=minutes)
-        failures = thrice(now - timedelta(minutes=1)) if fails else Evidence()
+        failures = seen_at(now - timedelta(minutes=1), seen)
         moved = advance(life, Signs(TIMING, failures=failures, deletes=deletes), now)
         assert moved is None or moved.n == life.n + 1
         life = moved or life
