@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cli.account import Account
-from functions.aws.gather_facts import tags_of
+from functions.aws.queue_look import tags_of
 from functions.healing.managed import MODE_TAG
 from functions.healing.mode import Mode
 from functions.healing.queue_names import arn_of, arn_of_name, parts_of

@@ -19,7 +19,7 @@ from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from cli.queues import ManagedQueue, managed_queues
 from functions.aws.errors import QueueGone
-from functions.aws.gather_facts import attributes_of
+from functions.aws.queue_look import attributes_of
 from functions.healing.difference import configured, parsed
 
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")

@@ -13,7 +13,7 @@ from cli.case_view import STYLES, find, snapshot_of, step_lines, summary, undo_c
 from cli.invocation import Invocation, with_invocation
 from cli.output import Output, table
 from functions.aws.errors import QueueGone
-from functions.aws.gather_facts import attributes_of
+from functions.aws.queue_look import attributes_of
 from functions.healing.case import Case
 from functions.healing.difference import configured, differences
 from functions.healing.evidence import to_text

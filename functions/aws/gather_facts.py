@@ -1,163 +1,181 @@
-"""Looks at a queue and at who consumes it; reads only.
+"""Gathers what is true of a queue, no more than is needed; reads only.
 
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html
-https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
+`Looks` asks about one queue as heal does; a sweep, which asks about all of them, keeps what it was
+answered in a kind of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-
-from botocore.exceptions import ClientError
+from typing import TYPE_CHECKING
 
 from functions.aws.clients import Clients
-from functions.aws.errors import QueueGone, code_of, looking
-from functions.healing.error_codes import canonical
-from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need
-from functions.healing.queue_names import arn_of, parts_of
+from functions.aws.consumers import (
+    Consumers,
+    Figures,
+    consumers_behind,
+    consuming,
+    figures_of,
+    mappings_of,
+    name_in,
+    timeout_seconds_of,
+)
+from functions.aws.dead_letters_look import dead_letter_arn_here, redrives_lately, source_arns_of
+from functions.aws.desk import Desk
+from functions.aws.errors import QueueGone, QueueRefusesUs
+from functions.aws.measurements import measure
+from functions.aws.pin_look import with_pin
+from functions.aws.queue_look import attributes_of
+from functions.healing.dead_letters import arn_for
+from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
+from functions.healing.limits import Timing
+from functions.healing.measuring import Window
 
-METRICS_WINDOW = timedelta(hours=1)
-METRICS_PERIOD_SECONDS = 3600
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
 
 
-def queue_url(clients: Clients, queue_arn: str) -> str:
-    """The queue's URL at our own endpoint; an event's URL is never used."""
-    queue = parts_of(queue_arn)
-    return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
+def gather(desk: Desk, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+    """The facts that `needs` names, and no more. Raises FactsUnavailable or LedgerUnavailable."""
+    looks = Looks(desk.clients, desk.now, desk.settings.timing, desk.open_cases.open_about)
+    facts = looks.facts(queue_arn, tags, needs)
+    return with_pin(desk, facts) if Need.PIN in needs else facts
 
 
-def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
-    """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
-    with looking(f"tags of {queue_arn}"):
+@dataclass(frozen=True)
+class Looks:
+    """Where facts come from; `open_about` says what cases are open about some queues.
+
+    Every method raises FactsUnavailable, or the ledger's error.
+    """
+
+    clients: Clients
+    now: datetime
+    timing: Timing
+    open_about: Callable[[Iterable[str]], frozenset[str]]
+
+    def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+        """No attributes where the queue is gone and nothing of it is needed: that may be it."""
         try:
-            answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
-        except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
-                return None
-            raise
-    return answer.get("Tags", {})
+            attributes = self.attributes(queue_arn)
+        except QueueGone:
+            if needs:
+                raise
+            attributes = {}
+        return self.with_more(Facts(queue_arn, attributes, tags), needs)
 
+    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        """The facts with what else `needs` names."""
+        for need, add in _ADDED.items():
+            if need in needs:
+                facts = add(self, facts)
+        return facts
 
-def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
-    with looking(f"attributes of {queue_arn}"):
+    def attributes(self, queue_arn: str) -> Mapping[str, str]:
+        return attributes_of(self.clients, queue_arn)
+
+    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        return mappings_of(self.clients, queue_arn)
+
+    def timeout_seconds(self, function_arn: str) -> int | None:
+        return timeout_seconds_of(self.clients, function_arn)
+
+    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
+        return figures_of(self.clients, names, self.now)
+
+    def sources(self, queue_arn: str) -> tuple[str, ...]:
+        return source_arns_of(self.clients, queue_arn)
+
+    def redrives(self, dead_letter_arn: str) -> bool:
+        return redrives_lately(self.clients, dead_letter_arn, self.now)
+
+    def consumers(self, facts: Facts) -> Facts:
+        """Who consumes, without figures: those are billed."""
+        behind = self._consumers(facts.queue_arn)
+        return replace(facts, lambda_consumers=behind.enabled, stopped_consumers=behind.stopped)
+
+    def with_figures(self, facts: Facts) -> Facts:
+        """How the consumers did in the last hour."""
+        if not facts.lambda_consumers:
+            return facts
+        figures = self.figures(function_names(facts))
+        figured = (figures[name_in(each.function_arn)].of(each) for each in facts.lambda_consumers)
+        return replace(facts, lambda_consumers=tuple(figured))
+
+    def window(self, facts: Facts) -> Window | None:
+        """In which the queue was as it is: no measurement may speak of another time."""
+        propagation = timedelta(seconds=self.timing.propagation_seconds)
+        shortest = timedelta(minutes=self.timing.measuring_minutes)
+        settled_at = facts.settled_at(propagation, after_a_lease=True)
+        return Window.ending(self.now, settled_at, shortest)
+
+    def _consumers(self, queue_arn: str) -> Consumers:
+        mappings = self.mappings(queue_arn)
+        return consumers_behind(
+            mappings, {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
+        )
+
+    def dead_letter_queue(self, facts: Facts) -> Facts:
+        if facts.dead_letter_arn is None:
+            return facts
+        here = dead_letter_arn_here(facts)
+        found = self._named(here) if here else DeadLetterQueue(facts.dead_letter_arn, None)
+        return replace(facts, dead_letter_queue=found)
+
+    def dead_letter_namesake(self, facts: Facts) -> Facts:
+        return replace(facts, dead_letter_namesake=self._named(arn_for(facts.queue_arn)))
+
+    def _named(self, queue_arn: str) -> DeadLetterQueue:
         try:
-            answer = clients.sqs.get_queue_attributes(
-                QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
-            )
-        except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
-                raise QueueGone(queue_arn) from error
-            raise
-    return {str(name): value for name, value in answer.get("Attributes", {}).items()}
+            return DeadLetterQueue(queue_arn, self.attributes(queue_arn))
+        except QueueGone:
+            return DeadLetterQueue(queue_arn, None)
+
+    def dead_letter_sources(self, facts: Facts) -> Facts:
+        named = ((arn, self._source(arn)) for arn in self.sources(facts.queue_arn))
+        sources = tuple(SourceQueue(arn, there) for arn, there in named if there is not None)
+        return replace(facts, dead_letter_sources=sources)
+
+    def move_tasks(self, facts: Facts) -> Facts:
+        """Out of it, and out of its dead-letter queue, which is into it."""
+        there = dead_letter_arn_here(facts)
+        either = (facts.queue_arn, *((there,) if there else ()))
+        moved = any(self.redrives(each) for each in either)
+        return replace(facts, move_task_running=moved)
+
+    def open_cases(self, facts: Facts) -> Facts:
+        sources = (each.queue_arn for each in facts.dead_letter_sources or ())
+        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *sources)))
+
+    def measurements(self, facts: Facts) -> Facts:
+        window = self.window(facts)
+        if window is None:
+            return facts
+        found = measure(self.clients, {facts.queue_arn: window})
+        return replace(facts, measured=found[facts.queue_arn])
+
+    def _source(self, queue_arn: str) -> Mapping[str, str] | None:
+        """A source's attributes; None where it is gone meanwhile, or keeps us out."""
+        try:
+            return self.attributes(queue_arn)
+        except (QueueGone, QueueRefusesUs):
+            return None
 
 
-def gather(
-    clients: Clients,
-    queue_arn: str,
-    tags: Mapping[str, str],
-    needs: Collection[Need],
-    now: datetime,
-) -> Facts:
-    """The facts that `needs` names, and no more. Raises FactsUnavailable."""
-    consumers: tuple[LambdaConsumer, ...] = ()
-    if Need.LAMBDA_CONSUMERS in needs:
-        consumers = lambda_consumers_of(clients, queue_arn, now)
-    facts = Facts(queue_arn, _attributes(clients, queue_arn, needs), tags, consumers)
-    if Need.DEAD_LETTER_QUEUE in needs and facts.dead_letter_arn is not None:
-        facts = replace(facts, dead_letter_queue=_dead_letter_queue(clients, facts))
-    return facts
+def function_names(facts: Facts) -> list[str]:
+    """The functions that consume, each once."""
+    return sorted({name_in(each.function_arn) for each in facts.lambda_consumers})
 
 
-def _attributes(clients: Clients, queue_arn: str, needs: Collection[Need]) -> Mapping[str, str]:
-    """None where the queue is gone and nothing of it is needed: that may be the fact."""
-    try:
-        return attributes_of(clients, queue_arn)
-    except QueueGone:
-        if needs:
-            raise
-        return {}
-
-
-def _dead_letter_queue(clients: Clients, facts: Facts) -> DeadLetterQueue | None:
-    """A RedrivePolicy is a person's text: what is no queue of this account is not asked about."""
-    named = arn_of(facts.dead_letter_arn)
-    if named is None or parts_of(named)[:3] != parts_of(facts.queue_arn)[:3]:
-        return DeadLetterQueue(str(facts.dead_letter_arn), None)
-    try:
-        return DeadLetterQueue(named, attributes_of(clients, named))
-    except QueueGone:
-        return DeadLetterQueue(named, None)
-
-
-def lambda_consumers_of(
-    clients: Clients, queue_arn: str, now: datetime
-) -> tuple[LambdaConsumer, ...]:
-    """The functions behind enabled mappings. Raises FactsUnavailable."""
-    with looking(f"Lambda consumers of {queue_arn}"):
-        pages = clients.functions.get_paginator("list_event_source_mappings").paginate(
-            EventSourceArn=queue_arn
-        )
-        mappings = [each for page in pages for each in page["EventSourceMappings"]]
-        consumers = (
-            _consumer(
-                clients, each["FunctionArn"], each.get("MaximumBatchingWindowInSeconds", 0), now
-            )
-            for each in mappings
-            if each.get("State") in ("Enabled", "Enabling", "Updating", "Creating")
-        )
-        return tuple(each for each in consumers if each is not None)
-
-
-def _consumer(
-    clients: Clients, function_arn: str, batching_window_seconds: int, now: datetime
-) -> LambdaConsumer | None:
-    """None where the function behind a mapping is gone: it consumes nothing."""
-    try:
-        configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
-    except clients.functions.exceptions.ResourceNotFoundException:
-        return None
-    name = configuration["FunctionName"]
-    duration_p99_ms, errors, invocations = _metrics_of(clients, name, now)
-    return LambdaConsumer(
-        function_arn=function_arn,
-        timeout_seconds=configuration["Timeout"],
-        batching_window_seconds=batching_window_seconds,
-        duration_p99_seconds=None if duration_p99_ms is None else duration_p99_ms / 1000,
-        error_share=errors / invocations if errors is not None and invocations else None,
-    )
-
-
-def _metrics_of(
-    clients: Clients, function_name: str, now: datetime
-) -> tuple[float | None, float | None, float | None]:
-    """Duration p99 in ms, errors and invocations of the last hour; None where nothing ran."""
-    asked = (("Duration", "p99"), ("Errors", "Sum"), ("Invocations", "Sum"))
-    answer = clients.cloudwatch.get_metric_data(
-        StartTime=now - METRICS_WINDOW,
-        EndTime=now,
-        MetricDataQueries=[
-            {
-                "Id": metric.lower(),
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": "AWS/Lambda",
-                        "MetricName": metric,
-                        "Dimensions": [{"Name": "FunctionName", "Value": function_name}],
-                    },
-                    "Period": METRICS_PERIOD_SECONDS,
-                    "Stat": statistic,
-                },
-            }
-            for metric, statistic in asked
-        ],
-    )
-    values = {each["Id"]: each.get("Values", []) for each in answer["MetricDataResults"]}
-    p99, errors, invocations = (values.get(metric.lower(), []) for metric, _ in asked)
-    return (
-        max(p99) if p99 else None,
-        sum(errors) if errors else None,
-        sum(invocations) if invocations else None,
-    )
+# In this order: cases are open about the sources too, and figures belong to consumers.
+_ADDED: dict[Need, Callable[[Looks, Facts], Facts]] = {
+    Need.LAMBDA_CONSUMERS: lambda looks, facts: looks.with_figures(looks.consumers(facts)),
+    Need.DEAD_LETTER_QUEUE: Looks.dead_letter_queue,
+    Need.DEAD_LETTER_NAMESAKE: Looks.dead_letter_namesake,
+    Need.DEAD_LETTER_SOURCES: Looks.dead_letter_sources,
+    Need.MOVE_TASKS: Looks.move_tasks,
+    Need.OPEN_CASES: Looks.open_cases,
+    Need.MEASUREMENTS: Looks.measurements,
+}

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -90,6 +90,24 @@ class OpenCases:
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return answer.get("Item", {})
+
+    def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
+        """The symptoms whose cases are open about any of these queues."""
+        return frozenset(name for each in queue_arns for name in self._open_about(each))
+
+    def _open_about(self, queue_arn: str) -> Iterator[str]:
+        about = items.case_key(queue_arn, "")
+        with ledger_errors():
+            pages = self.client.get_paginator("query").paginate(
+                TableName=self.table,
+                KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
+                FilterExpression="attribute_exists(#open)",
+                ProjectionExpression="symptom",
+                ExpressionAttributeNames={"#open": ledger_index.PARTITION},
+                ExpressionAttributeValues={":queue": about["pk"], ":case": about["sk"]},
+                ConsistentRead=True,
+            )
+            yield from (item["symptom"]["S"] for page in pages for item in page["Items"])
 
     def all_transitions(self) -> Iterator[Case]:
         """Every transition that the ledger keeps, in no order: it reads the whole table."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functions.aws.applying import apply
 from functions.aws.desk import WritingDesk
 from functions.aws.errors import CaseMoved
-from functions.aws.gather_facts import attributes_of
 from functions.aws.operator_request import (
     Document,
     OperatorRequest,
@@ -21,6 +20,7 @@ from functions.aws.operator_request import (
     symptom_named,
     until_unmoved,
 )
+from functions.aws.standing import standing
 from functions.aws.unfinished import Found, settle
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
@@ -146,7 +146,8 @@ class _Asked:
 
     def _facts(self) -> Facts:
         queue_arn = self.newest.queue_arn
-        return Facts(queue_arn, attributes_of(self.desk.clients, queue_arn), {})
+        steps = [step for case in self.history for step in case.steps]
+        return Facts(queue_arn, standing(self.desk.clients, queue_arn, steps), {})
 
     def _snapshots(self, written: Iterable[Written]) -> dict[int, dict[str, str]]:
         firsts = {each.first.n: each.first for each in written}

@@ -26,3 +26,4 @@ class Timing:
     soak_factor: float = 1.2
     cooldown_minutes: int = 30
     pulse_minutes: int = 60
+    measuring_minutes: int = 60

@@ -47,4 +47,8 @@ TIMING = {
         Number(1, 1_440, floor=20),
         "The time between two pulses; one that is not seen within 20 minutes counts as lost.",
     ),
+    "measuring_minutes": Setting(
+        Number(0, 360, floor=60),
+        "How long a queue must have been as it is before what is measured of it says anything.",
+    ),
 }

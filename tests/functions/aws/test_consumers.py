@@ -10,9 +10,12 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from functions.aws.clients import Clients
+from functions.aws.consumers import Consumers
 from functions.aws.errors import FactsUnavailable
-from functions.aws.gather_facts import lambda_consumers_of, queue_url
-from functions.healing.facts import LambdaConsumer
+from functions.aws.gather_facts import Looks
+from functions.aws.queue_look import queue_url
+from functions.healing.facts import Facts, LambdaConsumer
+from functions.healing.limits import Timing
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
@@ -37,7 +40,11 @@ def metric(name: str, *values: float) -> dict[str, Any]:
     return {"Id": name, "Values": list(values)}
 
 
-def consumers(clients: Clients, *mappings: dict[str, Any], **values: list[float]) -> Any:
+def looks(clients: Clients) -> Looks:
+    return Looks(clients, NOW, Timing(), lambda _queues: frozenset())
+
+
+def consumers(clients: Clients, *mappings: dict[str, Any], **values: list[float]) -> Consumers:
     """What comes out of the mappings, and of the metrics where any is enabled."""
     with Stubber(clients.functions) as functions, Stubber(clients.cloudwatch) as cloudwatch:
         functions.add_response(
@@ -52,41 +59,58 @@ def consumers(clients: Clients, *mappings: dict[str, Any], **values: list[float]
         )
         cloudwatch.add_response(
             "get_metric_data",
-            {"MetricDataResults": [metric(name, *each) for name, each in values.items()]},
+            {"MetricDataResults": [metric(f"{name}0", *each) for name, each in values.items()]},
             {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY},
         )
-        return lambda_consumers_of(clients, QUEUE, NOW)
+        asked = looks(clients)
+        facts = asked.with_figures(asked.consumers(Facts(QUEUE, {}, {})))
+    return Consumers(facts.lambda_consumers, facts.stopped_consumers)
 
 
-def test_a_disabled_mapping_consumes_nothing(clients: Clients) -> None:
-    assert consumers(clients, mapping(State="Disabled"), mapping(State="Disabling")) == ()
+def test_a_disabled_mapping_consumes_nothing_and_is_named(clients: Clients) -> None:
+    got = consumers(clients, mapping(State="Disabled"), mapping(State="Disabling"))
+    assert got == Consumers((), (FUNCTION, FUNCTION))
+
+
+@pytest.mark.parametrize("state", ["Deleting", "", "SomethingNew"])
+def test_a_mapping_in_another_state_is_neither(clients: Clients, state: str) -> None:
+    assert consumers(clients, mapping(State=state)) == Consumers()
 
 
 def test_a_function_that_never_ran_has_no_figures(clients: Clients) -> None:
-    assert consumers(clients, mapping(), duration=[], errors=[], invocations=[]) == (
-        LambdaConsumer(FUNCTION, 30, 5),
-    )
+    got = consumers(clients, mapping(), duration=[], errors=[], invocations=[])
+    assert got.enabled == (LambdaConsumer(FUNCTION, 30, 5),)
 
 
 def test_figures_come_in_seconds_and_shares(clients: Clients) -> None:
     got = consumers(
-        clients, mapping(), duration=[900.0, 27_500.0], errors=[1.0, 2.0], invocations=[4.0, 8.0]
+        clients,
+        mapping(),
+        duration=[900.0, 27_500.0],
+        errors=[1.0, 2.0],
+        invocations=[4.0, 8.0],
+        throttles=[4.0],
     )
-    assert got == (LambdaConsumer(FUNCTION, 30, 5, duration_p99_seconds=27.5, error_share=0.25),)
+    assert got.enabled == (LambdaConsumer(FUNCTION, 30, 5, 27.5, 0.25, 0.25),)
+
+
+def test_a_function_that_is_throttled_to_a_stop_never_ran(clients: Clients) -> None:
+    got = consumers(clients, mapping(), invocations=[], throttles=[9.0])
+    assert got.enabled == (LambdaConsumer(FUNCTION, 30, 5, throttled_share=1.0),)
 
 
 def test_a_function_that_is_gone_consumes_nothing(clients: Clients) -> None:
     with Stubber(clients.functions) as functions:
         functions.add_response("list_event_source_mappings", {"EventSourceMappings": [mapping()]})
         functions.add_client_error("get_function_configuration", "ResourceNotFoundException")
-        assert lambda_consumers_of(clients, QUEUE, NOW) == ()
+        assert looks(clients).consumers(Facts(QUEUE, {}, {})).lambda_consumers == ()
 
 
 def test_what_cannot_be_looked_at_is_said_and_nothing_guessed(clients: Clients) -> None:
     with Stubber(clients.functions) as functions:
         functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
         with pytest.raises(FactsUnavailable, match="Lambda consumers of"):
-            lambda_consumers_of(clients, QUEUE, NOW)
+            looks(clients).consumers(Facts(QUEUE, {}, {}))
 
 
 def test_a_queues_url_is_at_our_own_endpoint(clients: Clients) -> None:

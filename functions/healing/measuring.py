@@ -1,0 +1,113 @@
+"""What is asked of CloudWatch about a queue, over which while, and what its answer amounts to.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.healing.measured import Measured
+
+LONGEST = timedelta(hours=6)
+# CloudWatch has the datapoint of a minute a minute or two after it has ended.
+CLOUDWATCH_LAG = timedelta(minutes=3)
+# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
+PERIOD = timedelta(minutes=1)
+
+_COUNTS = {
+    "sent": "NumberOfMessagesSent",
+    "received": "NumberOfMessagesReceived",
+    "deleted": "NumberOfMessagesDeleted",
+    "empty": "NumberOfEmptyReceives",
+}
+_GAUGES = {
+    "visible": "ApproximateNumberOfMessagesVisible",
+    "in_flight": "ApproximateNumberOfMessagesNotVisible",
+    "delayed": "ApproximateNumberOfMessagesDelayed",
+    "age": "ApproximateAgeOfOldestMessage",
+}
+_OF_FIFO = {"groups": "ApproximateNumberOfGroupsWithInflightMessages"}
+Series = Mapping[str, Sequence[tuple[datetime, float]]]
+
+
+@dataclass(frozen=True)
+class QueueMetric:
+    """One metric of `AWS/SQS`; `key` is what its series is called here."""
+
+    key: str
+    name: str
+    statistic: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """From the first second of a minute up to, and not with, that of another."""
+
+    since: datetime
+    until: datetime
+
+    @classmethod
+    def ending(
+        cls, now: datetime, settled_at: datetime | None, shortest: timedelta
+    ) -> Window | None:
+        """The last hours in which the queue was as it is; None where they are too few to judge."""
+        until = _to_the_minute(now - CLOUDWATCH_LAG)
+        since = until - LONGEST
+        if settled_at is not None and settled_at > since:
+            since = _to_the_minute(settled_at + PERIOD - timedelta(microseconds=1))
+        return cls(since, until) if until - since >= max(shortest, PERIOD) else None
+
+
+def metrics_of(*, fifo: bool) -> tuple[QueueMetric, ...]:
+    """What is asked about one queue; each is billed by itself."""
+    gauges = {**_GAUGES, **(_OF_FIFO if fifo else {})}
+    return (
+        *(QueueMetric(key, name, "Sum") for key, name in _COUNTS.items()),
+        *(QueueMetric(key, name, "Maximum") for key, name in gauges.items()),
+    )
+
+
+def measured(series: Series, window: Window) -> Measured | None:
+    """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
+
+    A minute without a datapoint counts nothing; of a backlog the first and the last that there are
+    stand for its ends, because a queue that nobody uses for hours sends none.
+    """
+    within = {
+        key: [value for at, value in sorted(points) if window.since <= at < window.until]
+        for key, points in series.items()
+    }
+    if not any(within.values()):
+        return None
+    counts = {key: int(sum(within.get(key, ()))) for key in _COUNTS}
+    gauges = {key: [round(each) for each in within.get(key, ())] or [0] for key in _GAUGES}
+    before, now = ({key: gauges[key][end] for key in gauges} for end in (0, -1))
+    groups = within.get("groups")
+    return Measured(
+        since=window.since,
+        until=window.until,
+        sent=counts["sent"],
+        received=counts["received"],
+        deleted=counts["deleted"],
+        empty_receives=counts["empty"],
+        backlog_before=_backlog(before),
+        backlog_now=_backlog(now),
+        visible_before=before["visible"],
+        visible_now=now["visible"],
+        least_visible=min(gauges["visible"]),
+        in_flight_now=now["in_flight"],
+        oldest_age_seconds_before=before["age"],
+        oldest_age_seconds_now=now["age"],
+        groups_in_flight_now=round(groups[-1]) if groups else None,
+    )
+
+
+def _backlog(gauges: Mapping[str, int]) -> int:
+    return gauges["visible"] + gauges["in_flight"] + gauges["delayed"]
+
+
+def _to_the_minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
