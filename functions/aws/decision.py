@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from functions.aws.applying import apply
 from functions.aws.run import Group, Outcome, Run, declined
@@ -17,6 +16,7 @@ from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_plan
 from functions.healing.paging import severity_of
 from functions.healing.plan import Plan, Refusal
+from functions.healing.repeats import is_repeat, is_repeat_of_a_sweep
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
@@ -62,7 +62,7 @@ class Decision:
         mass = guardrails.mass_symptom(self._proposal(Plan(steps=(), reason=refusal.reason)))
         if mass is None:
             return self.decline(refusal, of_the_plan=True)
-        outcome = self.decline(mass if self.group.symptom.steps else refusal, quiet=True)
+        outcome = self.decline(refusal if self.group.symptom.pages_anyway else mass, quiet=True)
         return replace(outcome, refusal=mass)
 
     def decline(
@@ -150,13 +150,16 @@ class Decision:
 
     def _open(self, case: Case, telling: Telling) -> Outcome:
         """Write a case down, unless it only repeats what was said a little while ago."""
-        last = self.view.case
-        cooldown = timedelta(minutes=self.run.settings.timing.cooldown_minutes)
-        if last and last.says_the_same(case) and self.run.now - last.at < cooldown:
+        if self._is_repeat(case):
             return declined("said_already", case.reason)
         if case.state is State.CONTESTED:
             telling = replace(telling, changes=self.view.contested(case, self.run.now))
         return Outcome(case=tell(case, self.view, telling, self.run, self.run.owner))
+
+    def _is_repeat(self, case: Case) -> bool:
+        if self.group.is_found:
+            return is_repeat_of_a_sweep(case, self.view.case, self.run.now)
+        return is_repeat(case, self.view.case, self.run.now, self.run.settings.timing)
 
     def _case(
         self, state: State, reason: str, steps: tuple[AttributeStep, ...], code: str = ""

@@ -1,5 +1,7 @@
 """Mends a batch: look at every group, note how far each symptom has spread, then decide.
 
+Where a group comes from, failed calls or a sweep's finding, is no matter from there on.
+
 A group that fails costs itself and comes again, and so does what there is no time left for.
 """
 
@@ -9,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from functions.aws.errors import ComeAgain, EventUnreadable, LedgerUnavailable
 from functions.aws.intake import Intake, read_batch
@@ -17,8 +20,11 @@ from functions.aws.mending import Mending
 from functions.aws.pulse_record import PulseRecord
 from functions.aws.run import Group, Outcome, Run
 from functions.aws.telling import tell_mass_symptom
+from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.guardrails import SECONDS_TO_WRITE
+from functions.healing.queue_names import arn_of
+from functions.healing.sweeping import named_in
 
 
 @dataclass
@@ -43,6 +49,26 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
     for message_id, unreadable in healed.intake.unreadable.items():
         healed.errors[message_id] = EventUnreadable(unreadable.reason)
     _hear(healed, run)
+    return _mended(healed, run)
+
+
+def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
+    """What a sweep found, `{"found": [{"queue_arn", "symptom"}, ...]}`; never raises.
+
+    What is none of ours is left out. A finding that fails is not tried again: while it is so, the
+    next sweep finds it.
+    """
+    by_name = {each.name: each for each in CATALOGUE if each.plan and each.detection}
+    groups = (
+        Group(queue_arn, by_name[name], is_found=True)
+        for queue_arn, name in named_in(request)
+        if name in by_name and arn_of(queue_arn) and run.is_here(queue_arn)
+    )
+    intake = Intake(groups={group: [f"{n}"] for n, group in enumerate(groups)})
+    return _mended(Healed(intake), run)
+
+
+def _mended(healed: Healed, run: Run) -> Healed:
     batch = _Batch(run, healed)
     batch.mend(list(healed.intake.groups))
     batch.mend([group for group, outcome in healed.mended.items() if outcome.look_again])
@@ -77,9 +103,8 @@ class _Batch:
 
     def _decide(self, symptom: Symptom, mendings: list[Mending]) -> None:
         """All are noted before the first is decided, so that a mass symptom writes nothing."""
-        queue_arns = [each.group.queue_arn for each in mendings]
         try:
-            spread = self.run.ledger.spread_to(queue_arns, symptom.name, self.run.now)
+            spread = self._spread(symptom, mendings)
         except LedgerUnavailable as error:
             for each in mendings:
                 self._fail(each.group, error)
@@ -88,6 +113,14 @@ class _Batch:
             self._try(each.group, replace(each, spread=spread).decide)
         if any(self._stopped_as_one_of_many(each.group) for each in mendings):
             self._tell_once(symptom, spread, mendings)
+
+    def _spread(self, symptom: Symptom, mendings: list[Mending]) -> frozenset[str]:
+        """Of a fault in configuration none: many have had it for long, and are told of slowly."""
+        detection = symptom.detection
+        if detection and detection.of_configuration and all(e.group.is_found for e in mendings):
+            return frozenset()
+        queue_arns = [each.group.queue_arn for each in mendings]
+        return self.run.ledger.spread_to(queue_arns, symptom.name, self.run.now)
 
     def _stopped_as_one_of_many(self, group: Group) -> bool:
         outcome = self.healed.mended.get(group)

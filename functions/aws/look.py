@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from functions.aws.errors import LedgerUnreadable, PageNotSent, QueueRefusesUs
-from functions.aws.gather_facts import tags_of
+from functions.aws.gather_facts import gather
 from functions.aws.mending import Mending
+from functions.aws.queue_look import tags_of
 from functions.aws.run import Group, Outcome, Run, declined
 from functions.aws.unfinished import settle
 from functions.healing import guardrails
@@ -53,22 +55,42 @@ def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
         return tags_of(run.clients, group.queue_arn)
     except QueueRefusesUs:
         named = run.consent.mode_of(parts_of(group.queue_arn).name, {}) is not None
-        if group.symptom.steps or not named:
+        if not (group.symptom.pages_anyway and named):
             raise
         return {}
 
 
 def _undecided(
     group: Group, run: Run, tags: Mapping[str, str], mode: Mode, view: LedgerView
-) -> Mending:
+) -> Mending | Outcome:
     symptom = group.symptom
     autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
-    fresh = tuple(
-        each for each in group.calls if guardrails.is_fresh(each, run.now) and symptom.speaks(each)
-    )
-    evidence = Evidence.of([*view.evidence.sightings, *map(Sighting.of, fresh)]).fresh(run.now)
     lowest = mode if autonomy is None else min(mode, autonomy)
+    if group.is_found:
+        return _found(Mending(group, run, tags, lowest, view, Evidence(), ()))
+    fresh = tuple(
+        Sighting.of(each)
+        for each in group.calls
+        if guardrails.is_fresh(each, run.now) and symptom.speaks(each)
+    )
+    evidence = Evidence.of([*view.evidence.sightings, *fresh]).fresh(run.now)
     return Mending(group, run, tags, lowest, view, evidence, fresh)
+
+
+def _found(mending: Mending) -> Mending | Outcome:
+    """A sweep only says where to look: what is there now is found here, or nothing is."""
+    symptom, run = mending.group.symptom, mending.run
+    facts = gather(run, mending.group.queue_arn, mending.tags, symptom.every_need)
+    found = symptom.detection.detect(facts) if symptom.detection else None
+    if found is None:
+        return declined("not_found", "the queue does not show it, or not any more")
+    fresh = (Sighting.of_measurement(run.now),)
+    return replace(
+        mending,
+        evidence=Evidence(fresh),
+        fresh=fresh,
+        found_facts=replace(facts, found=found.because),
+    )
 
 
 def _settled(group: Group, run: Run) -> LedgerView | Outcome:

@@ -1,38 +1,68 @@
-"""Counts the queues that Mendq manages: tagged, or named by the settings.
+"""Lists the queues that Mendq manages: tagged, or named by the settings.
 
 https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from functions.aws.clients import Clients
 from functions.aws.errors import looking
-from functions.healing.managed import MODE_TAG, OFF
+from functions.healing.managed import MODE_TAG, Consent
+from functions.healing.queue_names import arn_of, arn_of_name, parts_of
 
 
-def count_managed(clients: Clients, named: Sequence[str]) -> int:
-    """`named` are names, or starts of names and a `*`. Raises FactsUnavailable."""
+@dataclass(frozen=True, order=True)
+class ManagedQueue:
+    """A queue that Mendq looks after, and its tags as they are listed: a moment old, maybe."""
+
+    queue_arn: str
+    tags: Mapping[str, str] = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        return parts_of(self.queue_arn).name
+
+
+def managed_queues(clients: Clients, account: str, consent: Consent) -> tuple[ManagedQueue, ...]:
+    """All of them, in order of their names; one that settings name alone need not exist.
+
+    Raises FactsUnavailable.
+    """
     with looking("the managed queues"):
-        tagged = {
-            resource["ResourceARN"].rpartition(":")[2]: tag["Value"]
-            for page in clients.tagging.get_paginator("get_resources").paginate(
-                ResourceTypeFilters=["sqs"], TagFilters=[{"Key": MODE_TAG}]
-            )
-            for resource in page["ResourceTagMappingList"]
-            for tag in resource["Tags"]
-            if tag["Key"] == MODE_TAG
-        }
-        names = {name for pattern in named for name in _names(clients, pattern)}
-    off = {name for name, mode in tagged.items() if mode == OFF}
-    return len((names | tagged.keys()) - off)
+        tags = _tagged(clients, consent)
+        names = {name for pattern in consent.queues for name in _names(clients, pattern)}
+    named = (arn_of_name(name, clients.region, account) for name in names)
+    every = {**{arn: {} for arn in named if arn is not None}, **tags}
+    return tuple(
+        ManagedQueue(arn, every[arn])
+        for arn in sorted(every)
+        if consent.mode_of(parts_of(arn).name, every[arn]) is not None
+    )
 
 
-def _names(clients: Clients, pattern: str) -> set[str]:
+def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
+    """Tags by ARN; of queues that settings name, those are wanted too that bear no tag of mode."""
+    only = [] if consent.queues else [{"Key": MODE_TAG}]
+    pages = clients.tagging.get_paginator("get_resources").paginate(
+        ResourceTypeFilters=["sqs"],
+        TagFilters=only,  # type: ignore[arg-type]
+    )
+    return {
+        arn: {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
+        for page in pages
+        for resource in page["ResourceTagMappingList"]
+        if (arn := arn_of(resource["ResourceARN"])) is not None
+    }
+
+
+def _names(clients: Clients, pattern: str) -> Iterator[str]:
     if not pattern.endswith("*"):
-        return {pattern}
+        yield pattern
+        return
     pages = clients.sqs.get_paginator("list_queues").paginate(
         QueueNamePrefix=pattern.removesuffix("*"), PaginationConfig={"PageSize": 1000}
     )
-    return {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", [])}
+    yield from (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))

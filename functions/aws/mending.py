@@ -24,11 +24,11 @@ class Mending(Seen):
 
     def refusal_so_far(self) -> Refusal | None:
         """What speaks against it before the queue's facts are gathered."""
-        writes = self.mode is Mode.HEAL and bool(self.group.symptom.steps)
+        writes = self.mode is Mode.HEAL and not self.group.symptom.pages_anyway
         calendar = self.run.closed_calendars if writes else None
         situation = guardrails.Situation(
             view=replace(self.view, frozen=self.view.frozen or calendar),
-            fresh_calls=len(self.calls),
+            fresh_calls=len(self.fresh),
             evidence=self.evidence,
             evidence_needed=self.group.symptom.evidence,
             owner=self.run.owner,
@@ -48,7 +48,7 @@ class Mending(Seen):
         try:
             facts = self._facts()
         except QueueRefusesUs as refused:
-            if self.group.symptom.steps:
+            if not self.group.symptom.pages_anyway:
                 return declined("queue_refuses_us", str(refused))
             facts = self._with_what_calls_said(Facts(self.group.queue_arn, {}, self.tags))
         timing, symptom = self.run.settings.timing, self.group.symptom
@@ -64,14 +64,10 @@ class Mending(Seen):
         return decision.take()
 
     def _facts(self) -> Facts:
-        facts = gather(
-            self.run.clients,
-            self.group.queue_arn,
-            self.tags,
-            self.group.symptom.needs,
-            self.run.now,
-        )
-        return self._with_what_calls_said(facts)
+        if self.found_facts is not None:
+            return self._with_what_calls_said(self.found_facts)
+        needs = self.group.symptom.needs
+        return self._with_what_calls_said(gather(self.run, self.group.queue_arn, self.tags, needs))
 
     def _with_what_calls_said(self, facts: Facts) -> Facts:
         evidence = self.strangers if self.has_strangers else self.evidence

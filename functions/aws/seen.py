@@ -10,7 +10,7 @@ from functions.aws.run import Group, Outcome, Run
 from functions.healing.advance import WATCHED, with_failures
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting
-from functions.healing.failed_call import FailedCall
+from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.plan import Refusal
@@ -23,8 +23,9 @@ STRANGERS_EVERY = timedelta(hours=1)
 class Seen:
     """One group between the look and the record.
 
-    `calls` are those of its failed calls that are fresh and speak for the symptom; `spread` the
-    queues that show it.
+    `fresh` is what its failed calls say that are fresh and speak for the symptom, or what was
+    found; `spread` the queues that show it. `found_facts` are the facts that a sweep's finding was
+    confirmed by.
     """
 
     group: Group
@@ -33,8 +34,9 @@ class Seen:
     mode: Mode
     view: LedgerView
     evidence: Evidence
-    calls: tuple[FailedCall, ...]
+    fresh: tuple[Sighting, ...]
     spread: frozenset[str] = frozenset()
+    found_facts: Facts | None = None
 
     @property
     def open_case(self) -> Case | None:
@@ -45,11 +47,12 @@ class Seen:
     def strangers(self) -> Evidence:
         """What failed of callers whom an open case that only pages does not know yet."""
         case = self.open_case
-        if case is None or self.group.symptom.steps or case.state is not State.ESCALATED:
+        if case is None or not self.group.symptom.pages_anyway or case.state is not State.ESCALATED:
             return Evidence()
         known = set(case.evidence["principals"])
-        seen = Evidence.of([*self.view.failures.sightings, *map(Sighting.of, self.calls)])
-        return Evidence(tuple(each for each in seen.sightings if each.principal_arn not in known))
+        seen = Evidence.of([*self.view.failures.sightings, *self.fresh])
+        strange = (each for each in seen.sightings if each.principal_arn not in known)
+        return Evidence(tuple(each for each in strange if not each.measured))
 
     @property
     def has_strangers(self) -> bool:
@@ -71,7 +74,7 @@ class Seen:
     def note_failures(self, case: Case) -> None:
         """Beside an open case only the newest calls are kept: they tell whether it was mended."""
         timing, needed = self.run.settings.timing, self.group.symptom.evidence
-        calls = Evidence.of(map(Sighting.of, self.calls))
+        calls = Evidence.of(self.fresh)
         known = with_failures(case, self.view.failures, calls, needed, timing)
         if known is None:
             return
@@ -79,7 +82,12 @@ class Seen:
         self.run.open_cases.note_failures(case, self.view.failures, known, due_at)
 
     def remember(self) -> Evidence:
-        """Keep the evidence for the next failed call; what is kept now, others' among it."""
+        """Keep the evidence for the next failed call; what is kept now, others' among it.
+
+        What was found is not kept: the next sweep finds it again, or it is no more.
+        """
+        if self.group.is_found:
+            return self.evidence
         kept, stored = set(self.evidence.worth_keeping()), set(self.view.evidence.sightings)
         if kept == stored:
             return self.evidence

@@ -78,8 +78,9 @@ class Detection:
 
     `detect` reads what `needs` names. Measurements are asked for only of queues that `suspects`
     finds likely from attributes, tags and consumers alone, because each costs money. What is wrong
-    with a configuration, and not with what goes on, is `of_configuration`: it is told of a few
-    queues a day, and many at once are no mass symptom.
+    with a configuration, and not with what goes on, is `of_configuration`: it is looked for before
+    measuring, and measured only where nothing is found so; it is told of a few queues a day, and
+    many at once are no mass symptom.
     """
 
     detect: Callable[[Facts], Found | None]
@@ -134,7 +135,8 @@ class Symptom:
     Without `steps` it only pages, without a `plan` it is only counted, or where a sweep detects it,
     only reported. `speaks` says whether a
     call counts as evidence; `outlives_a_lease` whether messages received before a change of the
-    queue still show it. `shows` names the attributes that its page shows, set or not. Where many
+    queue still show it; `pages_callers` that its page is about who calls, so that it pages even
+    where it can mend. `shows` names the attributes that its page shows, set or not. Where many
     queues have it at once, `mass_advice` says what to look for, and `mass_look`, given the ARN of
     one of them, the command to begin with.
     """
@@ -153,11 +155,22 @@ class Symptom:
     mass_look: Callable[[str], str] = no_command
     speaks: Callable[[FailedCall], bool] = any_call
     outlives_a_lease: bool = False
+    pages_callers: bool = False
     evidence: EvidenceNeeded = field(default_factory=EvidenceNeeded)
     detection: Detection | None = None
     caught: tuple[Caught, ...] = ()
     detected: tuple[Detected, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
+
+    @property
+    def every_need(self) -> frozenset[Need]:
+        """What it takes to find it without a failed call, and to plan."""
+        return self.needs | (self.detection.needs if self.detection else frozenset())
+
+    @property
+    def pages_anyway(self) -> bool:
+        """Whether people are to know of it though nothing can be written."""
+        return self.pages_callers or not self.steps
 
     @property
     def runbook(self) -> str:

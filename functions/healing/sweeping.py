@@ -1,0 +1,147 @@
+"""What a sweep finds, round by round: an hour's look at every managed queue."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from functions.healing.evidence import to_text
+
+SCHEMA = 1
+# What heal can look at and decide in the time that it has.
+MOST_IN_A_CALL = 20
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A symptom that one queue shows without a failed call, in a sentence with its numbers."""
+
+    queue_arn: str
+    symptom: str
+    because: str = field(compare=False)
+
+    def document(self) -> dict[str, str]:
+        return {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
+
+
+@dataclass(frozen=True)
+class Swept:
+    """How far a sweep has come: numbers of queues, what was found, and where looking failed.
+
+    `after` is the name of the last queue that was looked at; `failed` says by queue why one could
+    not be, `gone` counts those that are no more.
+    """
+
+    queues: int = 0
+    gone: int = 0
+    suspects: int = 0
+    measured: int = 0
+    skipped: int = 0
+    metrics: int = 0
+    after: str = ""
+    findings: tuple[Finding, ...] = ()
+    failed: Mapping[str, Exception] = field(default_factory=dict)
+
+    def by_symptom(self) -> Counter[str]:
+        return Counter(each.symptom for each in self.findings)
+
+    def document(self, at: datetime) -> dict[str, Any]:
+        """As the case bucket holds a round."""
+        return {
+            "schema": SCHEMA,
+            "at": to_text(at),
+            "queues_swept": self.queues,
+            "suspects": self.suspects,
+            "measured": self.measured,
+            "skipped_for_budget": self.skipped,
+            "findings": [each.document() for each in sorted(self.findings)],
+        }
+
+
+def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a round that took two sweeps; a finding of both is one, the later's."""
+    counts = ("queues_swept", "suspects", "measured", "skipped_for_budget")
+    found = {
+        (each["queue_arn"], each["symptom"]): each
+        for document in (earlier, now)
+        for each in document["findings"]
+    }
+    together = {name: earlier[name] + now[name] for name in counts}
+    return {**now, **together, "findings": [found[each] for each in sorted(found)]}
+
+
+def round_of(now: datetime) -> datetime:
+    """The hour that a moment's sweep belongs to."""
+    return now.replace(minute=0, second=0, microsecond=0)
+
+
+def findings_key(hour: datetime) -> str:
+    """A round's place in the case bucket."""
+    return f"findings/dt={hour:%Y-%m-%d}/{hour:%H}.json"
+
+
+def turn_of(queue_arn: str, hour: datetime) -> str:
+    """Sorted by this, other queues come first each hour: a budget skips not always the same."""
+    return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
+
+
+def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:
+    """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
+    of_many = dict.fromkeys(mass_symptoms, MOST_IN_A_CALL)
+    for each in sorted(findings):
+        if each.symptom not in of_many:
+            yield each
+        elif of_many[each.symptom]:
+            of_many[each.symptom] -= 1
+            yield each
+
+
+def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
+    """What heal is called with; one symptom to a call, so that it sees how far it has spread."""
+    by_symptom: dict[str, list[Finding]] = defaultdict(list)
+    for each in findings:
+        by_symptom[each.symptom].append(each)
+    for found in by_symptom.values():
+        for first in range(0, len(found), MOST_IN_A_CALL):
+            yield tuple(found[first : first + MOST_IN_A_CALL])
+
+
+def request_about(findings: Sequence[Finding]) -> str:
+    """What heal is told: where to look, and nothing of what was seen there."""
+    named = [{"queue_arn": each.queue_arn, "symptom": each.symptom} for each in findings]
+    return json.dumps({"found": named})
+
+
+def named_in(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Queue and symptom of each entry that names both, in order and once; total."""
+    found = request.get("found")
+    entries = found if isinstance(found, list) else []
+    named = [
+        (each["queue_arn"], each["symptom"])
+        for each in entries
+        if isinstance(each, dict)
+        and isinstance(each.get("queue_arn"), str)
+        and isinstance(each.get("symptom"), str)
+    ]
+    return list(dict.fromkeys(named))[:MOST_IN_A_CALL]
+
+
+def together(one: Swept, other: Swept) -> Swept:
+    """Two stretches of a sweep as one."""
+    return replace(
+        other,
+        queues=one.queues + other.queues,
+        gone=one.gone + other.gone,
+        suspects=one.suspects + other.suspects,
+        measured=one.measured + other.measured,
+        skipped=one.skipped + other.skipped,
+        metrics=one.metrics + other.metrics,
+        after=other.after or one.after,
+        findings=(*one.findings, *other.findings),
+        failed={**one.failed, **other.failed},
+    )
