@@ -1,0 +1,183 @@
+"""Looks at managed queues for what is wrong although no call fails; it changes nothing.
+
+First at attributes, tags and consumers of all, then at what CloudWatch measured of those that
+these make suspect, because every metric that is asked for is billed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from functions.aws.errors import QueueGone
+from functions.aws.gather_facts import function_names
+from functions.aws.managed_queues import ManagedQueue
+from functions.aws.measurements import QUEUES_A_CALL
+from functions.aws.sweep_looks import SweepLooks
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Detection, Symptom
+from functions.healing.facts import Facts, Need
+from functions.healing.measuring import Window, metrics_of
+from functions.healing.sweeping import Finding, Swept, turn_of
+
+THREADS = 8
+QUEUES_A_STRETCH = 200
+# Known of every suspect before it is asked what else a detection needs.
+_KNOWN = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Whether there is time to look at more queues, and to ask for so many metrics more."""
+
+    may_look: Callable[[], bool] = lambda: True
+    may_measure: Callable[[int], bool] = lambda _metrics: True
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    """A queue that only measuring can tell about, and of what."""
+
+    facts: Facts
+    window: Window
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def metrics(self) -> int:
+        return len(metrics_of(fifo=self.facts.is_fifo))
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """One queue, looked at: what was found, what it is a suspect of, what went wrong."""
+
+    queue_arn: str
+    findings: tuple[Finding, ...] = ()
+    suspect: _Suspect | None = None
+    error: Exception | None = None
+    symptoms_failed: Mapping[str, Exception] = field(default_factory=dict)
+
+
+def sweep(
+    queues: Sequence[ManagedQueue],
+    looks: SweepLooks,
+    allowance: Allowance,
+    symptoms: Iterable[Symptom] = CATALOGUE,
+) -> Iterator[Swept]:
+    """Stretch by stretch what was looked at and found; `together` sums stretches up.
+
+    A queue that cannot be looked at costs itself. Writes nothing and notes nothing: whoever
+    iterates does.
+    """
+    detected = tuple(each for each in symptoms if each.detection)
+    suspects: list[_Suspect] = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for stretch in _batches(queues, QUEUES_A_STRETCH):
+            if not allowance.may_look():
+                break
+            looked = list(pool.map(partial(_look_at, looks=looks, symptoms=detected), stretch))
+            suspected = [each.suspect for each in looked if each.suspect]
+            suspects += suspected
+            yield replace(_swept(looked), suspects=len(suspected), after=stretch[-1].name)
+    suspects.sort(key=lambda each: turn_of(each.facts.queue_arn, looks.now))
+    yield from _measured(suspects, looks, allowance)
+
+
+def _swept(looked: Sequence[_Looked]) -> Swept:
+    failed = {
+        each.queue_arn: each.error or next(iter(each.symptoms_failed.values()))
+        for each in looked
+        if (each.error and not isinstance(each.error, QueueGone)) or each.symptoms_failed
+    }
+    return Swept(
+        queues=len(looked),
+        gone=sum(isinstance(each.error, QueueGone) for each in looked),
+        findings=tuple(finding for each in looked for finding in each.findings),
+        failed=failed,
+    )
+
+
+def _look_at(queue: ManagedQueue, looks: SweepLooks, symptoms: tuple[Symptom, ...]) -> _Looked:
+    try:
+        facts = looks.facts(queue.queue_arn, queue.tags, {Need.QUEUE})
+        facts = looks.consumers(facts)
+        window = looks.window(facts)
+    except Exception as error:  # noqa: BLE001 - told of with the sweep
+        return _Looked(queue.queue_arn, error=error)
+    return _judged(facts, window, symptoms, looks)
+
+
+def _judged(
+    facts: Facts, window: Window | None, symptoms: tuple[Symptom, ...], looks: SweepLooks
+) -> _Looked:
+    findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
+    for symptom in symptoms:
+        try:
+            detection = _detection_of(symptom)
+            if not detection.suspects(facts):
+                continue
+            measuring = Need.MEASUREMENTS in detection.needs
+            found = []
+            if detection.of_configuration or not measuring:
+                found = _found(symptom, facts, looks)
+            findings += found
+            if measuring and not found:
+                suspected.append(symptom)
+        except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
+            failed[symptom.name] = error
+    suspect = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
+    return _Looked(facts.queue_arn, tuple(findings), suspect, symptoms_failed=failed)
+
+
+def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
+    detection = _detection_of(symptom)
+    found = detection.detect(looks.with_more(facts, detection.needs - _KNOWN))
+    return [Finding(facts.queue_arn, symptom.name, found.because)] if found else []
+
+
+def _measured(
+    suspects: Sequence[_Suspect], looks: SweepLooks, allowance: Allowance
+) -> Iterator[Swept]:
+    """Once the allowance is spent all others are skipped: another hour begins with others."""
+    for done, batch in enumerate(_batches(suspects, QUEUES_A_CALL)):
+        figures = looks.metrics_of_figures(each.facts for each in batch)
+        metrics = figures + sum(each.metrics for each in batch)
+        if not allowance.may_measure(metrics):
+            yield Swept(skipped=len(suspects) - done * QUEUES_A_CALL)
+            return
+        yield replace(_measured_together(batch, looks), metrics=metrics)
+
+
+def _measured_together(batch: Sequence[_Suspect], looks: SweepLooks) -> Swept:
+    try:
+        measured = looks.measured({each.facts.queue_arn: each.window for each in batch})
+        # Asked for together here; each of them is answered from what is kept.
+        looks.figures(sorted({name for each in batch for name in function_names(each.facts)}))
+    except Exception as error:  # noqa: BLE001 - told of with the sweep
+        return Swept(failed={each.facts.queue_arn: error for each in batch})
+    findings, failed = list[Finding](), dict[str, Exception]()
+    for each in batch:
+        queue_arn = each.facts.queue_arn
+        for symptom in each.symptoms:
+            try:
+                facts = replace(looks.with_figures(each.facts), measured=measured[queue_arn])
+                findings += _found(symptom, facts, looks)
+            except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
+                failed[queue_arn] = error
+    return Swept(measured=len(batch), findings=tuple(findings), failed=failed)
+
+
+def _detection_of(symptom: Symptom) -> Detection:
+    assert symptom.detection is not None  # noqa: S101 - `sweep` leaves the others out
+    return symptom.detection
+
+
+def _batches(items: Iterable[Each], most: int) -> Iterator[list[Each]]:
+    rest = iter(items)
+    while batch := list(islice(rest, most)):
+        yield batch
