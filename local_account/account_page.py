@@ -1,6 +1,7 @@
 """What the account says of itself, and what it does beside AWS's calls.
 
 GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"};
+POST /_mendq/earlier, with what `sqs/earlier.py` says;
 GET, PUT and DELETE /_mendq/sqs-errors and /_mendq/access-analyzer, with what
 `sqs/error_switch.py` and `access_analyzer.py` say.
 """
@@ -19,6 +20,7 @@ from local_account.switch import Switch, SwitchRefused
 PATH = "/_mendq/account"
 FIRE_PATH = "/_mendq/fire"
 SQS_ERRORS_PATH = "/_mendq/sqs-errors"
+EARLIER_PATH = "/_mendq/earlier"
 ACCESS_ANALYZER_PATH = "/_mendq/access-analyzer"
 Answer = tuple[int, Mapping[str, Any]]
 
@@ -31,11 +33,13 @@ class AccountPage:
         inner: Application,
         describe: Callable[[], Mapping[str, Any]],
         fire: Callable[[str, datetime], str],
+        put_back: Callable[[object], Mapping[str, Any]],
         switches: Mapping[str, Switch],
     ) -> None:
         self._inner = inner
         self._describe = describe
         self._fire = fire
+        self._put_back = put_back
         self._switches = switches
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -43,6 +47,8 @@ class AccountPage:
             await _answer(send, 200, self._describe())
         elif scope["type"] == "http" and scope["path"] == FIRE_PATH:
             await _answer(send, *self._fired(await _body(receive)))
+        elif scope["type"] == "http" and scope["path"] == EARLIER_PATH:
+            await _answer(send, *self._earlier(await _body(receive)))
         elif scope["type"] == "http" and (switch := self._switches.get(scope["path"])):
             await _answer(send, *_switched(switch, scope["method"], await _body(receive)))
         else:
@@ -60,6 +66,12 @@ class AccountPage:
             return 200, {"execution_id": self._fire(name, scheduled_at)}
         except NotFired as refused:
             return 409, {"message": f"{refused}"}
+
+    def _earlier(self, body: bytes) -> Answer:
+        try:
+            return 200, self._put_back(_json(body))
+        except SwitchRefused as refused:
+            return 400, {"message": f"{refused}"}
 
 
 def _switched(switch: Switch, method: str, body: bytes) -> Answer:

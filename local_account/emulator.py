@@ -31,12 +31,10 @@ from local_account.not_emulated import NotEmulated
 from local_account.scheduler import firing
 from local_account.secure_transport import SecureTransport
 from local_account.sns import encryption, subscriptions
-from local_account.sqs import poller_permissions
+from local_account.sqs import earlier, poller_permissions
 from local_account.sqs.counting import Counting
-from local_account.sqs.error_switch import ErrorSwitch
 from local_account.sqs.install import install as install_sqs
-from local_account.sqs.queue_metrics import QueueMetrics
-from local_account.sqs.queue_names import DeletedNames
+from local_account.sqs.memory import SqsMemory
 from local_account.tagging import pages
 
 __all__ = [
@@ -48,27 +46,24 @@ __all__ = [
     "fire_named",
     "install",
     "put_event",
+    "putting_back",
     "stop_starting",
 ]
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
 accept_types = accepted.accept_unknown_types
 fire_named = firing.fire_named
+putting_back = earlier.putting_back
 
 
 def install(
-    scratch: Path,
-    not_emulated: NotEmulated,
-    endpoint_url: str,
-    error_switch: ErrorSwitch,
-    deleted_names: DeletedNames,
+    scratch: Path, not_emulated: NotEmulated, endpoint_url: str, memory: SqsMemory
 ) -> JobProcesses:
     """Hook MiniStack, once per process; the caller starts and stops the job runs."""
-    metrics = QueueMetrics()
-    counting = Counting(metrics)
-    install_sqs(error_switch, counting, deleted_names)
+    counting = Counting(memory.metrics)
+    install_sqs(memory, counting)
     install_cloudwatch()
-    queue_metrics.install(metrics, counting.measure)
+    queue_metrics.install(memory.metrics, counting.measure)
     runtime_packages = scratch / "runtime"
     link_runtime_packages(runtime_packages)
     processes.install(runtime_packages)

@@ -29,7 +29,7 @@ from local_account.make_parent import MakeParent
 from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
 from local_account.server import serve_until
-from local_account.sqs.error_switch import ErrorSwitch
+from local_account.sqs.memory import SqsMemory
 from local_account.sqs.queue_names import REUSE_AFTER_SECONDS, DeletedNames
 from local_account.switch import Switch
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
@@ -82,9 +82,8 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        switch = ErrorSwitch()
-        names = DeletedNames(self._options.reuse_names_after_seconds)
-        jobs = emulator.install(self._scratch, self._not_emulated, self._url, switch, names)
+        memory = SqsMemory(DeletedNames(self._options.reuse_names_after_seconds))
+        jobs = emulator.install(self._scratch, self._not_emulated, self._url, memory)
         delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
         application = emulator.application(delivery, self._options.spelling)
         delivery.start()
@@ -92,10 +91,11 @@ class Launcher:
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
         switches: Mapping[str, Switch] = {
-            SQS_ERRORS_PATH: switch,
+            SQS_ERRORS_PATH: memory.errors,
             ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
         }
-        page = AccountPage(application, self._describe, emulator.fire_named, switches)
+        put_back = emulator.putting_back(memory.metrics)
+        page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
             await self._until_stopped(self._start(assembly, emulator.accept_types))

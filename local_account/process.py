@@ -19,7 +19,13 @@ from typing import Any, Self
 
 import boto3
 
-from local_account.account_page import ACCESS_ANALYZER_PATH, FIRE_PATH, PATH, SQS_ERRORS_PATH
+from local_account.account_page import (
+    ACCESS_ANALYZER_PATH,
+    EARLIER_PATH,
+    FIRE_PATH,
+    PATH,
+    SQS_ERRORS_PATH,
+)
 from local_account.scheduler.context import NotFired
 from local_account.switch import SwitchRefused
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
@@ -146,6 +152,13 @@ class LocalAccount:
     def end_sqs_errors(self) -> None:
         """Have no error of SQS on that does not arise by itself."""
         self._asked("DELETE", SQS_ERRORS_PATH)
+
+    def put_back(self, queue_arn: str, minutes: int) -> None:
+        """Have a queue's making, messages and metrics be so much earlier; raises SwitchRefused."""
+        try:
+            self._asked("POST", EARLIER_PATH, {"queue_arn": queue_arn, "minutes": minutes})
+        except _Refused as refused:
+            raise SwitchRefused(f"{refused}") from None
 
     def have_access_analyzer_answer(self, result: str) -> None:
         """Have both checks of a policy answer PASS or FAIL; raises SwitchRefused."""

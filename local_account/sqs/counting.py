@@ -160,6 +160,14 @@ class Counting:
         self._metrics.count(queue["attributes"]["QueueArn"], name, how_many, self._clock())
 
 
+def put_back_arrivals(queue: Queue, seconds: float) -> None:
+    """Have the messages of a queue be so much older; leases that run go on."""
+    for message in queue["messages"]:
+        for name in ("sent_at", _SINCE):
+            if name in message:
+                message[name] -= seconds
+
+
 def _queue(data: Parameters, url: str) -> Queue:
     queue: Queue = sqs._get_q(data.get("QueueUrl") or url)
     return queue

@@ -11,13 +11,12 @@ from ministack.services import sqs
 from local_account.sqs import dead_letter_handlers, denials, sending, switched_handlers
 from local_account.sqs import message_handlers as messages
 from local_account.sqs.counting import Counting
-from local_account.sqs.error_switch import ErrorSwitch
+from local_account.sqs.memory import SqsMemory
 from local_account.sqs.queue_handlers import (
     noting_delete_queue,
     refusing_create_queue,
     refusing_set_queue_attributes,
 )
-from local_account.sqs.queue_names import DeletedNames
 from local_account.sqs.receipt_book import note
 
 Parameters = Mapping[str, Any]
@@ -44,7 +43,7 @@ _WORDS = {
 MOST_ENTRIES = 10
 
 
-def install(error_switch: ErrorSwitch, counting: Counting, deleted: DeletedNames) -> None:
+def install(memory: SqsMemory, counting: Counting) -> None:
     """Hook everything; once per process."""
     denials.install()
     dead_letter_handlers.install()
@@ -56,8 +55,8 @@ def install(error_switch: ErrorSwitch, counting: Counting, deleted: DeletedNames
     sqs._collect_msgs = _noting(sqs._collect_msgs)
     sqs._validate_batch_entries = _counting(sqs._validate_batch_entries)
     sqs._HANDLERS.update(
-        CreateQueue=refusing_create_queue(sqs._HANDLERS["CreateQueue"], deleted),
-        DeleteQueue=noting_delete_queue(sqs._HANDLERS["DeleteQueue"], deleted),
+        CreateQueue=refusing_create_queue(sqs._HANDLERS["CreateQueue"], memory.deleted_names),
+        DeleteQueue=noting_delete_queue(sqs._HANDLERS["DeleteQueue"], memory.deleted_names),
         SetQueueAttributes=refusing_set_queue_attributes(sqs._HANDLERS["SetQueueAttributes"]),
         ReceiveMessage=_refusing_receive(sqs._HANDLERS["ReceiveMessage"]),
         DeleteMessage=messages.delete_message,
@@ -70,7 +69,7 @@ def install(error_switch: ErrorSwitch, counting: Counting, deleted: DeletedNames
     sqs._expire_retained = _locked(sqs._expire_retained)
     sqs._dlq_sweep = _locked(sqs._dlq_sweep)
     counting.install()
-    switched_handlers.install(error_switch)
+    switched_handlers.install(memory.errors)
 
 
 def _reworded(respond: Respond, names: Mapping[str, str], words: Mapping[str, str]) -> Respond:

@@ -70,6 +70,14 @@ class QueueMetrics:
             for metric, value in values.items():
                 self._of(queue_arn, metric).point_at(at_seconds)["Value"] = float(value)
 
+    def put_back(self, queue_arn: str, seconds: float) -> None:
+        """Have everything that is known of a queue be so much earlier; whole minutes."""
+        with self._lock:
+            for series in self._series.values():
+                if series.queue_arn == queue_arn:
+                    for point in series.points:
+                        point["Timestamp"] -= seconds
+
     def series(self, account: str, region: str) -> Iterator[Series]:
         """The series of the queues of one account and Region."""
         prefix = f"arn:aws:sqs:{region}:{account}:"

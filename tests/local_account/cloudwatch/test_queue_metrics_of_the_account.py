@@ -12,6 +12,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from local_account.sqs import queue_metrics as metric
+from local_account.switch import SwitchRefused
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -226,6 +227,29 @@ def test_the_oldest_message_ages(account: LocalAccount) -> None:
     )["Datapoints"]
     assert statistics[-1]["Minimum"] == 0
     assert statistics[-1]["Unit"] == "Seconds"
+
+
+def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount) -> None:
+    queue, beside = new_queue(account), new_queue(account)
+    for each in (queue, beside):
+        each.send()
+    before = queue.attributes("LastModifiedTimestamp", "CreatedTimestamp")
+    account.put_back(queue.arn, minutes=90)
+    after = queue.attributes("LastModifiedTimestamp", "CreatedTimestamp")
+    assert {name: int(before[name]) - int(after[name]) for name in before} == {
+        "LastModifiedTimestamp": 5400,
+        "CreatedTimestamp": 5400,
+    }
+    now = datetime.now(UTC)
+    hour_ago = now - timedelta(hours=1)
+    recent = _series(account, queue, metric.SENT, metric.OLDEST_AGE, start=hour_ago, stat="Maximum")
+    assert recent[metric.SENT] in ([0], [0, 0])
+    assert recent[metric.OLDEST_AGE][0] >= 5400
+    assert sum(_series(account, queue, metric.SENT)[metric.SENT]) == 1
+    assert sum(_series(account, beside, metric.SENT, start=hour_ago)[metric.SENT]) == 1
+    queue.delete(queue.receive())  # the message is there as before
+    with pytest.raises(SwitchRefused):
+        account.put_back(f"{queue.arn}-gone", minutes=90)
 
 
 def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:
