@@ -1,31 +1,30 @@
 """Callers are refused by a policy; which one decides whose matter it is.
 
-It pages: what a policy grants is decided by people, and no statement is ever made up here.
+What a policy grants is decided by people, and no statement is ever made up here: it pages, or puts
+back, whole, what a person has pinned.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+from dataclasses import replace
 from datetime import timedelta
 
 from functions.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
 from functions.healing import examples
-from functions.healing.callers import (
-    MESSAGE_TRAFFIC,
-    are_strangers_to,
-    first_identity,
-    granted_by,
-    named,
-)
+from functions.healing.callers import MESSAGE_TRAFFIC, are_strangers_to, granted_by, named
+from functions.healing.denial_findings import Finding, leading
 from functions.healing.denials import RefusedBy
 from functions.healing.facts import Facts, Need
 from functions.healing.failed_call import FailedCall
 from functions.healing.limits import Limits
-from functions.healing.look_commands import get_attributes
-from functions.healing.plan import Refusal
+from functions.healing.mode import Mode
+from functions.healing.pin import Pin, Pinned, QueueChange, digest_of
+from functions.healing.plan import Plan, Refusal
+from functions.healing.policy_steps import RestorePolicy
 from functions.healing.queue_names import parts_of
+from functions.healing.restoring import restoration
 from functions.healing.states import State
 
 # A new session's permissions take a moment to be known everywhere.
@@ -40,30 +39,35 @@ def speaks(call: FailedCall) -> bool:
     return call.event_name in MESSAGE_TRAFFIC and settled
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What to tell a person where this policy refused, and what they look at first."""
-
-    refused_by: RefusedBy
-    code: str
-    because: str
-    look: Callable[[Facts], str]
-    lacks_a_grant: bool = False
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The pinned policy, where nothing but its loss refused them; else a page."""
+    finding = leading(facts)
+    restored = _restored(facts, finding)
+    return _page(facts, finding, restored) if isinstance(restored, str) else restored
 
 
-def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page; where several policies refused, the one that stands first in FINDINGS leads it."""
-    finding = next((each for each in FINDINGS if each.refused_by in facts.refused_by), NOT_SAID)
-    actions = ", ".join(granted_by(facts.event_names)) or "the call"
+def _restored(facts: Facts, finding: Finding) -> Plan | Refusal | str:
+    if facts.refused_by != {RefusedBy.NO_RESOURCE_POLICY}:
+        return ""
+    return restoration(facts, f"{_refused(facts)}. {finding.because}")
+
+
+def _page(facts: Facts, finding: Finding, about_the_pin: str) -> Refusal:
     sentences = [
-        f"{actions} on {facts.queue_arn} is refused",
+        _refused(facts),
         finding.because,
         *_missing_grant(facts, finding),
         *_other_refusals(facts, finding),
+        *([about_the_pin] if about_the_pin else []),
         f"Who called: {named(facts.principals)}",
     ]
     reason = ". ".join(sentences)
     return Refusal(finding.code, reason, State.ESCALATED, next_command=finding.look(facts))
+
+
+def _refused(facts: Facts) -> str:
+    actions = ", ".join(granted_by(facts.event_names)) or "the call"
+    return f"{actions} on {facts.queue_arn} is refused"
 
 
 def _missing_grant(facts: Facts, finding: Finding) -> list[str]:
@@ -79,124 +83,78 @@ def _other_refusals(facts: Facts, finding: Finding) -> list[str]:
     return [f"Other calls were refused by {', '.join(others)}"] if others else []
 
 
-def _queue_policy(facts: Facts) -> str:
-    return get_attributes(facts.queue_arn, "Policy")
-
-
-def _simulation(facts: Facts) -> str:
-    """What IAM makes of the caller's own policies, its boundary and its organization's."""
-    identity = first_identity(facts.principals)
-    actions = granted_by(facts.event_names)
-    if identity is None or not actions:
-        return _queue_policy(facts)
-    return (
-        f"aws iam simulate-principal-policy --policy-source-arn {identity} "
-        f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
-    )
-
-
-def _sessions(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws cloudtrail lookup-events --region {region} "
-        "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
-    )
-
-
-def _endpoints(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws ec2 describe-vpc-endpoints --region {region} "
-        "--filters 'Name=service-name,Values=*.sqs'"
-    )
-
-
-NOT_SAID = Finding(
-    RefusedBy.NOT_SAID,
-    "policy_not_named",
-    "IAM does not say which policy refused; of callers from other organizations it seldom does",
-    _queue_policy,
-)
-FINDINGS = (
-    Finding(
-        RefusedBy.RESOURCE_POLICY_DENIES,
-        "queue_policy_denies",
-        "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
-        _queue_policy,
-    ),
-    Finding(
-        RefusedBy.NO_RESOURCE_POLICY,
-        "queue_policy_lacks_grant",
-        "No statement of the queue's policy allows it",
-        _queue_policy,
-        lacks_a_grant=True,
-    ),
-    Finding(
-        RefusedBy.IDENTITY_POLICY_DENIES,
-        "identity_policy_denies",
-        "The caller's identity policy denies it explicitly, which no grant elsewhere lifts",
-        _simulation,
-    ),
-    Finding(
-        RefusedBy.IDENTITY_POLICY,
-        "identity_policy_lacks_grant",
-        "The caller's identity policy does not allow it",
-        _simulation,
-        lacks_a_grant=True,
-    ),
-    Finding(
-        RefusedBy.ABOVE_THE_ACCOUNT,
-        "organization_refuses",
-        "A service or resource control policy refuses it: "
-        "a matter for whoever administers the AWS organization",
-        _simulation,
-    ),
-    Finding(
-        RefusedBy.PERMISSIONS_BOUNDARY,
-        "boundary_refuses",
-        "The caller's permissions boundary refuses it: a matter for whoever set the boundary",
-        _simulation,
-    ),
-    Finding(
-        RefusedBy.SESSION_POLICY,
-        "session_policy_refuses",
-        "The session's own policy refuses it: a matter for the program that assumes the role",
-        _sessions,
-    ),
-    Finding(
-        RefusedBy.VPC_ENDPOINT_POLICY,
-        "vpc_endpoint_refuses",
-        "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
-        _endpoints,
-    ),
-    NOT_SAID,
-)
-
-_REFUSED = (
+_REFUSED_CALL = (
     "User: arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc is not authorized to "
     f"perform: sqs:sendmessage on resource: {examples.QUEUE_ARN} "
 )
-_NOT_GRANTED = f"{_REFUSED}because no resource-based policy allows the sqs:sendmessage action"
-_DENIED = f"{_REFUSED}with an explicit deny in a resource-based policy"
+_NOT_GRANTED = f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sendmessage action"
+_DENIED = f"{_REFUSED_CALL}with an explicit deny in a resource-based policy"
 _CALLED = replace(
     examples.queue(),
     principals=("arn:aws:iam::123456789012:role/orders-worker",),
     event_names=("SendMessage",),
+)
+_STATEMENT = {
+    "Sid": "Workers",
+    "Effect": "Allow",
+    "Principal": {"AWS": _CALLED.principals[0]},
+    "Action": "sqs:SendMessage",
+    "Resource": examples.QUEUE_ARN,
+}
+_PINNED = json.dumps({"Version": "2012-10-17", "Statement": [_STATEMENT]})
+_STANDS = json.dumps({"Version": "2012-10-17", "Statement": []})
+_PIN = Pin(
+    examples.QUEUE_ARN,
+    _PINNED,
+    digest_of(_PINNED),
+    generation=1,
+    pinned_at=examples.AT - timedelta(days=7),
+    pinned_by="arn:aws:sts::123456789012:assumed-role/operators/ada",
+    queue_created_at=examples.AT - timedelta(days=90),
+    queue_modified_at=examples.AT - timedelta(days=8),
+)
+_DEPLOYED = QueueChange(
+    examples.AT - timedelta(hours=1),
+    "SetQueueAttributes",
+    "arn:aws:iam::123456789012:role/deploys",
+    by_cloudformation=True,
+)
+_OVERWRITTEN = replace(
+    _CALLED,
+    attributes={**_CALLED.attributes, "Policy": _STANDS},
+    refused_by=frozenset({RefusedBy.NO_RESOURCE_POLICY}),
+    pin=Pinned(_PIN, changed=_DEPLOYED),
 )
 
 ACCESS_DENIED = Symptom(
     name="access_denied",
     sentence="Callers are refused by a policy, so their messages are neither sent nor handled.",
     plan_in_words="Page with the policy that refused, the grant that is missing and whose matter "
-    "it is; never write a policy.",
+    "it is; or, where a deployment overwrote a policy that a person has pinned and that grants the "
+    "call, put that one back byte for byte.",
     aws_page="https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html",
     seen_as=seen_as_labelled("access_denied"),
-    needs=frozenset({Need.QUEUE}),
+    needs=frozenset({Need.QUEUE, Need.PIN}),
+    steps=(RestorePolicy,),
     plan=plan,
+    autonomy=Mode.PROPOSE,
+    pages_callers=True,
     speaks=speaks,
     shows=("Policy",),
     mass_advice="Look for what these queues have in common: a role, a policy, an organization's.",
     caught=(
+        Caught(
+            "a deployment overwrote the policy that a person has pinned",
+            examples.failed_call("SendMessage", "AccessDenied", _NOT_GRANTED),
+            _OVERWRITTEN,
+            (RestorePolicy(_STANDS, _PINNED),),
+        ),
+        Caught(
+            "somebody changed the policy after it was pinned",
+            examples.failed_call("SendMessage", "AccessDenied", _NOT_GRANTED),
+            replace(_OVERWRITTEN, pin=Pinned(_PIN, "a person has changed it since")),
+            code="queue_policy_lacks_grant",
+        ),
         Caught(
             "the queue's policy does not name the caller",
             examples.failed_call("SendMessage", "AccessDenied", _NOT_GRANTED),
@@ -219,6 +177,11 @@ ACCESS_DENIED = Symptom(
         ),
     ),
     near_misses=(
+        NearMiss(
+            "CloudTrail has not told yet who changed the policy",
+            "pin_not_judged_yet",
+            facts=replace(_OVERWRITTEN, pin=Pinned(_PIN, "not told yet", passes=True)),
+        ),
         NearMiss(
             "KMS's refusal is another policy's",
             "no_match",

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from functions.healing.dead_letter_steps import (
+    AllowRedriveFrom,
+    AttachDeadLetters,
+    CreateDeadLetters,
+)
+from functions.healing.policy_steps import RestorePolicy
 from functions.healing.steps import (
     AttributeStep,
     DeduplicateByContent,
@@ -23,4 +29,13 @@ STEPS: tuple[type[AttributeStep], ...] = (
     DeduplicateByContent,
     DeduplicateByGroup,
     LimitThroughputByGroup,
+    CreateDeadLetters,
+    AttachDeadLetters,
+    AllowRedriveFrom,
+    RestorePolicy,
 )
+
+
+def kind_of(attribute: str) -> type[AttributeStep] | None:
+    """The step that writes an attribute; None for what an older Mendq alone knew."""
+    return next((each for each in STEPS if each.attribute == attribute), None)

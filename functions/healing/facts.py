@@ -10,6 +10,7 @@ from enum import Enum
 
 from functions.healing.denials import RefusedBy
 from functions.healing.measured import Measured
+from functions.healing.pin import Pinned
 
 # A policy is a person's text and may be anything: nested too deep, or a number too large.
 _NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
@@ -36,6 +37,7 @@ class Need(Enum):
     DEAD_LETTER_SOURCES = "dead_letter_sources"
     DEAD_LETTER_NAMESAKE = "dead_letter_namesake"
     OPEN_CASES = "open_cases"
+    PIN = "pin"
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Facts:
     asked, `dead_letter_namesake` what stands under the name that Mendq would give to a dead-letter
     queue of this one, None where nobody asked, `open_symptoms` what cases are open about this queue
     and, of a dead-letter queue, about its sources; `found` is what a sweep found, in a sentence,
-    and empty where failed calls speak.
+    and empty where failed calls speak. `pin` is the policy that a person called good, if one did.
     """
 
     queue_arn: str
@@ -107,6 +109,7 @@ class Facts:
     dead_letter_namesake: DeadLetterQueue | None = None
     open_symptoms: frozenset[str] = frozenset()
     found: str = ""
+    pin: Pinned | None = None
 
     @property
     def exists(self) -> bool:

@@ -40,6 +40,7 @@ _LOOKS: dict[Need, tuple[LookAction, ...]] = {
     Need.DEAD_LETTER_NAMESAKE: QUEUE_LOOKS,
     # Of the ledger, which every Lambda that asks for it may read.
     Need.OPEN_CASES: (),
+    Need.PIN: (_LAST_CHANGE,),
 }
 
 

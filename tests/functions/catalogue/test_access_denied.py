@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.catalogue import match
-from functions.catalogue.access_denied import ACCESS_DENIED, FINDINGS, plan, speaks
+from functions.catalogue.access_denied import ACCESS_DENIED, plan, speaks
 from functions.healing import examples
+from functions.healing.denial_findings import FINDINGS
 from functions.healing.denials import RefusedBy
 from functions.healing.facts import Facts
 from functions.healing.limits import Limits
+from functions.healing.pin import Pin, Pinned, QueueChange, digest_of
+from functions.healing.plan import Plan, Refusal
+from functions.healing.policy_steps import RestorePolicy
 from functions.healing.states import State
 
 ROLE = "arn:aws:iam::123456789012:role/orders-worker"
 STRANGER = "arn:aws:iam::210987654321:role/orders-worker"
 LIMITS = Limits()
+
+
+def paged(asked: Facts) -> Refusal:
+    page = plan(asked, LIMITS)
+    assert isinstance(page, Refusal)
+    return page
+
+
 TRAFFIC = (
     "SendMessage",
     "SendMessageBatch",
@@ -120,7 +134,7 @@ def test_every_policy_has_one_finding_and_every_finding_one_code() -> None:
 def test_the_policy_that_refused_decides(
     refused: tuple[RefusedBy, ...], code: str, command: str
 ) -> None:
-    page = plan(facts(*refused), LIMITS)
+    page = paged(facts(*refused))
     assert page.code == code
     assert page.becomes is State.ESCALATED
     assert page.next_command.startswith(f"aws {command} ")
@@ -128,7 +142,7 @@ def test_the_policy_that_refused_decides(
 
 def test_the_grant_names_principal_action_and_queue_and_batches_take_the_single_action() -> None:
     events = ("DeleteMessageBatch", "GetQueueUrl", "ReceiveMessage")
-    reason = plan(facts(RefusedBy.NO_RESOURCE_POLICY, event_names=events), LIMITS).reason
+    reason = paged(facts(RefusedBy.NO_RESOURCE_POLICY, event_names=events)).reason
     assert reason.startswith(
         f"sqs:DeleteMessage, sqs:ReceiveMessage on {examples.QUEUE_ARN} is refused. "
     )
@@ -139,7 +153,7 @@ def test_the_grant_names_principal_action_and_queue_and_batches_take_the_single_
 def test_long_callers_push_no_finding_off_the_page() -> None:
     longest = tuple(f"arn:aws:iam::210987654321:role/{n}{'x' * 500}" for n in range(10))
     asked = facts(*RefusedBy, principals=longest, event_names=TRAFFIC)
-    reason = plan(asked, LIMITS).reason
+    reason = paged(asked).reason
     finding, _, callers = reason.partition(". Who called: ")
     assert all(each.partition("/")[0] not in finding for each in longest)
     assert callers.endswith(" and 7 more")
@@ -148,18 +162,18 @@ def test_long_callers_push_no_finding_off_the_page() -> None:
 
 def test_only_a_lacking_grant_says_where_it_belongs() -> None:
     for finding in FINDINGS:
-        reason = plan(facts(finding.refused_by), LIMITS).reason
+        reason = paged(facts(finding.refused_by)).reason
         assert ("a caller needs it" in reason) == finding.code.endswith("_lacks_grant")
 
 
 def test_a_caller_of_another_account_needs_both_policies() -> None:
-    reason = plan(facts(RefusedBy.NO_RESOURCE_POLICY, principals=(STRANGER,)), LIMITS).reason
+    reason = paged(facts(RefusedBy.NO_RESOURCE_POLICY, principals=(STRANGER,))).reason
     assert "another account needs it in the queue's policy and in its own" in reason
 
 
 def test_other_policies_that_refused_are_named_beside_the_first() -> None:
     refused = (RefusedBy.SESSION_POLICY, RefusedBy.NO_RESOURCE_POLICY)
-    reason = plan(facts(*refused), LIMITS).reason
+    reason = paged(facts(*refused)).reason
     assert "Other calls were refused by a session policy. Who called: " in reason
 
 
@@ -168,7 +182,7 @@ def test_other_policies_that_refused_are_named_beside_the_first() -> None:
 )
 def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> None:
     asked = facts(RefusedBy.IDENTITY_POLICY, principals=(principal,))
-    assert plan(asked, LIMITS).next_command.startswith("aws sqs get-queue-attributes ")
+    assert paged(asked).next_command.startswith("aws sqs get-queue-attributes ")
 
 
 @given(
@@ -187,8 +201,135 @@ def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
         facts(*refused, principals=tuple(principals), event_names=tuple(event_names)),
         attributes=attributes,
     )
-    page = plan(asked, LIMITS)
+    page = paged(asked)
     assert page.becomes is State.ESCALATED
     words = shlex.split(page.next_command)
     assert words[0] == "aws"
     assert not any(each.startswith(("put-", "set-", "add-", "attach-")) for each in words)
+
+
+STATEMENT = {
+    "Effect": "Allow",
+    "Principal": {"AWS": [ROLE, STRANGER]},
+    "Action": ["sqs:SendMessage", "sqs:ReceiveMessage"],
+    "Resource": examples.QUEUE_ARN,
+}
+GRANTS = json.dumps({"Statement": [STATEMENT]}, indent=1)
+OPEN = {**STATEMENT, "Principal": "*"}
+EMPTIED = json.dumps({"Statement": []})
+
+
+def pin_of(policy: str) -> Pin:
+    then = examples.AT - timedelta(days=3)
+    return Pin(examples.QUEUE_ARN, policy, digest_of(policy), 4, then, "ada", then, then)
+
+
+GOOD = Pinned(
+    pin_of(GRANTS),
+    changed=QueueChange(examples.AT, "SetQueueAttributes", ROLE, by_cloudformation=True),
+)
+
+
+def overwritten(pinned: Pinned | None = GOOD, stands: str = EMPTIED, **over: Any) -> Facts:
+    asked = facts(RefusedBy.NO_RESOURCE_POLICY, **over)
+    return replace(asked, attributes={**asked.attributes, "Policy": stands}, pin=pinned)
+
+
+def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte() -> None:
+    asked = overwritten(
+        principals=(ROLE, STRANGER), event_names=("SendMessageBatch", "ReceiveMessage")
+    )
+    found = plan(asked, LIMITS)
+    assert isinstance(found, Plan)
+    assert found.steps == (RestorePolicy(EMPTIED, GRANTS),)
+    assert "ada pinned on 2026-11-13 (generation 4, sha256 " in found.reason
+    assert "CloudFormation overwrote it at 2026-11-16 09:30 UTC" in found.reason
+
+
+def test_a_policy_that_was_taken_away_whole_is_put_back_too() -> None:
+    gone = overwritten()
+    gone = replace(gone, attributes={k: v for k, v in gone.attributes.items() if k != "Policy"})
+    found = plan(gone, LIMITS)
+    assert isinstance(found, Plan)
+    assert found.steps == (RestorePolicy("", GRANTS),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "because"),
+    [
+        (overwritten(replace(GOOD, doubt="a person has changed it since")), "a person has"),
+        (overwritten(stands=GRANTS), "it stands there"),
+        (overwritten(principals=()), "by name"),
+        (overwritten(event_names=("DeleteMessage",)), "by name"),
+        (overwritten(event_names=("GetQueueUrl",)), "by name"),
+        (overwritten(event_names=("SendMessage", "DeleteMessage")), "by name"),
+        (overwritten(principals=(ROLE, f"{ROLE}2")), "by name"),
+        (overwritten(principals=(ROLE, "sns.amazonaws.com")), "by name"),
+        (overwritten(replace(GOOD, pin=pin_of("not JSON"))), "by name"),
+        (
+            overwritten(
+                replace(
+                    GOOD,
+                    pin=pin_of(json.dumps({"Statement": [STATEMENT, OPEN]})),
+                )
+            ),
+            "lets everybody in",
+        ),
+        (replace(overwritten(), attributes={}), "could not be looked at"),
+    ],
+)
+def test_a_pin_that_is_not_what_they_lack_stays_where_it_is(asked: Facts, because: str) -> None:
+    page = paged(asked)
+    assert page.code == "queue_policy_lacks_grant"
+    assert page.becomes is State.ESCALATED
+    assert f"is not put back: {because}" in page.reason or because in page.reason
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        (),
+        *((each,) for each in RefusedBy if each is not RefusedBy.NO_RESOURCE_POLICY),
+        (RefusedBy.NO_RESOURCE_POLICY, RefusedBy.IDENTITY_POLICY),
+        (RefusedBy.NO_RESOURCE_POLICY, RefusedBy.RESOURCE_POLICY_DENIES),
+    ],
+)
+def test_where_another_policy_refused_no_pin_is_put_back(refused: tuple[RefusedBy, ...]) -> None:
+    page = paged(replace(overwritten(), refused_by=frozenset(refused)))
+    assert page.becomes is State.ESCALATED
+    assert "pinned" not in page.reason
+
+
+def test_without_a_pin_the_page_does_not_speak_of_one() -> None:
+    assert "pin" not in paged(overwritten(None)).reason
+
+
+def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
+    waiting = paged(overwritten(replace(GOOD, doubt="not told yet", passes=True)))
+    assert (waiting.becomes, waiting.again) == (None, True)
+    pointless = replace(GOOD, doubt="not told yet", passes=True, pin=pin_of(EMPTIED))
+    assert paged(overwritten(pointless, stands="")).becomes is State.ESCALATED
+
+
+@given(
+    st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({RefusedBy.NO_RESOURCE_POLICY})),
+    st.lists(st.sampled_from((ROLE, STRANGER, "", "x")), max_size=3).map(tuple),
+    st.lists(st.sampled_from(TRAFFIC), max_size=3).map(tuple),
+    st.none() | st.builds(Pinned, st.sampled_from((GRANTS, EMPTIED, "x")).map(pin_of), st.text()),
+    st.sampled_from((GRANTS, EMPTIED, "")),
+)
+def test_a_plan_writes_the_pinned_text_or_nothing(
+    refused: frozenset[RefusedBy],
+    principals: tuple[str, ...],
+    event_names: tuple[str, ...],
+    pinned: Pinned | None,
+    stands: str,
+) -> None:
+    asked = overwritten(pinned, stands, principals=principals, event_names=event_names)
+    found = plan(replace(asked, refused_by=refused), LIMITS)
+    if isinstance(found, Plan):
+        assert pinned is not None
+        assert pinned.is_good
+        assert [step.document() for step in found.steps] == [
+            {"attribute": "Policy", "before": stands, "after": pinned.pin.policy}
+        ]
