@@ -66,9 +66,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _no_receive_throttled(facts: Facts) -> Refusal | None:
-    if facts.found or receives(facts.event_names):
+    """Where no call failed, a sweep counted receives."""
+    if not facts.event_names or receives(facts.event_names):
         return None
-    calls = ", ".join(facts.event_names) or "others than receives"
+    calls = ", ".join(facts.event_names)
     reason = (
         f"the throttled calls are {calls}: readers that wait longer would not make them fewer. "
         "A person has to look at how the callers retry, and at the account's rate of calls"
@@ -94,7 +95,7 @@ def _already_long(facts: Facts) -> Refusal | None:
 def _wait_longer(facts: Facts) -> Plan:
     current = facts.receive_wait_seconds
     reason = (
-        f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
+        f"{_what_is_wrong(facts)}, and on an empty queue each waits {current} s "
         f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read "
         f"timeout is shorter than {MOST_SECONDS} s hangs up first and leaves messages in flight "
         "that nobody has"
@@ -104,6 +105,11 @@ def _wait_longer(facts: Facts) -> Plan:
         return Plan((step,), reason)
     reason += ". Lambda sets the wait itself: if nobody else reads the queue, this changes nothing"
     return Plan((step,), reason, at_most=Mode.PROPOSE)
+
+
+def _what_is_wrong(facts: Facts) -> str:
+    throttled = "receives are throttled" if facts.event_names else "most receives find nothing"
+    return facts.found or throttled
 
 
 def _read(wait_seconds: str, *event_names: str) -> Facts:

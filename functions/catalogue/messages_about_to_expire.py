@@ -62,7 +62,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if current >= LONGEST_SECONDS:
         return _longest_already(facts)
     reason = (
-        f"{facts.found}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
+        f"{_waiting(facts)}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"
     )
     if facts.dead_letter_arn is not None and not facts.is_fifo:
@@ -75,13 +75,17 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 def _longest_already(facts: Facts) -> Refusal:
     reason = (
-        f"{facts.found}, which is the longest that SQS keeps any: let consumers catch up, or save "
-        "the messages elsewhere before they are lost"
+        f"{_waiting(facts)}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
+        "catch up, or save the messages elsewhere before they are lost"
     )
     command = metric_command(
         facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
     )
     return Refusal("retention_at_its_longest", reason, State.ESCALATED, next_command=command)
+
+
+def _waiting(facts: Facts) -> str:
+    return facts.found or "its messages wait for long"
 
 
 _A_DAY = 86_400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,6 @@ def queue(wait_seconds: int, *event_names: str, lambdas: int = 0) -> Facts:
 @pytest.mark.parametrize(
     ("facts", "code", "becomes", "says"),
     [
-        (queue(0), "senders_throttled", State.REFUSED, "others than receives"),
         (queue(0, "SendMessage"), "senders_throttled", State.REFUSED, "are SendMessage:"),
         (
             queue(20, "DeleteMessage", "SendMessageBatch"),
@@ -60,6 +60,37 @@ def test_a_plan_goes_to_the_longest_wait(seconds: int, sends: bool, lambdas: int
         (step,) = answer.steps
         assert (step.before, step.after) == (seconds, 20)
         assert step.out_of_bounds() is None
+
+
+IN_VAIN = examples.measured(empty_receives=60_000, received=6_000)
+
+
+def test_what_a_sweep_counted_is_told() -> None:
+    facts = replace(queue(0), measured=IN_VAIN)
+    assert EMPTY_RECEIVES.detection is not None
+    found = EMPTY_RECEIVES.detection.detect(facts)
+    assert found is not None
+    answer = plan(replace(facts, found=found.because), LIMITS)
+    assert isinstance(answer, Plan)
+    assert answer.reason.startswith("60,000 receives in 6.0 h found nothing, while 6,000 messages")
+    assert "throttled" not in answer.reason
+
+
+def test_an_approved_plan_is_the_same_without_counting_anew() -> None:
+    answer = plan(queue(0), LIMITS)
+    assert isinstance(answer, Plan)
+    assert [(each.before, each.after) for each in answer.steps] == [(0, 20)]
+    assert answer.reason.startswith("most receives find nothing")
+
+
+@pytest.mark.parametrize("hours", [1, 3, 6])
+def test_the_bound_is_ten_thousand_an_hour(hours: int) -> None:
+    assert EMPTY_RECEIVES.detection is not None
+    since = IN_VAIN.until - timedelta(hours=hours)
+    for empty, found in ((10_000 * hours, True), (10_000 * hours - 1, False)):
+        measured = replace(IN_VAIN, since=since, empty_receives=empty, received=0)
+        facts = replace(queue(0), measured=measured)
+        assert bool(EMPTY_RECEIVES.detection.detect(facts)) is found
 
 
 def test_a_queue_that_does_not_say_polls_short() -> None:
