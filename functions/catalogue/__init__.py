@@ -5,6 +5,11 @@ from functions.catalogue.caller_bug import CALLER_BUG
 from functions.catalogue.consumer_failing import CONSUMER_FAILING
 from functions.catalogue.consumer_stopped import CONSUMER_STOPPED
 from functions.catalogue.consumer_throttled import CONSUMER_THROTTLED
+from functions.catalogue.dead_letter_access_refused import DEAD_LETTER_ACCESS_REFUSED
+from functions.catalogue.dead_letter_queue_missing import DEAD_LETTER_QUEUE_MISSING
+from functions.catalogue.dead_letter_queue_of_another_type import DEAD_LETTER_QUEUE_OF_ANOTHER_TYPE
+from functions.catalogue.dead_letters_arriving import DEAD_LETTERS_ARRIVING
+from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.catalogue.dedup_id_missing import DEDUP_ID_MISSING
 from functions.catalogue.empty_receives import EMPTY_RECEIVES
 from functions.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
@@ -16,8 +21,13 @@ from functions.catalogue.kms_throttled import KMS_THROTTLED
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.message_too_long import MESSAGE_TOO_LONG
 from functions.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from functions.catalogue.not_encrypted import NOT_ENCRYPTED
 from functions.catalogue.queue_missing import QUEUE_MISSING
+from functions.catalogue.redrive_cycle import REDRIVE_CYCLE
+from functions.catalogue.sender_cannot_deliver import SENDER_CANNOT_DELIVER
 from functions.catalogue.symptom import Symptom
+from functions.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
+from functions.catalogue.too_few_receives import TOO_FEW_RECEIVES
 from functions.healing.failed_call import FailedCall
 
 CATALOGUE: tuple[Symptom, ...] = (
@@ -37,6 +47,16 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_THROTTLED,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
+    DEAD_LETTERS_EXPIRE_FIRST,
+    DEAD_LETTER_QUEUE_MISSING,
+    DEAD_LETTER_ACCESS_REFUSED,
+    DEAD_LETTERS_ARRIVING,
+    SENDER_CANNOT_DELIVER,
+    DEAD_LETTER_QUEUE_OF_ANOTHER_TYPE,
+    REDRIVE_CYCLE,
+    TOO_FEW_RECEIVES,
+    TLS_NOT_ENFORCED,
+    NOT_ENCRYPTED,
     CALLER_BUG,
 )
 

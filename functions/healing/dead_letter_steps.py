@@ -87,7 +87,7 @@ class AttachDeadLetters(DeadLetterStep):
 
 
 class AllowRedriveFrom(DeadLetterStep):
-    """One more source into a RedriveAllowPolicy that names its sources; it takes none out."""
+    """More sources into a RedriveAllowPolicy that names its sources; it takes none out."""
 
     attribute = "RedriveAllowPolicy"
 
@@ -103,8 +103,8 @@ class AllowRedriveFrom(DeadLetterStep):
         if (before.permission, after.permission) != ("byQueue", "byQueue"):
             return f"{self.attribute} may go from byQueue to byQueue alone"
         added = set(after.sources) - set(before.sources)
-        if len(added) != 1 or not set(before.sources) < set(after.sources):
-            return f"{self.attribute} may gain one source and lose none"
+        if not set(before.sources) < set(after.sources):
+            return f"{self.attribute} may gain sources and lose none"
         if any(arn_of(each) is None for each in added):
             return f"{self.attribute} would name what is no queue"
         if len(after.sources) > MOST_SOURCES:

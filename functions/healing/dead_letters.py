@@ -61,8 +61,8 @@ class RedriveAllow:
             self.permission == "byQueue" and source_arn in self.sources
         )
 
-    def adding(self, source_arn: str) -> RedriveAllow:
-        return RedriveAllow(self.permission, tuple(sorted({*self.sources, source_arn})))
+    def adding(self, *source_arns: str) -> RedriveAllow:
+        return RedriveAllow(self.permission, tuple(sorted({*self.sources, *source_arns})))
 
 
 def spelled(document: Mapping[str, object]) -> str:

@@ -39,3 +39,9 @@ STEPS: tuple[type[AttributeStep], ...] = (
 def kind_of(attribute: str) -> type[AttributeStep] | None:
     """The step that writes an attribute; None for what an older Mendq alone knew."""
     return next((each for each in STEPS if each.attribute == attribute), None)
+
+
+def is_kept(attribute: str) -> bool:
+    """Whether what was written under this name is never taken back."""
+    kind = kind_of(attribute)
+    return kind is not None and kind.is_kept

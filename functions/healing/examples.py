@@ -13,6 +13,7 @@ from functions.healing.measured import Measured
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
+DEAD_LETTER_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 

@@ -37,6 +37,8 @@ MEASURING = [
     for entry in CATALOGUE
     if entry.detection is not None and Need.MEASUREMENTS in entry.detection.needs
 ]
+# What is wrong with a configuration may show without measuring.
+MEASURED_ALONE = [entry for entry in MEASURING if not entry.detection.of_configuration]  # type: ignore[union-attr]
 
 
 def _title(value: object) -> str:
@@ -156,12 +158,14 @@ def test_what_is_detected_is_told_in_a_sentence(entry: Symptom, detected: Detect
 def test_what_is_detected_was_a_suspect_before_it_was_measured(
     entry: Symptom, detected: Detected
 ) -> None:
-    """Else nobody would have measured it."""
+    """Else nobody would have measured it; a configuration's fault may need no measuring."""
     assert entry.detection is not None
-    assert entry.detection.suspects(replace(detected.facts, measured=None, move_task_running=False))
+    unmeasured = replace(detected.facts, measured=None, move_task_running=False)
+    shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
+    assert shows or entry.detection.suspects(unmeasured)
 
 
-@pytest.mark.parametrize("entry", MEASURING, ids=_title)
+@pytest.mark.parametrize("entry", MEASURED_ALONE, ids=_title)
 def test_without_measurements_nothing_is_detected(entry: Symptom) -> None:
     for each in entry.detected:
         assert found_in(entry, replace(each.facts, measured=None)) is None
@@ -246,6 +250,11 @@ SHOWN = {
     "kms_denied": {"KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds"},
     "kms_key_unusable": {"KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds"},
     "message_too_long": {"MaximumMessageSize", "RedrivePolicy"},
+    "dead_letters_expire_first": {"MessageRetentionPeriod"},
+    "dead_letter_queue_missing": {"RedrivePolicy"},
+    "dead_letter_access_refused": {"RedriveAllowPolicy"},
+    "dead_letters_arriving": {"ApproximateNumberOfMessages", "RedriveAllowPolicy"},
+    "sender_cannot_deliver": {"Policy", "KmsMasterKeyId"},
 }
 
 

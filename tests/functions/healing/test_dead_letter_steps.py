@@ -29,7 +29,7 @@ def by_queue(*sources: str) -> str:
         AttachDeadLetters("", Redrive(DEAD, 3).text),
         AttachDeadLetters("", Redrive(DEAD, 100).text),
         AllowRedriveFrom(by_queue(), by_queue(SOURCES[0])),
-        AllowRedriveFrom(by_queue(*SOURCES[:9]), by_queue(*SOURCES[:10])),
+        AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:10])),
     ],
 )
 def test_within_its_bounds_a_step_has_no_fault(step: DeadLetterStep) -> None:
@@ -56,7 +56,6 @@ def test_within_its_bounds_a_step_has_no_fault(step: DeadLetterStep) -> None:
         AllowRedriveFrom("{", by_queue(SOURCES[0])),
         AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[1])),
         AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[0])),
-        AllowRedriveFrom(by_queue(), by_queue(*SOURCES[:2])),
         AllowRedriveFrom(by_queue(), by_queue("*")),
         AllowRedriveFrom(by_queue(*SOURCES[:10]), by_queue(*SOURCES)),
     ],

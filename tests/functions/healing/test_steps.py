@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from functions.healing.dead_letter_steps import (
+    AllowRedriveFrom,
+    AttachDeadLetters,
+    CreateDeadLetters,
+)
+from functions.healing.dead_letters import Redrive, RedriveAllow
 from functions.healing.every_step import STEPS
+from functions.healing.policy_steps import RestorePolicy
 from functions.healing.steps import (
     AttributeStep,
     DeduplicateByContent,
@@ -14,13 +21,26 @@ from functions.healing.steps import (
     WordStep,
 )
 
+_DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+_SOURCES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders-{n}" for n in range(10))
+# Those that are neither a number nor one of two words.
+TEXTS: dict[type[AttributeStep], AttributeStep] = {
+    CreateDeadLetters: CreateDeadLetters("", _DEAD),
+    AttachDeadLetters: AttachDeadLetters("", Redrive(_DEAD, 100).text),
+    AllowRedriveFrom: AllowRedriveFrom(
+        RedriveAllow("byQueue").text, RedriveAllow("byQueue", _SOURCES).text
+    ),
+    RestorePolicy: RestorePolicy("", "{}"),
+}
+
 
 def widest(kind: type[AttributeStep]) -> AttributeStep:
     """The furthest that a fix of this kind may go."""
     if issubclass(kind, NumberStep):
         return kind(kind.minimum, kind.maximum)
-    assert issubclass(kind, WordStep)
-    return kind(kind.shipped, kind.wanted)
+    if issubclass(kind, WordStep):
+        return kind(kind.shipped, kind.wanted)
+    return TEXTS[kind]
 
 
 @pytest.mark.parametrize("kind", STEPS)

@@ -1,0 +1,147 @@
+"""A dead-letter queue does not let in the letters of a queue that names it.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    Symptom,
+)
+from functions.healing import examples
+from functions.healing.callers import named
+from functions.healing.dead_letter_steps import AllowRedriveFrom
+from functions.healing.dead_letters import MOST_SOURCES, RedriveAllow, allow_of, unfit
+from functions.healing.facts import Facts, Need, SourceQueue
+from functions.healing.limits import Limits
+from functions.healing.look_commands import get_attributes
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
+from functions.healing.states import State
+
+ATTRIBUTE = AllowRedriveFrom.attribute
+_NEEDS = frozenset({Need.QUEUE, Need.DEAD_LETTER_SOURCES})
+
+
+def detect(facts: Facts) -> Found | None:
+    refused = _refused(facts)
+    if not refused:
+        return None
+    return Found(
+        f"its {ATTRIBUTE} does not let in {named(refused)}, which name(s) it: their messages "
+        "are handed out again and again, and never become letters"
+    )
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The sources that name it, beside those that it lets in; never everybody."""
+    found, allowed = detect(facts), _allowed(facts)
+    if found is None or allowed is None:
+        reason = "it lets in every queue that names it"
+        return Refusal("need_already_met", reason, becomes=None)
+    if allowed.permission != "byQueue":
+        reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
+        return _page("denied_to_all", reason, facts)
+    wanted = allowed.adding(*_refused(facts))
+    if len(wanted.sources) > MOST_SOURCES:
+        reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
+        return _page("too_many_sources", reason, facts)
+    step = AllowRedriveFrom(AllowRedriveFrom.standing_in(facts.attributes), wanted.text)
+    return Plan(
+        (step,), f"{found.because}. Whoever named the others may have left it out on purpose"
+    )
+
+
+def _allowed(facts: Facts) -> RedriveAllow | None:
+    return allow_of(facts.attributes.get(ATTRIBUTE, ""))
+
+
+def _refused(facts: Facts) -> tuple[str, ...]:
+    """The sources that fit and are not let in; none where the policy cannot be read."""
+    allowed = _allowed(facts)
+    if allowed is None:
+        return ()
+    sources = sorted(each.queue_arn for each in facts.dead_letter_sources or ())
+    return tuple(
+        each for each in sources if not allowed.allows(each) and not unfit(each, facts.queue_arn)
+    )
+
+
+def _page(code: str, reason: str, facts: Facts) -> Refusal:
+    look = get_attributes(facts.queue_arn, ATTRIBUTE)
+    return Refusal(code, reason, State.ESCALATED, next_command=look)
+
+
+def _letters(allowed: str, *sources: str) -> Facts:
+    return replace(
+        examples.queue(queue_arn=examples.DEAD_LETTER_ARN, RedriveAllowPolicy=allowed),
+        dead_letter_sources=tuple(SourceQueue(each, {}) for each in sources),
+    )
+
+
+def _by_queue(*sources: str) -> str:
+    return RedriveAllow("byQueue", sources).text
+
+
+_ORDERS = examples.STANDARD_ARN
+_PARCELS = _ORDERS.replace("orders", "parcels")
+_TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
+
+DEAD_LETTER_ACCESS_REFUSED = Symptom(
+    name="dead_letter_access_refused",
+    sentence="A dead-letter queue does not let in the letters of a queue that names it, "
+    "so they are received forever.",
+    plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
+    "never all queues.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "sqs-dead-letter-queues.html",
+    needs=_NEEDS,
+    steps=(AllowRedriveFrom,),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    shows=(ATTRIBUTE,),
+    detection=Detection(detect, needs=_NEEDS, of_configuration=True),
+    detected=(
+        Detected(
+            "another source is named",
+            _letters(_by_queue(_PARCELS), _ORDERS, _PARCELS),
+            (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),),
+        ),
+        Detected(
+            "nobody is let in",
+            _letters(RedriveAllow("denyAll").text, _ORDERS),
+            code="denied_to_all",
+        ),
+        Detected(
+            "it names ten already",
+            _letters(_by_queue(*_TEN), _ORDERS, *_TEN),
+            code="too_many_sources",
+        ),
+    ),
+    near_misses=(
+        NearMiss("without a policy all are let in", NOT_FOUND, facts=_letters("", _ORDERS)),
+        NearMiss("every source is named", NOT_FOUND, facts=_letters(_by_queue(_ORDERS), _ORDERS)),
+        NearMiss(
+            "a text that is no policy",
+            NOT_FOUND,
+            facts=_letters('{"redrivePermission":', _ORDERS),
+        ),
+        NearMiss(
+            "a source of the other type cannot be let in",
+            NOT_FOUND,
+            facts=_letters(_by_queue(_ORDERS), _ORDERS, examples.QUEUE_ARN),
+        ),
+        NearMiss(
+            "somebody named it meanwhile",
+            "need_already_met",
+            facts=_letters(_by_queue(_ORDERS, _PARCELS), _ORDERS),
+        ),
+    ),
+)

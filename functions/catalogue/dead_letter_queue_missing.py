@@ -1,0 +1,207 @@
+"""Messages that are never handled are handed out until they expire: no dead-letter queue is there.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    Symptom,
+)
+from functions.healing import examples
+from functions.healing.attaching import gone, has_none, make_again, make_and_attach
+from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
+from functions.healing.dead_letters import FIFO, MAX_RECEIVE_COUNT, SUFFIX, Redrive, RedriveAllow
+from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need, SourceQueue
+from functions.healing.limits import Limits
+from functions.healing.measured import Measured
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
+
+RECEIVES_PER_DELETE = 3
+# A case of it is about the same thing, and says it better.
+SAID_BY = frozenset({"fifo_group_blocked"})
+_NEEDS = frozenset(
+    {
+        Need.QUEUE,
+        Need.LAMBDA_CONSUMERS,
+        Need.DEAD_LETTER_QUEUE,
+        Need.DEAD_LETTER_SOURCES,
+        Need.DEAD_LETTER_NAMESAKE,
+        Need.MEASUREMENTS,
+        Need.MOVE_TASKS,
+        Need.OPEN_CASES,
+    }
+)
+
+
+def detect(facts: Facts) -> Found | None:
+    """One that is named and gone, or none where a message would come back forever."""
+    dead_letter_arn = gone(facts)
+    if dead_letter_arn is not None:
+        return Found(
+            f"its RedrivePolicy names {dead_letter_arn}, and there is no such queue: what cannot "
+            "be handled is handed out again and again until it expires"
+        )
+    because = _why_it_needs_one(facts)
+    return Found(because) if because else None
+
+
+def suspects(facts: Facts) -> bool:
+    """A queue without one that nobody knows to need it; the rest is seen without measuring."""
+    may_need = has_none(replace(facts, dead_letter_sources=facts.dead_letter_sources or ()))
+    return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The very queue that is named, or one of its own."""
+    found = detect(facts)
+    if found is None:
+        return Refusal("need_already_met", "it has a dead-letter queue by now", becomes=None)
+    dead_letter_arn = gone(facts)
+    if dead_letter_arn is not None:
+        return make_again(facts, dead_letter_arn, found.because)
+    return make_and_attach(facts, found.because)
+
+
+def _why_it_needs_one(facts: Facts) -> str | None:
+    """What is called a dead-letter queue is one whose sources are gone."""
+    is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(SUFFIX)
+    if not has_none(facts) or is_called_one or SAID_BY & facts.open_symptoms:
+        return None
+    if facts.lambda_consumers:
+        function_arn = facts.lambda_consumers[0].function_arn
+        return f"it has no dead-letter queue, and what {function_arn} fails at comes back forever"
+    measured = facts.measured
+    if measured is None or facts.move_task_running or not _comes_back(measured):
+        return None
+    return (
+        f"it has no dead-letter queue, and messages come back: {measured.received:,} receives of "
+        f"{measured.sent + measured.backlog_before:,} message(s) in {measured.hours:.1f} h, "
+        f"{measured.deleted:,} of them deleted"
+    )
+
+
+def _comes_back(measured: Measured) -> bool:
+    """More receives than there were messages, few deletes, and something left to receive."""
+    messages = measured.sent + measured.backlog_before
+    return (
+        measured.received > RECEIVES_PER_DELETE * measured.deleted
+        and measured.received > messages
+        and measured.backlog_now > 0
+    )
+
+
+_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+_DEAD = examples.DEAD_LETTER_ARN
+_TEXT = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDeadLetters("", _DEAD), AttachDeadLetters("", _TEXT))
+_NONE = replace(
+    examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="1"),
+    dead_letter_sources=(),
+    dead_letter_namesake=DeadLetterQueue(_DEAD, None),
+)
+_WITH_LAMBDA = replace(_NONE, lambda_consumers=(_FUNCTION,))
+_COMES_BACK = replace(
+    _NONE,
+    measured=examples.measured(sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
+)
+_GONE = replace(
+    examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=_TEXT),
+    dead_letter_queue=DeadLetterQueue(_DEAD, None),
+    dead_letter_sources=(),
+)
+_FROM_BEFORE = DeadLetterQueue(
+    _DEAD,
+    {
+        "MessageRetentionPeriod": "1209600",
+        "SqsManagedSseEnabled": "true",
+        "RedriveAllowPolicy": RedriveAllow("byQueue", (examples.STANDARD_ARN,)).text,
+    },
+)
+
+DEAD_LETTER_QUEUE_MISSING = Symptom(
+    name="dead_letter_queue_missing",
+    sentence="No dead-letter queue takes what cannot be handled, so it comes back till it expires.",
+    plan_in_words="Make the queue that RedrivePolicy names, under that name; where none is named, "
+    "make one and attach it after 5 receives. Never while the cause is open.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "sqs-dead-letter-queues.html",
+    needs=_NEEDS,
+    steps=(CreateDeadLetters, AttachDeadLetters),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    shows=(AttachDeadLetters.attribute,),
+    # It is the configuration that lacks something; a measurement only says that it matters now.
+    detection=Detection(detect, needs=_NEEDS, suspects=suspects, of_configuration=True),
+    detected=(
+        Detected("the queue that is named is gone", _GONE, (CreateDeadLetters("", _DEAD),)),
+        Detected("a Lambda function reads it", _WITH_LAMBDA, _ATTACH),
+        Detected("a message comes back again and again", _COMES_BACK, _ATTACH),
+        Detected(
+            "the one that Mendq made stands there from before",
+            replace(_WITH_LAMBDA, dead_letter_namesake=_FROM_BEFORE),
+            _ATTACH,
+        ),
+        Detected(
+            "somebody else's queue has the name",
+            replace(
+                _WITH_LAMBDA,
+                dead_letter_namesake=DeadLetterQueue(_DEAD, {"MessageRetentionPeriod": "345600"}),
+            ),
+            code="name_taken",
+        ),
+    ),
+    near_misses=(
+        NearMiss("it has one", NOT_FOUND, facts=replace(_GONE, dead_letter_queue=_FROM_BEFORE)),
+        NearMiss(
+            "it takes dead letters itself",
+            NOT_FOUND,
+            facts=replace(_WITH_LAMBDA, dead_letter_sources=(SourceQueue(examples.QUEUE_ARN, {}),)),
+        ),
+        NearMiss(
+            "it is called a dead-letter queue",
+            NOT_FOUND,
+            facts=replace(_WITH_LAMBDA, queue_arn=_DEAD),
+        ),
+        NearMiss(
+            "three receives to a delete",
+            NOT_FOUND,
+            facts=replace(
+                _NONE, measured=examples.measured(sent=1, received=6, deleted=2, backlog_now=1)
+            ),
+        ),
+        NearMiss(
+            "much was received and is still at work: nothing came back",
+            NOT_FOUND,
+            facts=replace(_NONE, measured=examples.measured(sent=60, received=60, backlog_now=60)),
+        ),
+        NearMiss(
+            "its consumer fails: its backlog would be dumped",
+            "cause_first",
+            facts=replace(_WITH_LAMBDA, open_symptoms=frozenset({"consumer_failing"})),
+        ),
+        NearMiss(
+            "its lease is too short: the same",
+            "cause_first",
+            facts=replace(_GONE, open_symptoms=frozenset({"lease_expired"})),
+        ),
+        NearMiss(
+            "nobody looked whether the name is free",
+            "name_not_known",
+            facts=replace(_WITH_LAMBDA, dead_letter_namesake=None),
+        ),
+        NearMiss(
+            "the queue that is named would be of another type",
+            NOT_FOUND,
+            facts=replace(_GONE, dead_letter_queue=DeadLetterQueue(examples.QUEUE_ARN, None)),
+        ),
+    ),
+)

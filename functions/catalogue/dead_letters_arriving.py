@@ -1,0 +1,141 @@
+"""Messages die, and nothing that Mendq knows of their source says why.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    Symptom,
+)
+from functions.healing import examples
+from functions.healing.callers import named
+from functions.healing.facts import Facts, Need, SourceQueue
+from functions.healing.limits import Limits
+from functions.healing.look_commands import consumers_of
+from functions.healing.plan import Refusal
+from functions.healing.states import State
+
+# An open case of these, at the source, says already why its messages die.
+CAUSES = frozenset(
+    {
+        "lease_expired",
+        "consumer_failing",
+        "consumer_throttled",
+        "access_denied",
+        "kms_denied",
+        "kms_key_unusable",
+        "kms_throttled",
+    }
+)
+_NEEDS = frozenset(
+    {
+        Need.QUEUE,
+        Need.DEAD_LETTER_SOURCES,
+        Need.MEASUREMENTS,
+        Need.MOVE_TASKS,
+        Need.OPEN_CASES,
+    }
+)
+
+
+def detect(facts: Facts) -> Found | None:
+    """SQS does not count as sent what it moves here; what somebody sends here is no letter."""
+    measured, sources = facts.measured, facts.dead_letter_sources
+    if measured is None or not sources or facts.move_task_running or facts.open_symptoms & CAUSES:
+        return None
+    risen = measured.visible_now - measured.visible_before
+    if risen < 1 or measured.surplus_deletes < 1:
+        return None
+    names = named([each.queue_arn for each in sources])
+    return Found(
+        f"{risen} more dead letter(s) in {measured.hours:.1f} h, {measured.visible_now} in all, "
+        f"from {names}; no case that is open says why"
+    )
+
+
+def suspects(facts: Facts) -> bool:
+    """A queue with letters in it; whose they are is known from its sources, where asked."""
+    return facts.visible > 0 and facts.dead_letter_sources != ()
+
+
+def plan(facts: Facts, _limits: Limits) -> Refusal:
+    """A page: what is wrong with the messages or with who handles them is not the queue's."""
+    found = facts.found or "letters arrive"
+    sources = facts.dead_letter_sources or ()
+    look = consumers_of(sources[0].queue_arn) if sources else ""
+    reason = (
+        f"{found}. Look at what handled them, then at a letter; send them back when it is mended"
+    )
+    return Refusal("no_known_cause", reason, State.ESCALATED, next_command=look)
+
+
+_LETTERS = replace(
+    examples.queue(queue_arn=examples.DEAD_LETTER_ARN, ApproximateNumberOfMessages="3"),
+    dead_letter_sources=(SourceQueue(examples.STANDARD_ARN, {}),),
+    measured=examples.measured(backlog_before=2, backlog_now=3, visible_before=2, visible_now=3),
+)
+
+DEAD_LETTERS_ARRIVING = Symptom(
+    name="dead_letters_arriving",
+    sentence="Messages arrive in a dead-letter queue, and no known cause explains them.",
+    plan_in_words="Page with the sources and the numbers; letters are not touched.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "sqs-dead-letter-queues.html",
+    needs=_NEEDS,
+    plan=plan,
+    shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
+    detection=Detection(detect, needs=_NEEDS, suspects=suspects),
+    detected=(
+        Detected("one more than there were", _LETTERS, code="no_known_cause"),
+        Detected(
+            "letters arrive while somebody deletes others",
+            replace(
+                _LETTERS,
+                measured=examples.measured(
+                    deleted=40, backlog_before=2, backlog_now=9, visible_before=2, visible_now=9
+                ),
+            ),
+            code="no_known_cause",
+        ),
+    ),
+    near_misses=(
+        NearMiss(
+            "the cause is known",
+            NOT_FOUND,
+            facts=replace(_LETTERS, open_symptoms=frozenset({"consumer_failing"})),
+        ),
+        NearMiss(
+            "old letters that nobody looked at",
+            NOT_FOUND,
+            facts=replace(_LETTERS, measured=examples.measured(visible_before=3, visible_now=3)),
+        ),
+        NearMiss(
+            "a redrive moves them",
+            NOT_FOUND,
+            facts=replace(_LETTERS, move_task_running=True),
+        ),
+        NearMiss(
+            "somebody sends straight to it",
+            NOT_FOUND,
+            facts=replace(
+                _LETTERS,
+                measured=examples.measured(
+                    sent=1, backlog_before=2, backlog_now=3, visible_before=2, visible_now=3
+                ),
+            ),
+        ),
+        NearMiss(
+            "a queue that takes no dead letters",
+            NOT_FOUND,
+            facts=replace(_LETTERS, dead_letter_sources=()),
+        ),
+    ),
+)

@@ -1,0 +1,111 @@
+"""A dead-letter queue keeps its letters no longer than a source keeps messages: some expire unseen.
+
+A standard queue's letter keeps the time at which its message was first sent.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    Symptom,
+)
+from functions.healing import examples
+from functions.healing.dead_letters import LONGEST_RETENTION_SECONDS
+from functions.healing.facts import Facts, Need, SourceQueue
+from functions.healing.limits import Limits
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
+from functions.healing.steps import SetMessageRetention
+
+
+def detect(facts: Facts) -> Found | None:
+    """None where nothing longer could be set, and on FIFO, where a letter's time begins anew."""
+    longest = max(facts.dead_letter_sources or (), key=_retention_seconds, default=None)
+    if facts.is_fifo or longest is None:
+        return None
+    kept, sent_for = facts.retention_seconds, _retention_seconds(longest)
+    if kept > sent_for or kept >= LONGEST_RETENTION_SECONDS:
+        return None
+    return Found(
+        f"it keeps letters for {kept:,} s counted from when they were first sent, and "
+        f"{longest.queue_arn} keeps its messages for {sent_for:,} s: what dies late there is "
+        "deleted here before anybody has seen it"
+    )
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The longest retention that SQS has; a retention is never lowered."""
+    found = detect(facts)
+    if found is None:
+        reason = "letters are kept for as long as they can be, or longer than at their sources"
+        return Refusal("need_already_met", reason, becomes=None)
+    step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
+    return Plan((step,), found.because)
+
+
+def _retention_seconds(source: SourceQueue) -> int:
+    return int(source.attributes.get("MessageRetentionPeriod", "0"))
+
+
+def _kept(
+    letters_seconds: int, source_seconds: int, queue_arn: str = examples.DEAD_LETTER_ARN
+) -> Facts:
+    source = SourceQueue(examples.STANDARD_ARN, {"MessageRetentionPeriod": str(source_seconds)})
+    letters = examples.queue(queue_arn=queue_arn, MessageRetentionPeriod=str(letters_seconds))
+    return replace(letters, dead_letter_sources=(source,))
+
+
+DEAD_LETTERS_EXPIRE_FIRST = Symptom(
+    name="dead_letters_expire_first",
+    sentence="A dead-letter queue keeps letters no longer than their source keeps messages, "
+    "so they are deleted unseen.",
+    plan_in_words="Raise its MessageRetentionPeriod to 14 days; never lower one.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "sqs-dead-letter-queues.html",
+    needs=frozenset({Need.QUEUE, Need.DEAD_LETTER_SOURCES}),
+    steps=(SetMessageRetention,),
+    plan=plan,
+    autonomy=Mode.HEAL,
+    shows=("MessageRetentionPeriod",),
+    detection=Detection(
+        detect,
+        needs=frozenset({Need.QUEUE, Need.DEAD_LETTER_SOURCES}),
+        of_configuration=True,
+    ),
+    detected=(
+        Detected(
+            "both keep for the four days that SQS starts with",
+            _kept(345_600, 345_600),
+            (SetMessageRetention(345_600, 1_209_600),),
+        ),
+        Detected(
+            "the source keeps longer",
+            _kept(1_209_599, 1_209_600),
+            (SetMessageRetention(1_209_599, 1_209_600),),
+        ),
+    ),
+    near_misses=(
+        NearMiss("letters are kept a second longer", NOT_FOUND, facts=_kept(345_601, 345_600)),
+        NearMiss("both keep as long as SQS can", NOT_FOUND, facts=_kept(1_209_600, 1_209_600)),
+        NearMiss(
+            "on FIFO a letter's time begins when it arrives",
+            NOT_FOUND,
+            facts=_kept(60, 345_600, examples.QUEUE_ARN),
+        ),
+        NearMiss(
+            "nobody's dead-letter queue",
+            NOT_FOUND,
+            facts=replace(_kept(60, 345_600), dead_letter_sources=()),
+        ),
+        NearMiss(
+            "somebody raised it meanwhile", "need_already_met", facts=_kept(1_209_600, 345_600)
+        ),
+    ),
+)

@@ -1,0 +1,64 @@
+"""A Lambda function's messages become dead letters after one or two tries; reported.
+
+Lambda gives a message back when it is throttled as well: such tries say nothing about the message.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    Symptom,
+)
+from functions.healing import examples
+from functions.healing.dead_letters import FEWEST_RECEIVES, MAX_RECEIVE_COUNT, Redrive
+from functions.healing.facts import Facts, LambdaConsumer, Need
+
+
+def detect(facts: Facts) -> Found | None:
+    receives = facts.max_receive_count
+    if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
+        return None
+    return Found(
+        f"{receives} receive(s) make a message of {facts.lambda_consumers[0].function_arn} a dead "
+        f"letter; AWS advises {MAX_RECEIVE_COUNT} or more, because a throttled try counts as well"
+    )
+
+
+_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+
+
+def _queue(receives: int, *consumers: LambdaConsumer) -> Facts:
+    redrive = Redrive(examples.DEAD_LETTER_ARN, receives)
+    facts = examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=redrive.text)
+    return replace(facts, lambda_consumers=consumers)
+
+
+TOO_FEW_RECEIVES = Symptom(
+    name="too_few_receives",
+    sentence="A Lambda function's messages become dead letters after one or two tries.",
+    plan_in_words="Report it; how often to try is for the function's owner to say.",
+    aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
+    detection=Detection(
+        detect, needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
+    ),
+    detected=(
+        Detected("one try", _queue(1, _FUNCTION)),
+        Detected("two tries", _queue(2, _FUNCTION)),
+    ),
+    near_misses=(
+        NearMiss("three tries", NOT_FOUND, facts=_queue(3, _FUNCTION)),
+        NearMiss("no Lambda function reads it", NOT_FOUND, facts=_queue(1)),
+        NearMiss(
+            "no dead-letter queue",
+            NOT_FOUND,
+            facts=replace(examples.queue(), lambda_consumers=(_FUNCTION,)),
+        ),
+    ),
+)
