@@ -11,11 +11,13 @@ from cli.account import Account
 from cli.exit_codes import Exit, Stopped
 from functions.aws import ledger_items as items
 from functions.healing.case import Case
-from functions.healing.change_lines import set_command, with_unit
+from functions.healing.change_lines import with_unit
 from functions.healing.difference import NOT_SET
+from functions.healing.every_step import is_kept
 from functions.healing.evidence import to_text
 from functions.healing.rollback import written_by
 from functions.healing.states import State
+from functions.healing.write_commands import set_command
 
 STYLES: Mapping[State, str] = {
     State.ESCALATED: "bold red",
@@ -85,5 +87,9 @@ def undo_commands(transitions: Sequence[Case]) -> list[str]:
     """How to take back by hand what stands in the queue; nothing where nothing was written."""
     if transitions[-1].state is State.ROLLED_BACK:
         return []
-    before = {each.attribute: each.before for each in written_by(transitions)}
+    before = {
+        each.attribute: each.before
+        for each in written_by(transitions)
+        if not is_kept(each.attribute)
+    }
     return [set_command(transitions[-1].queue_arn, before)] if before else []

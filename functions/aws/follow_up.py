@@ -25,6 +25,7 @@ from functions.aws.messages_deleted import messages_deleted
 from functions.aws.open_cases import OpenCase
 from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.run import Outcome
+from functions.aws.standing import standing
 from functions.aws.telling import Telling, hold_back, tell
 from functions.aws.unfinished import settle
 from functions.catalogue import CATALOGUE
@@ -157,7 +158,7 @@ class _OpenCase:
     def _stands(self) -> Stands | None:
         """Whether what was written stands there; None where the queue cannot be looked at."""
         try:
-            attributes = attributes_of(self.desk.clients, self.case.queue_arn)
+            attributes = standing(self.desk.clients, self.case.queue_arn, self.case.steps)
             tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
         except QueueGone:
             return Stands.GONE

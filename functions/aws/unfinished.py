@@ -6,17 +6,19 @@ a person who put the old one back is not overruled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.aws.desk import Desk
 from functions.aws.errors import LedgerUnreadable, QueueGone
-from functions.aws.gather_facts import attributes_of, tags_of
+from functions.aws.queue_look import tags_of
 from functions.aws.run import Outcome
+from functions.aws.standing import standing
 from functions.aws.telling import Telling, tell
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.every_step import is_kept, kind_of
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.paging import Severity
@@ -53,7 +55,7 @@ def settle(view: LedgerView, intent: Case, symptom: Symptom, desk: Desk) -> Outc
 def _attributes(intent: Case, desk: Desk) -> Mapping[str, str]:
     """Of a queue that is gone, none: there is nothing left that a write could stand in."""
     try:
-        return attributes_of(desk.clients, intent.queue_arn)
+        return standing(desk.clients, intent.queue_arn, intent.steps)
     except QueueGone:
         return {}
 
@@ -70,9 +72,16 @@ class Found:
     def record(self) -> AttributeRecord:
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
+    @property
+    def steps(self) -> Sequence[Mapping[str, str]]:
+        """What decides: a queue made on the way to another step may be made twice, or be kept."""
+        set_after_it = [each for each in self.intent.steps if not is_kept(each["attribute"])]
+        return set_after_it or self.intent.steps
+
     def now(self, attribute: str) -> str | None:
         """What stands there; SQS leaves out what has never been set."""
-        stands = self.facts.attributes.get(attribute)
+        kind, attributes = kind_of(attribute), self.facts.attributes
+        stands = kind.standing_in(attributes) if kind else attributes.get(attribute)
         before = {step["attribute"]: step["before"] for step in self.intent.steps}
         return before[attribute] if stands is None else stands
 
@@ -81,15 +90,24 @@ class Found:
         created_at = self.facts.created_at
         if created_at is not None and created_at > self.intent.at:
             return True
-        as_before = all(self.now(step["attribute"]) == step["before"] for step in self.intent.steps)
-        return as_before and self.facts.modified_at == self.record.intent_modified_at
+        as_before = all(self.now(step["attribute"]) == step["before"] for step in self.steps)
+        return as_before and (
+            self.only_made_a_queue or self.facts.modified_at == self.record.intent_modified_at
+        )
 
     def landed(self) -> bool:
         """All of it stands there, since a time when the claim held."""
-        as_after = all(self.now(step["attribute"]) == step["after"] for step in self.intent.steps)
+        as_after = all(self.now(step["attribute"]) == step["after"] for step in self.steps)
+        if self.only_made_a_queue:
+            return as_after
         modified_at, until = self.facts.modified_at, self.record.claim_until
         in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
         return as_after and in_time
+
+    @property
+    def only_made_a_queue(self) -> bool:
+        """Then when the queue of the case was changed says nothing."""
+        return all(is_kept(each["attribute"]) for each in self.intent.steps)
 
     def written(self) -> dict[str, AttributeRecord]:
         """The records as after the write; a rollback that may not have landed forgets nothing."""

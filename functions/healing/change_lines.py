@@ -1,13 +1,15 @@
-"""A change to a queue as people read it and type it: steps, `aws` commands, template lines."""
+"""A change to a queue as people read it and type it: steps, commands, template lines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from shlex import quote
+from collections.abc import Iterator, Mapping
 
 from functions.healing.case import SILENT_DAYS, Case
+from functions.healing.dead_letter_steps import CreateDeadLetters
+from functions.healing.dead_letters import attributes_of_new
 from functions.healing.difference import NOT_SET, as_json, differences, parsed
+from functions.healing.facts import Facts
 from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import (
     Section,
@@ -17,8 +19,13 @@ from functions.healing.plain_text import (
     plain,
     value,
 )
-from functions.healing.queue_names import parts_of, public_url
+from functions.healing.queue_names import arn_of
 from functions.healing.states import State
+from functions.healing.write_commands import (
+    create_queue_command,
+    delete_queue_command,
+    set_command,
+)
 
 _MOST_STEPS = 4
 _MOST_TEMPLATE_VALUE = 400
@@ -47,29 +54,11 @@ _TERRAFORM: dict[str, str] = {
 }
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
-_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def terraform_name(attribute: str) -> str | None:
     """The argument of Terraform's `aws_sqs_queue` for a queue attribute; None where none is."""
     return _TERRAFORM.get(attribute)
-
-
-def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
-    """The `aws` command that sets attributes; raises ValueError where `queue_arn` is none.
-
-    JSON escapes keep every value exact and every character visible. `queue_url` is for a queue that
-    has another one than AWS would give it. A policy is quoted twice, for the shell and as the CLI's
-    JSON, whose short form splits at commas:
-    https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
-    """
-    words = all(_WORD.fullmatch(each) for pair in values.items() for each in pair)
-    shorthand = ",".join(f"{name}={text}" for name, text in values.items())
-    given = shorthand if words else exact_json(dict(values))
-    return (
-        f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region}"
-        f" --queue-url {quote(queue_url or public_url(queue_arn))} --attributes {quote(given)}"
-    )
 
 
 def with_unit(attribute: str, text: str, most: int = 300) -> str:
@@ -80,30 +69,52 @@ def with_unit(attribute: str, text: str, most: int = 300) -> str:
     return f"{text} s ({days} d)" if days and not rest else f"{text} s"
 
 
-def change(case: Case) -> tuple[str, ...]:
+def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """What was changed or would be, and the command for it where a person may want it."""
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
-    steps = first_of((_step_line(each) for each in case.steps), _MOST_STEPS)
-    command = command_line(set_command(case.queue_arn, _values(case, "after")))
+    steps = first_of((line for each in case.steps for line in step_lines(each)), _MOST_STEPS)
+    commands = map(command_line, _commands(case, attributes))
     if case.came_from in _TRIED:
         return ("made by Mendq:", *steps)
     if case.state is State.PROPOSED:
-        return ("proposed, not made:", *steps, "by hand:", command)
+        return ("proposed, not made:", *steps, "by hand:", *commands)
     if case.state is State.CONTESTED:
         return ("not made, so there is nothing to undo:", *steps)
     would = "not made, so there is nothing to undo; it would have been:"
-    return (would, *steps, "by hand, if you decide so:", command)
+    return (would, *steps, "by hand, if you decide so:", *commands)
 
 
-def _step_line(step: Mapping[str, str]) -> str:
+def _commands(case: Case, attributes: Mapping[str, str]) -> Iterator[str]:
+    """What a person would run in place of Mendq: first the queue that is made, then the rest."""
+    source = Facts(case.queue_arn, attributes, {})
+    for made in _made(case):
+        yield create_queue_command(made, attributes_of_new(source, made))
+    if values := _values(case, "after"):
+        yield set_command(case.queue_arn, values)
+
+
+def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
+    """A step as people read it: both values; of a policy, what goes and what comes."""
     name, before, after = step["attribute"], step["before"], step["after"]
+    if name == "Policy" and (lines := differences({name: before}, {name: after})):
+        return lines
     shown = (with_unit(name, each) if each else NOT_SET for each in (before, after))
-    return f"{plain(name, 64)}: {' -> '.join(shown)}"
+    return (f"{plain(name, 64)}: {' -> '.join(shown)}",)
 
 
 def _values(case: Case, which: str) -> dict[str, str]:
-    return {each["attribute"]: each[which] for each in case.steps}
+    """Of the attributes that the queue itself has."""
+    return {each["attribute"]: each[which] for each in case.steps if not _is_made(each)}
+
+
+def _made(case: Case) -> tuple[str, ...]:
+    return tuple(each["after"] for each in case.steps if _is_made(each))
+
+
+def _is_made(step: Mapping[str, str]) -> bool:
+    """Whether it makes another queue."""
+    return step["attribute"] == CreateDeadLetters.attribute and arn_of(step["after"]) is not None
 
 
 def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,7 +134,17 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     command = command_line(set_command(case.queue_arn, undone)) if undone else ""
     losing = "this deletes the messages that are older" if _RETENTION in undone else ""
     when = _when_to_undo(case, made=made) if command else ()
-    return (*first_of(kept, _MOST_STEPS), *when, *filter(None, (command, losing)))
+    return (
+        *first_of(kept, _MOST_STEPS),
+        *when,
+        *filter(None, (command, losing)),
+        *(line for each in _made(case) for line in _keeping(each)),
+    )
+
+
+def _keeping(made: str) -> tuple[str, str]:
+    said = "the queue that was made is kept; once it is empty and nobody names it:"
+    return said, command_line(delete_queue_command(made))
 
 
 def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
@@ -145,7 +166,7 @@ def template(
     owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
     lines = (
         line
-        for step in case.steps[:_MOST_STEPS]
+        for step in [each for each in case.steps if not _is_made(each)][:_MOST_STEPS]
         for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
         for line in _template_lines(whose, step["attribute"], text)
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 from functions.healing.plain_text import compact_json, plain, value
 
-# Not configuration: counters, clocks, the queue's own name.
-_NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn", re.DOTALL)
+# Not configuration: counters, clocks, the queue's own name, and whether another queue exists.
+_NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL)
 _DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
 _MOST_STATEMENT = 500
 _MOST_NAME = 64

@@ -101,7 +101,7 @@ def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
         Section("EVIDENCE", _evidence(case.evidence, event_names)),
         Section("QUEUE NOW", _facts(case.steps, attributes, tags, tuple(shown))),
         Section("FIRST", first_of((_advice(each) for each in first), _MOST_FIRST), cut=False),
-        Section("CHANGE", change(case), cut=False),
+        Section("CHANGE", change(case, attributes), cut=False),
         Section("UNDO", undo(case, attributes), cut=False),
         *template(case, attributes, tags),
         Section("BEYOND THAT", first_of((_advice(each) for each in beyond), _MOST_NAMED)),

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.healing.case import SILENT_DAYS, Case
-from functions.healing.change_lines import set_command
-from functions.healing.every_step import STEPS
+from functions.healing.every_step import STEPS, is_kept
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
+from functions.healing.write_commands import delete_queue_command, set_command
 
 # Lowered, a retention deletes messages; put back, a policy may undo a revocation.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -130,7 +130,7 @@ def records_after(
     now_known = view.of_queue(created_at)
     if case.undoes:
         until = case.at + timedelta(days=SILENT_DAYS)
-        return {
+        return _made_by_it(now_known) | {
             step["attribute"]: replace(
                 now_known.record_of(step["attribute"]).after_going_back_to(step["after"]),
                 contested_until=until,
@@ -142,6 +142,15 @@ def records_after(
             step["before"], step["after"], case.at
         )
         for step in case.steps
+    }
+
+
+def _made_by_it(view: LedgerView) -> dict[str, AttributeRecord]:
+    """A queue that was made stays; who has it attached again does not overrule anybody."""
+    return {
+        name: record.after_going_back_to("")
+        for name, record in view.attributes.items()
+        if is_kept(name)
     }
 
 
@@ -157,8 +166,11 @@ def _undo(
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
     found = Undo(name, Outcome.KEPT, before, written.after, now)
-    if now == before or (kind is not None and kind.is_kept):
+    if now == before:
         return replace(found, outcome=Outcome.NOTHING)
+    if kind is not None and kind.is_kept:
+        command = delete_queue_command(written.after)
+        return replace(found, outcome=Outcome.PRINTED, command=command)
     made_anew = facts.created_at is not None and facts.created_at > written.last.at
     if now != written.after or made_anew or written.was_contested:
         return found

