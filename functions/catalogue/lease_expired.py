@@ -5,59 +5,57 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import replace
 
-from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom, seen_as_labelled
-from functions.healing import examples
+from functions.catalogue.symptom import (
+    NOT_FOUND,
+    Caught,
+    Detected,
+    Detection,
+    Found,
+    NearMiss,
+    SeenAs,
+    Symptom,
+    seen_as_labelled,
+)
+from functions.healing import examples, lease_needs
 from functions.healing.error_messages import reason_given
-from functions.healing.facts import Facts, LambdaConsumer, Need
+from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
+from functions.healing.lease_needs import MAX_PROCESSING_TAG, LeaseNeed
+from functions.healing.lease_race import may_race, race_in, without_named_need
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.steps import SetVisibilityTimeout
-from functions.healing.tags import TagUnreadable, seconds_tag
+from functions.healing.tags import TagUnreadable
 
-MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
-MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 # SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
 IN_FLIGHT_BOUND = 60_000
-FAILING_SHARE = 0.5
-RUNS_LONG_SHARE = 0.9
 GUESS_FACTOR = 4
-
-
-@dataclass(frozen=True)
-class LeaseNeed:
-    """A lease to go to, and why; from `enough_seconds` on the one that stands will do."""
-
-    seconds: int
-    enough_seconds: int
-    because: str
-    recommended_seconds: int | None = None
-
-    def recommended_beyond(self, seconds: int) -> str:
-        """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
-        recommended = self.recommended_seconds
-        return f"; AWS recommends {recommended} s" if (recommended or 0) > seconds else ""
 
 
 def handle_has_expired(error_message: str) -> bool:
     return reason_given(error_message, "ReceiptHandle") == "The receipt handle has expired."
 
 
+def detect(facts: Facts) -> Found | None:
+    """A race that no call tells of; a lease that is short and harms nobody yet is none."""
+    because = race_in(facts)
+    return None if because is None else Found(because)
+
+
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     """The longer lease that the queue's consumers need, from its facts alone."""
     try:
-        tagged_ceiling = seconds_tag(facts.tags, MAX_VISIBILITY_TAG)
-        needs = [*_lambda_needs(facts), *_tagged_need(facts)]
+        ceiling_seconds = lease_needs.ceiling_seconds(facts, limits)
+        needs = lease_needs.named(facts)
     except TagUnreadable as unreadable:
         return Refusal("tag_unreadable", str(unreadable))
-    ceiling_seconds = tagged_ceiling or limits.visibility_ceiling_seconds
-    need = _largest_unmet(facts, needs) or _guess(facts)
+    need = lease_needs.largest_unmet(facts, needs) or lease_needs.guess(facts)
     return (
         _readers_decide(facts, needs)
         or _consumer_fails(facts)
+        or without_named_need(facts, needs)
         or _already_met(facts, need)
         or _over_ceiling(need, ceiling_seconds)
         or _over_guess(facts, need, named=bool(needs))
@@ -67,69 +65,27 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     )
 
 
-def _largest_unmet(facts: Facts, needs: list[LeaseNeed]) -> LeaseNeed | None:
-    """A met one only where all are met; None where nothing names a need."""
-    return max(_unmet(facts, needs) or needs, key=lambda each: each.seconds, default=None)
-
-
-def _unmet(facts: Facts, needs: list[LeaseNeed]) -> list[LeaseNeed]:
-    return [each for each in needs if facts.visibility_seconds < each.enough_seconds]
-
-
-def _lambda_needs(facts: Facts) -> list[LeaseNeed]:
-    """AWS asks for six times the timeout plus the window; 1.2 times stops the race now.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    """
-    return [
-        LeaseNeed(
-            seconds=ceil(1.2 * each.timeout_seconds) + each.batching_window_seconds,
-            enough_seconds=each.timeout_seconds + each.batching_window_seconds,
-            because=f"its Lambda consumer may run {each.timeout_seconds} s "
-            f"and waits {each.batching_window_seconds} s for a batch",
-            recommended_seconds=6 * each.timeout_seconds + each.batching_window_seconds,
-        )
-        for each in facts.lambda_consumers
-    ]
-
-
-def _tagged_need(facts: Facts) -> list[LeaseNeed]:
-    tagged = seconds_tag(facts.tags, MAX_PROCESSING_TAG)
-    if tagged is None:
-        return []
-    seconds = ceil(1.5 * tagged)
-    return [LeaseNeed(seconds, seconds, f"the tag {MAX_PROCESSING_TAG} says {tagged} s")]
-
-
-def _guess(facts: Facts) -> LeaseNeed:
-    seconds = max(facts.visibility_seconds + 1, ceil(1.5 * facts.visibility_seconds))
-    return LeaseNeed(
-        seconds, seconds, "nothing names what its consumers need, so half as much again"
-    )
-
-
 def _readers_decide(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:
     """A heartbeat asks for a lease as well, and comes too late where the queue's is below a need.
 
     ChangeMessageVisibility always carries a value.
     """
     reader = facts.reader_visibility_seconds
-    if reader is None or reader >= facts.visibility_seconds or _unmet(facts, needs):
+    if reader is None or reader >= facts.visibility_seconds or lease_needs.unmet(facts, needs):
         return None
     reason = f"the readers set a shorter lease themselves ({reader} s): the queue's is not used"
     return Refusal("readers_set_their_own", reason)
 
 
 def _consumer_fails(facts: Facts) -> Refusal | None:
-    for each in facts.lambda_consumers:
-        runs_long = (each.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * each.timeout_seconds
-        if (each.error_share or 0) >= FAILING_SHARE and not runs_long:
-            reason = (
-                f"{each.function_arn} fails rather than runs long: "
-                "a longer lease would only slow its retries"
-            )
-            return Refusal("consumer_failing", reason)
-    return None
+    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    if failing is None:
+        return None
+    reason = (
+        f"{failing.function_arn} fails rather than runs long: "
+        "a longer lease would only slow its retries"
+    )
+    return Refusal("consumer_failing", reason)
 
 
 def _already_met(facts: Facts, need: LeaseNeed) -> Refusal | None:
@@ -187,7 +143,8 @@ def _raise_to(facts: Facts, need: LeaseNeed) -> Plan:
     return Plan(
         steps=(SetVisibilityTimeout(current, need.seconds),),
         reason=f"the lease of {current} s ends before its consumers are done: {need.because}"
-        + need.recommended_beyond(need.seconds),
+        + need.recommended_beyond(need.seconds)
+        + (f"; {facts.found}" if facts.found else ""),
         proposal=(SetVisibilityTimeout(current, recommended),) if recommended else (),
     )
 
@@ -203,6 +160,36 @@ _LATE_DELETE = examples.failed_call("DeleteMessage", "InvalidParameterValue", _E
 _LATE_EXTENSION = examples.failed_call("ChangeMessageVisibility", "MessageNotInflight", "")
 _FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
 _FAILING = replace(_FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
+_TAGGED = {MAX_PROCESSING_TAG: "40"}
+
+
+def _counted(tags: dict[str, str] | None = None, **counted: int) -> Facts:
+    """A standard queue with a surplus of 200 deletes; `counted` over that."""
+    facts = examples.queue(tags, examples.STANDARD_ARN, ApproximateNumberOfMessagesNotVisible="12")
+    race = {"sent": 1_000, "received": 1_250, "deleted": 1_200, **counted}
+    return replace(facts, dead_letter_sources=(), measured=examples.measured(**race))
+
+
+_UNFOUND = {
+    "a surplus that inexact counters explain": _counted(_TAGGED, deleted=1_050),
+    "one handle deleted twice": _counted(_TAGGED, received=1_000),
+    "every message fails and comes back: no delete too many": _counted(
+        _TAGGED, received=3_000, deleted=1_000
+    ),
+    "a purge: fewer are left, and none was deleted": _counted(
+        _TAGGED, received=900, deleted=900, backlog_before=5_000
+    ),
+    "what waits expires": _counted(_TAGGED, received=400, deleted=400, backlog_before=900),
+    "what fails goes to the dead-letter queue": _counted(_TAGGED, received=4_600, deleted=100),
+    "dead letters are being moved back": replace(_counted(_TAGGED), move_task_running=True),
+    "dead letters arrive here, which nobody sent": replace(
+        _counted(_TAGGED), dead_letter_sources=(SourceQueue(examples.QUEUE_ARN, {}),)
+    ),
+    "its Lambda consumer fails": replace(_counted(_TAGGED), lambda_consumers=(_FAILING,)),
+    "it was changed a moment ago, so nothing is measured": replace(
+        _counted(_TAGGED), measured=None
+    ),
+}
 
 LEASE_EXPIRED = Symptom(
     name="lease_expired",
@@ -224,6 +211,11 @@ LEASE_EXPIRED = Symptom(
     plan=plan,
     autonomy=Mode.HEAL,
     outlives_a_lease=True,
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DEAD_LETTER_SOURCES}),
+        may_race,
+    ),
     caught=(
         Caught(
             "a guess where nothing names the need",
@@ -244,7 +236,26 @@ LEASE_EXPIRED = Symptom(
             (SetVisibilityTimeout(30, 41),),
         ),
     ),
+    detected=(
+        Detected(
+            "late deletes answer 200, and a tag says how long work takes",
+            _counted(_TAGGED),
+            (SetVisibilityTimeout(30, 60),),
+        ),
+        Detected(
+            "so they do, and a Lambda consumer may run longer than the lease",
+            replace(_counted(), lambda_consumers=(replace(_FUNCTION, timeout_seconds=60),)),
+            (SetVisibilityTimeout(30, 77),),
+        ),
+        Detected("nothing names the need", _counted(), code="race_without_named_need"),
+        Detected(
+            "what is named is covered, and somebody needs longer",
+            _counted({MAX_PROCESSING_TAG: "20"}),
+            code="race_without_named_need",
+        ),
+    ),
     near_misses=(
+        *(NearMiss(title, NOT_FOUND, facts=facts) for title, facts in _UNFOUND.items()),
         NearMiss(
             "an extension after the consumer's own delete is its own bug",
             "no_match",

@@ -68,10 +68,11 @@ class Measured:
 
         Deletes beyond the receives are one receive that is deleted twice, which harms nobody. What
         expires, is purged or goes to a dead-letter queue lowers the backlog without a delete, so
-        it may hide a race and never makes one.
+        it may hide a race and never makes one. A backlog that grew without being sent is no delete.
         """
         twice_by_one = self.deleted > self.received + self.inexact_by
-        return self.has_surplus and not twice_by_one
+        by_deletes = self.surplus_deletes < self.deleted
+        return self.has_surplus and by_deletes and not twice_by_one
 
     @property
     def fruitless_receives(self) -> int:

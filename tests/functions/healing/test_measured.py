@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.catalogue.consumer_failing import CONSUMER_FAILING
+from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.healing import examples
 from functions.healing.facts import LambdaConsumer
 from functions.healing.measured import SURPLUS_MESSAGES, Measured
@@ -129,12 +130,19 @@ def test_messages_that_were_handled_twice_are_a_race_once_they_are_enough(
 
 @pytest.mark.parametrize(
     ("sent", "surplus", "has"),
-    [(0, 20, False), (0, 21, True), (400, 20, False), (1_000, 50, False), (1_000, 51, True)],
+    [(100, 20, False), (100, 21, True), (400, 20, False), (1_000, 50, False), (1_000, 51, True)],
 )
 def test_a_surplus_is_more_than_counters_are_inexact_by(sent: int, surplus: int, has: bool) -> None:
     measured = examples.measured(sent=sent, received=sent + surplus, deleted=sent + surplus)
     assert measured.has_surplus is has
     assert measured.shows_a_race is has
+
+
+def test_a_backlog_that_nobody_sent_is_no_delete() -> None:
+    """Dead letters arrive so; some of them may be handled meanwhile."""
+    arrived = examples.measured(received=300, deleted=300, backlog_now=700)
+    assert arrived.has_surplus
+    assert not arrived.shows_a_race
 
 
 def test_deletes_beyond_receives_may_be_inexact_as_well() -> None:
@@ -156,7 +164,9 @@ def test_a_race_is_never_a_consumer_that_fails(
         dead_letter_sources=(),
     )
     assert CONSUMER_FAILING.detection is not None
-    assert not (measured.shows_a_race and CONSUMER_FAILING.detection.detect(facts))
+    assert LEASE_EXPIRED.detection is not None
+    found = (LEASE_EXPIRED.detection.detect(facts), CONSUMER_FAILING.detection.detect(facts))
+    assert None in found
 
 
 def test_what_is_still_in_flight_is_not_in_vain_yet() -> None:
