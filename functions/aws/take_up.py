@@ -23,7 +23,7 @@ from functions.healing import guardrails
 from functions.healing.advance import CALLING
 from functions.healing.case import Case
 from functions.healing.facts import Facts
-from functions.healing.ledger_view import LedgerView
+from functions.healing.ledger_view import LedgerView, with_what_refused
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_case, owner_of_plan
 from functions.healing.paging import severity_of
@@ -115,8 +115,19 @@ class _TakenUp:
         return min(mode, autonomy) if autonomy is not None else None
 
     def _facts(self, tags: Mapping[str, str]) -> Facts:
-        facts = gather(self.run, self.case.queue_arn, tags, self.symptom.needs)
+        facts = self._as_it_is(tags)
+        if self.was_approved and "refused_by" in self.case.evidence:
+            return with_what_refused(facts, self.case.evidence)
         return self.view.with_what_calls_said(facts, self.view.failures)
+
+    def _as_it_is(self, tags: Mapping[str, str]) -> Facts:
+        """What a sweep found is looked for again as it was found; whether it is, the plan says."""
+        symptom, queue_arn = self.symptom, self.case.queue_arn
+        if self.case.evidence["failed_calls"] or symptom.detection is None:
+            return gather(self.run, queue_arn, tags, symptom.needs)
+        facts = gather(self.run, queue_arn, tags, symptom.every_need)
+        found = symptom.detection.detect(facts)
+        return replace(facts, found=found.because if found else "")
 
     def _plan(self, facts: Facts) -> Plan | Refusal:
         """Approved: the plan that was shown, or none."""

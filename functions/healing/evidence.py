@@ -157,7 +157,15 @@ class Evidence:
             "first_at": to_text(first.event_time),
             "last_at": to_text(last.event_time),
             "principals": list(self.principals()),
+            **self._refused(),
         }
+
+    def _refused(self) -> dict[str, list[str]]:
+        """What a case about callers is planned by once more, when a person has approved it."""
+        refused_by = self.refused_by()
+        if not refused_by:
+            return {}
+        return {"event_names": list(self.event_names()), "refused_by": sorted(refused_by)}
 
     def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """An older evidence's document with what was seen since: what a case stands on grows."""
@@ -172,6 +180,10 @@ class Evidence:
             "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],
             "principals": principals[:MAXIMUM_PRINCIPALS],
+            **{
+                name: sorted({*document.get(name, ()), *refused})
+                for name, refused in self._refused().items()
+            },
         }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.configuration import Configuration
+from functions.healing.denials import RefusedBy
 from functions.healing.evidence import Evidence
 from functions.healing.facts import Facts
 from functions.healing.page import Page
@@ -123,6 +125,16 @@ class PageRecord:
     def was_left_unsent(self, now: datetime) -> bool:
         """Whether the run that was to send it has had its time; what is a day old is no news."""
         return not self.is_sent and SENDING < now - self.at < TOLD_AGAIN_AFTER
+
+
+def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
+    """The facts with who was refused what by which policy, as a case's evidence holds it."""
+    return replace(
+        facts,
+        principals=tuple(evidence["principals"]),
+        event_names=tuple(evidence["event_names"]),
+        refused_by=frozenset(map(RefusedBy, evidence["refused_by"])),
+    )
 
 
 @dataclass(frozen=True)
