@@ -9,17 +9,21 @@ from dataclasses import replace
 
 from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from functions.healing import examples
-from functions.healing.facts import Facts, Need
+from functions.healing.attaching import has_none, make_and_attach
+from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
+from functions.healing.dead_letters import MAX_RECEIVE_COUNT, Redrive, arn_for
+from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
 from functions.healing.limits import Limits
-from functions.healing.metric_commands import metric_command
-from functions.healing.plan import Refusal
-from functions.healing.states import State
+from functions.healing.mode import Mode
+from functions.healing.plan import Plan, Refusal
 
 
 def detect(facts: Facts) -> Found | None:
     """One group in flight, tried again and again, while nothing gets through."""
     measured = facts.measured
-    if measured is None or not is_suspect(facts) or not measured.one_group_blocks:
+    if measured is None or not has_none(facts) or not is_suspect(facts):
+        return None
+    if facts.move_task_running or not measured.one_group_blocks:
         return None
     return Found(
         f"its oldest message has waited {measured.oldest_age_seconds_now:,} s; in "
@@ -29,16 +33,16 @@ def detect(facts: Facts) -> Found | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """A dead-letter queue would take the message after a while."""
+    """Something has to wait; and a dead-letter queue would take the message after a while."""
     waits = facts.visible + facts.in_flight > 0
-    return facts.is_fifo and "RedrivePolicy" not in facts.attributes and waits
+    return facts.is_fifo and not facts.attributes.get(AttachDeadLetters.attribute) and waits
 
 
-def plan(facts: Facts, _limits: Limits) -> Refusal:
-    command = metric_command(
-        facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
-    )
-    return Refusal("group_blocked", facts.found, State.ESCALATED, next_command=command)
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """A dead-letter queue, which takes the message after five receives."""
+    because = facts.found or "one message holds up its group"
+    order = "what stands behind it is then handled without it, in the order that is left"
+    return make_and_attach(facts, f"{because}. A dead-letter queue would take it, and {order}")
 
 
 def _queue(**counted: int) -> Facts:
@@ -56,26 +60,42 @@ def _queue(**counted: int) -> Facts:
     facts = examples.queue(
         ApproximateNumberOfMessages="59", ApproximateNumberOfMessagesNotVisible="1"
     )
-    return replace(facts, measured=examples.measured(**{**blocked, **counted}))
+    return replace(
+        facts,
+        measured=examples.measured(**{**blocked, **counted}),
+        dead_letter_sources=(),
+        dead_letter_namesake=DeadLetterQueue(_DEAD, None),
+    )
 
 
-_REDRIVE = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:d.fifo","maxReceiveCount":5}'
+_DEAD = arn_for(examples.QUEUE_ARN)
+_REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDeadLetters("", _DEAD), AttachDeadLetters("", _REDRIVE))
 
 FIFO_GROUP_BLOCKED = Symptom(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
-    plan_in_words="Page.",
+    plan_in_words="Make a dead-letter queue and attach it after 5 receives. Never while "
+    "lease_expired or consumer_failing is open.",
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
     "using-messagegroupid-property.html",
-    needs=frozenset({Need.QUEUE}),
+    needs=frozenset(
+        {Need.QUEUE, Need.DEAD_LETTER_SOURCES, Need.DEAD_LETTER_NAMESAKE, Need.OPEN_CASES}
+    ),
+    steps=(CreateDeadLetters, AttachDeadLetters),
     plan=plan,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
+    autonomy=Mode.PROPOSE,
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS}), is_suspect),
     detected=(
-        Detected("the first of its group fails each time", _queue(), code="group_blocked"),
+        Detected("the first of its group fails each time", _queue(), _ATTACH),
+        Detected("a message gets through now and then", _queue(deleted=36), _ATTACH),
         Detected(
-            "a message gets through now and then",
-            _queue(deleted=36),
-            code="group_blocked",
+            "somebody else's queue has the name",
+            replace(
+                _queue(),
+                dead_letter_namesake=DeadLetterQueue(_DEAD, {"MessageRetentionPeriod": "345600"}),
+            ),
+            code="name_taken",
         ),
     ),
     near_misses=(
@@ -86,6 +106,21 @@ FIFO_GROUP_BLOCKED = Symptom(
         ),
         NearMiss("other groups get through", NOT_FOUND, facts=_queue(deleted=300)),
         NearMiss("several groups are tried", NOT_FOUND, facts=_queue(groups_in_flight_now=3)),
+        NearMiss(
+            "dead letters are being moved back",
+            NOT_FOUND,
+            facts=replace(_queue(), move_task_running=True),
+        ),
+        NearMiss(
+            "it takes dead letters itself",
+            NOT_FOUND,
+            facts=replace(_queue(), dead_letter_sources=(SourceQueue(examples.QUEUE_ARN, {}),)),
+        ),
+        NearMiss(
+            "its consumer fails with every message: its backlog would be dumped",
+            "cause_first",
+            facts=replace(_queue(), open_symptoms=frozenset({"consumer_failing"})),
+        ),
         NearMiss("the head moves on", NOT_FOUND, facts=_queue(oldest_age_seconds_now=3_600)),
         NearMiss(
             "a dead-letter queue takes it after five receives",

@@ -1,0 +1,44 @@
+"""A group that stands still, and what its dead-letter queue is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from functions.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED, detect, plan
+from functions.healing.facts import Facts
+from functions.healing.limits import Limits
+from functions.healing.plan import Plan
+
+BLOCKED = FIFO_GROUP_BLOCKED.detected[0].facts
+
+
+def found(facts: Facts) -> Facts:
+    it = detect(facts)
+    assert it is not None
+    return replace(facts, found=it.because)
+
+
+def test_the_page_tells_what_waits_and_what_becomes_of_the_order() -> None:
+    answer = plan(found(BLOCKED), Limits())
+    assert isinstance(answer, Plan)
+    assert answer.reason.startswith("its oldest message has waited 22,200 s; in 6.0 h 720 receives")
+    assert "one group is in flight, and 59 messages wait" in answer.reason
+    assert "handled without it" in answer.reason
+    assert "orders-dlq.fifo" in answer.reason
+
+
+def test_an_approved_plan_is_the_same_without_measuring_anew() -> None:
+    shown, taken_up = (
+        plan(found(BLOCKED), Limits()),
+        plan(replace(BLOCKED, measured=None), Limits()),
+    )
+    assert isinstance(shown, Plan)
+    assert isinstance(taken_up, Plan)
+    assert taken_up.steps == shown.steps
+
+
+@pytest.mark.parametrize("unknown", ["dead_letter_sources", "measured"])
+def test_what_nobody_could_look_at_is_not_found(unknown: str) -> None:
+    assert detect(replace(BLOCKED, **{unknown: None})) is None  # type: ignore[arg-type]
