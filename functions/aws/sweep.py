@@ -28,6 +28,8 @@ THREADS = 8
 QUEUES_A_STRETCH = 200
 # Known of every suspect before it is asked what else a detection needs.
 _KNOWN = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
+# What a plan asks and no detection does: heal plans.
+_OF_A_PLAN = frozenset({Need.DEAD_LETTER_NAMESAKE})
 Each = TypeVar("Each")
 
 
@@ -119,24 +121,26 @@ def _judged(
     for symptom in symptoms:
         try:
             detection = _detection_of(symptom)
-            if not detection.suspects(facts):
-                continue
-            measuring = Need.MEASUREMENTS in detection.needs
+            suspect, measuring = detection.suspects(facts), Need.MEASUREMENTS in detection.needs
             found = []
-            if detection.of_configuration or not measuring:
+            if detection.of_configuration or (suspect and not measuring):
                 found = _found(symptom, facts, looks)
             findings += found
-            if measuring and not found:
+            if suspect and measuring and not found:
                 suspected.append(symptom)
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed[symptom.name] = error
-    suspect = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
-    return _Looked(facts.queue_arn, tuple(findings), suspect, symptoms_failed=failed)
+    to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
+    return _Looked(facts.queue_arn, tuple(findings), to_measure, symptoms_failed=failed)
 
 
 def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
+    """A redrive only explains what was measured; before that nobody asks for it."""
     detection = _detection_of(symptom)
-    found = detection.detect(looks.with_more(facts, detection.needs - _KNOWN))
+    needs = detection.needs - _KNOWN - _OF_A_PLAN
+    if Need.MEASUREMENTS in detection.needs and facts.measured is None:
+        needs -= {Need.MOVE_TASKS}
+    found = detection.detect(looks.with_more(facts, needs))
     return [Finding(facts.queue_arn, symptom.name, found.because)] if found else []
 
 
