@@ -15,6 +15,7 @@ from cli.commands.export import export
 from cli.commands.freezing import freeze, thaw
 from cli.commands.roll_back import roll_back
 from cli.commands.show import show
+from cli.commands.sweep import sweep
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": doctor,
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "close": close,
     "roll-back": roll_back,
     "export": export,
+    "sweep": sweep,
     "explain": explain,
     "drill": drill,
     "freeze": freeze,

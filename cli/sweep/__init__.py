@@ -1,0 +1,1 @@
+"""What `mendq sweep` shows: what was found, what would come of it, what looking cost."""

@@ -1,0 +1,20 @@
+"""What measuring costs: GetMetricData is billed by the metric, however many calls carry it.
+
+https://aws.amazon.com/cloudwatch/pricing/
+"""
+
+from __future__ import annotations
+
+PRICE_PER_METRIC = 0.01 / 1_000
+PRICED = "GetMetricData at $0.01 per 1,000 metrics as of November 2026, other regions may differ"
+ROUNDS_A_MONTH = 24 * 30
+
+
+def dollars(metrics: int) -> float:
+    """Of one sweep."""
+    return metrics * PRICE_PER_METRIC
+
+
+def dollars_per_month(metrics: int) -> float:
+    """Of a sweep an hour that asks for as many each time."""
+    return round(dollars(metrics) * ROUNDS_A_MONTH, 2)

@@ -1,0 +1,160 @@
+"""`mendq sweep --dry-run`: what it says, and that nothing anywhere is different afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cli.commands.sweep import MOST_ROWS, _table
+from cli.exit_codes import Exit
+from cli.sweep.round import Round
+from cli.sweep.would_do import BY_NAME, WouldDo
+from functions.healing.mode import Mode
+from functions.healing.sweeping import Finding
+from tests.cli.conftest import Operator
+
+RETENTION = "345600"
+
+
+class _Answer:
+    status_code = 200
+
+
+@pytest.fixture
+def operator(operator: Operator) -> Operator:
+    """Moto cannot list move tasks."""
+    operator.account.session.events.register(
+        "before-call.sqs.ListMessageMoveTasks", lambda **_: (_Answer(), {"Results": []})
+    )
+    return operator
+
+
+def _pair(operator: Operator, mode: str, name: str = "orders") -> str:
+    """A source, and a dead-letter queue that keeps letters no longer than it; the latter's ARN."""
+    dead = operator.aws.queue(f"{name}-dlq", mode, MessageRetentionPeriod=RETENTION)
+    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
+    operator.aws.queue(name, mode, RedrivePolicy=redrive)
+    return dead
+
+
+def _everything(operator: Operator) -> dict[str, Any]:
+    clients = operator.aws.clients
+    urls = clients.sqs.list_queues().get("QueueUrls", [])
+    return {
+        "queues": [
+            (
+                clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
+                    "Attributes"
+                ],
+                clients.sqs.list_queue_tags(QueueUrl=url).get("Tags"),
+            )
+            for url in urls
+        ],
+        "ledger": clients.dynamodb.scan(TableName="ledger")["Items"],
+        "cases": clients.s3.list_objects_v2(Bucket="cases").get("Contents", []),
+        "pages": operator.aws.pages(),
+    }
+
+
+def _finding(found: list[dict[str, Any]], queue_arn: str, symptom: str) -> dict[str, Any]:
+    (one,) = (e for e in found if (e["queue_arn"], e["symptom"]) == (queue_arn, symptom))
+    return one
+
+
+def test_the_lambda_sweeps_not_the_command(operator: Operator) -> None:
+    result = operator.mendq("sweep")
+    assert result.exit_code == Exit.USAGE
+    assert "--dry-run" in result.stderr
+    assert operator.account.invoked == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "would"), [("observe", "only notes"), ("propose", "proposes"), ("heal", "does")]
+)
+def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
+    operator: Operator, mode: str, would: str
+) -> None:
+    dead = _pair(operator, mode)
+    off = operator.aws.queue("mine", "off")
+    before = _everything(operator)
+    said = operator.json("sweep", "--dry-run")
+    assert _everything(operator) == before
+    assert operator.account.invoked == []
+    found = _finding(said["findings"], dead, "dead_letters_expire_first")
+    assert found["would"] == would
+    assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
+    assert said["queues_swept"] == 2
+    assert off not in {each["queue_arn"] for each in said["findings"]}
+    assert said["not_looked_at"] == {}
+
+
+def test_a_lowered_autonomy_holds_and_what_is_reported_has_no_steps(operator: Operator) -> None:
+    dead = _pair(operator, "heal")
+    lowered = replace(operator.account.known, autonomy={"dead_letters_expire_first": Mode.PROPOSE})
+    object.__setattr__(operator.account, "known", lowered)
+    found = operator.json("sweep", "--dry-run")["findings"]
+    assert _finding(found, dead, "dead_letters_expire_first")["would"] == "proposes"
+    reported = _finding(found, dead, "tls_not_enforced")
+    assert (reported["would"], reported["steps"]) == ("only reports it", [])
+
+
+def test_an_account_without_managed_queues_has_no_findings(operator: Operator) -> None:
+    result = operator.mendq("sweep", "--dry-run")
+    assert result.exit_code == Exit.DONE
+    assert "nothing was found" in result.stdout
+    assert "nothing was changed" in result.stdout
+
+
+def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> None:
+    arn = operator.aws.queue("orders", "heal")
+    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(arn), MessageBody="x")
+    later = datetime.now(UTC) + timedelta(hours=3)
+    asked: list[object] = []
+    account = operator.account
+    account.session.events.register("before-call.cloudwatch", lambda **_: asked.append(1))
+    *_, swept = Round(account, later, most_metrics=0).stretches()
+    assert (swept.suspects, swept.measured, swept.skipped, swept.metrics) == (1, 0, 1, 0)
+    assert asked == []
+    *_, swept = Round(account, later, most_metrics=100).stretches()
+    assert (swept.measured, swept.skipped, swept.metrics) == (1, 0, 8)
+    assert asked
+
+
+def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
+    console = Console(width=columns, no_color=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(_table(found))
+    return captured.get().splitlines()
+
+
+@given(st.integers(80, 120), st.integers(1, 80))
+def test_no_line_is_wider_than_the_terminal(columns: int, name_length: int) -> None:
+    arn = f"arn:aws:sqs:us-east-1:123456789012:{'q' * name_length}"
+    found = {
+        Finding(arn, name, "because " * 20): WouldDo("proposes", ("x" * 150,)) for name in BY_NAME
+    }
+    assert max(map(len, _shown(found, columns))) <= columns
+
+
+def test_many_queues_of_a_fault_that_is_only_reported_are_one_row() -> None:
+    arns = [f"arn:aws:sqs:us-east-1:123456789012:q{n:02}" for n in range(MOST_ROWS + 1)]
+    found = {Finding(arn, "tls_not_enforced", "why"): WouldDo("only reports it") for arn in arns}
+    found |= {Finding(arn, "consumer_failing", "why"): WouldDo("asks a person") for arn in arns}
+    shown = "\n".join(_shown(found, 100))
+    assert shown.count("tls_not_enforced") == 1
+    assert shown.count("consumer_failing") == len(arns)
+    assert shown.index("consumer_failing") < shown.index("tls_not_enforced")
+
+
+def test_what_a_queue_is_called_does_nothing_to_the_terminal() -> None:
+    arn = "arn:aws:sqs:us-east-1:123456789012:orders"
+    found = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): WouldDo("asks a person")}
+    shown = _shown(found, 100)
+    assert "\x1b" not in "".join(shown)
