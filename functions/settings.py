@@ -84,6 +84,11 @@ class HealSettings(OwnerSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttachDeadLettersSettings(OwnerSettings):
+    """What attach_dead_letters needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FollowUpSettings(CaseSettings):
     """What follow_up needs beside it: the Lambdas that own the writes, by name."""
 
@@ -100,6 +105,20 @@ class ApproveSettings(CaseSettings):
 @dataclass(frozen=True, kw_only=True)
 class RollBackSettings(CaseSettings):
     """What roll_back needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings(LambdaSettings):
+    """What the sweep needs: it moves no case."""
+
+    ledger_table: str
+    case_bucket: str
+    heal_function: str
+    mode: Mode = Mode.OBSERVE
+    tag_may_raise_to: Mode = Mode.OBSERVE
+    queues: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, kw_only=True)

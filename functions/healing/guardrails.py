@@ -188,10 +188,14 @@ def too_often(proposal: Proposal) -> Refusal | None:
     return None
 
 
+def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
+    """Whether so many of the managed queues show a symptom that it cannot be theirs alone."""
+    return queues > max(FEW_QUEUES, limits.mass_symptom_share * managed_queues)
+
+
 def mass_symptom(proposal: Proposal) -> Refusal | None:
     """What many queues show at once has a cause that is not theirs."""
-    share = proposal.limits.mass_symptom_share
-    if proposal.queues_with_symptom <= max(FEW_QUEUES, share * proposal.managed_queues):
+    if not are_many(proposal.queues_with_symptom, proposal.managed_queues, proposal.limits):
         return None
     reason = (
         f"{proposal.queues_with_symptom} of {proposal.managed_queues} managed queues show it "

@@ -146,9 +146,10 @@ class Account:
         self.now += timedelta(**delta)
 
     def transitions(self) -> list[dict[str, Any]]:
-        """What the case bucket holds, oldest first."""
+        """The transitions that the case bucket holds, oldest first."""
         s3 = self.clients.s3
-        listed = s3.list_objects_v2(Bucket=self.settings.case_bucket).get("Contents", [])
+        answer = s3.list_objects_v2(Bucket=self.settings.case_bucket, Prefix="cases/")
+        listed = answer.get("Contents", [])
         found = [
             json.loads(
                 s3.get_object(Bucket=self.settings.case_bucket, Key=each["Key"])["Body"].read()

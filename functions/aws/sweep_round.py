@@ -1,0 +1,169 @@
+"""One hour's round over the managed queues: resumed where it stopped, handed to heal.
+
+It opens no case and writes no queue: it notes how far symptoms have spread, and says where to
+look. Two sweeps at once do no harm: what heal is told twice it decides once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.aws.case_bucket import CaseBucket
+from functions.aws.clients import Clients
+from functions.aws.errors import OwnerUnavailable
+from functions.aws.ledger import Ledger
+from functions.aws.managed_queues import ManagedQueue, managed_queues
+from functions.aws.open_cases import OpenCases
+from functions.aws.sweep import Allowance, sweep
+from functions.aws.sweep_ledger import Stretch, SweepLedger
+from functions.aws.sweep_looks import Paces, SweepLooks, open_about
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
+from functions.healing.facts import Need
+from functions.healing.guardrails import are_many
+from functions.healing.managed import Consent
+from functions.healing.measuring import metrics_of
+from functions.healing.sweeping import (
+    Finding,
+    Swept,
+    added_to,
+    calls_about,
+    fewer_of_many,
+    request_about,
+    together,
+)
+from functions.settings import SweepSettings
+
+# What measuring the suspects and handing over may take; by then no further queue is begun with.
+SECONDS_TO_MEASURE = 300
+SECONDS_TO_HAND_OVER = 60
+
+
+@dataclass(frozen=True)
+class SweepDesk:
+    """One invocation of the sweep; `owner` is its own token."""
+
+    clients: Clients
+    settings: SweepSettings
+    owner: str
+    now: datetime
+    remaining_seconds: Callable[[], float]
+    paces: Paces
+
+    @property
+    def consent(self) -> Consent:
+        return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+
+    @property
+    def sweep_ledger(self) -> SweepLedger:
+        return SweepLedger(self.clients.dynamodb, self.settings.ledger_table, self.owner)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.clients.dynamodb, self.settings.ledger_table)
+
+    @property
+    def case_bucket(self) -> CaseBucket:
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
+    def looks(self) -> SweepLooks:
+        cases = OpenCases(self.clients.dynamodb, self.settings.ledger_table)
+        about = open_about(cases.by_due)
+        return SweepLooks(self.clients, self.now, self.settings.timing, about, self.paces)
+
+    @property
+    def allowance(self) -> Allowance:
+        most = self.settings.limits.sweep_metrics_per_day
+        return Allowance(
+            may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
+            may_measure=lambda metrics: (
+                self.remaining_seconds() > SECONDS_TO_HAND_OVER
+                and self.sweep_ledger.spend(metrics, most, self.now)
+            ),
+        )
+
+
+def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swept | None:
+    """What this stretch of the hour's round found; None where there is nothing left to do.
+
+    Raises FactsUnavailable, LedgerUnavailable, OwnerUnavailable or the bucket's error: then the
+    stretch is not noted as done, and the next sweep begins with it again.
+    """
+    stretch = desk.sweep_ledger.begin(desk.now)
+    if stretch is None:
+        return None
+    managed = managed_queues(desk.clients, desk.settings.account, desk.consent)
+    queues = [each for each in managed if each.name > stretch.after]
+    swept = reduce(together, sweep(queues, desk.looks, desk.allowance, symptoms), Swept())
+    _hand_over(swept, managed, symptoms, desk)
+    _put_down(swept, stretch, desk)
+    done = not queues or swept.after == queues[-1].name
+    desk.sweep_ledger.end(stretch, swept.after or stretch.after, done=done)
+    return swept
+
+
+def _hand_over(
+    swept: Swept, managed: Sequence[ManagedQueue], symptoms: Iterable[Symptom], desk: SweepDesk
+) -> None:
+    """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
+    by_name = {each.name: each for each in symptoms if each.plan}
+    findings = [each for each in swept.findings if each.symptom in by_name]
+    told = list(_at_their_pace(findings, by_name, desk))
+    many = [name for name in by_name if _is_mass(by_name[name], told, len(managed), desk)]
+    handed = list(fewer_of_many(told, many))
+    metrics = (
+        len(metrics_of(fifo=each.queue_arn.endswith(".fifo")))
+        for each in handed
+        if Need.MEASUREMENTS in by_name[each.symptom].every_need
+    )
+    desk.sweep_ledger.note_spent(sum(metrics), desk.now)
+    for findings_of_a_call in calls_about(handed):
+        _call_heal(findings_of_a_call, desk)
+
+
+def _at_their_pace(
+    findings: Sequence[Finding], by_name: Mapping[str, Symptom], desk: SweepDesk
+) -> Iterator[Finding]:
+    """Of faults in configurations a few queues a day; of everything else, all."""
+    slow = {name for name, each in by_name.items() if _is_of_configuration(each)}
+    queue_arns = [each.queue_arn for each in sorted(findings) if each.symptom in slow]
+    admitted = desk.sweep_ledger.admit(queue_arns, desk.now) if queue_arns else frozenset()
+    for each in findings:
+        if each.symptom not in slow or each.queue_arn in admitted:
+            yield each
+
+
+def _is_mass(symptom: Symptom, told: Iterable[Finding], managed: int, desk: SweepDesk) -> bool:
+    queue_arns = [each.queue_arn for each in told if each.symptom == symptom.name]
+    if not queue_arns or _is_of_configuration(symptom):
+        return False
+    spread = desk.ledger.spread_to(queue_arns, symptom.name, desk.now)
+    return are_many(len(spread), managed, desk.settings.limits)
+
+
+def _is_of_configuration(symptom: Symptom) -> bool:
+    return bool(symptom.detection and symptom.detection.of_configuration)
+
+
+def _call_heal(findings: Sequence[Finding], desk: SweepDesk) -> None:
+    try:
+        desk.clients.functions.invoke(
+            FunctionName=desk.settings.heal_function,
+            InvocationType="Event",
+            Payload=request_about(findings).encode(),
+        )
+    except (ClientError, BotoCoreError) as error:
+        raise OwnerUnavailable(f"heal could not be called: {error}") from error
+
+
+def _put_down(swept: Swept, stretch: Stretch, desk: SweepDesk) -> None:
+    document = swept.document(desk.now)
+    if not stretch.is_first:
+        document = added_to(desk.case_bucket.findings(stretch.hour), document)
+    desk.case_bucket.put_findings(stretch.hour, document)

@@ -1,0 +1,47 @@
+"""Metrics and logs of a sweep: totals, per symptom only what is not zero, never per queue."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools.metrics import MetricUnit
+
+from functions.aws.telemetry import NAMESPACE
+from functions.healing.sweeping import Swept
+
+# Where everything fails it fails alike; what was found stands in the case bucket whole.
+MOST_ERRORS = 20
+MOST_FINDINGS = 100
+
+
+def emit(metrics: Metrics, swept: Swept) -> None:
+    """Queues that were looked at, those that a budget left out, and findings by symptom."""
+    for name, value in (("SweptQueues", swept.queues), ("SweepSkipped", swept.skipped)):
+        metrics.add_metric(name, MetricUnit.Count, value)
+    for symptom, value in swept.by_symptom().items():
+        with single_metric("SweepFindings", MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+            metric.add_dimension("symptom", symptom)
+
+
+def log(logger: Logger, swept: Swept) -> None:
+    """The first findings and errors, a line each, and how far it came."""
+    for finding in islice(swept.findings, MOST_FINDINGS):
+        logger.info("found a symptom", finding=finding.document())
+    for queue_arn, error in islice(swept.failed.items(), MOST_ERRORS):
+        logger.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
+    logger.info("swept", totals=totals(swept))
+
+
+def totals(swept: Swept) -> dict[str, int]:
+    """What the Lambda answers."""
+    return {
+        "queues": swept.queues,
+        "gone": swept.gone,
+        "suspects": swept.suspects,
+        "measured": swept.measured,
+        "skipped_for_budget": swept.skipped,
+        "metrics": swept.metrics,
+        "findings": len(swept.findings),
+        "errors": len(swept.failed),
+    }

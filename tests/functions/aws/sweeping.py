@@ -1,0 +1,118 @@
+"""A sweep in an account of moto's: what it is told of the queues, and what heal is told by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from botocore.exceptions import EndpointConnectionError
+
+from functions.aws.heal_batch import Healed, heal_findings
+from functions.aws.sweep_looks import Paces
+from functions.aws.sweep_round import SweepDesk, sweep_round
+from functions.catalogue import CATALOGUE
+from functions.catalogue.symptom import Symptom
+from functions.healing.measuring import metrics_of
+from functions.healing.sweeping import Swept
+from functions.settings import SweepSettings
+from tests.functions.aws.conftest import Account, moto_account
+
+
+class _Answer:
+    status_code = 200
+
+
+@dataclass
+class Sweeping:
+    """`told` is what heal was called with, `moved` the redrives of each dead-letter queue."""
+
+    account: Account
+    told: list[dict[str, Any]] = field(default_factory=list)
+    moved: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    heal_is_away: bool = False
+    remaining_seconds: Callable[[], float] = lambda: 900.0
+
+    def settings(self) -> SweepSettings:
+        shared = vars(self.account.settings)
+        names = SweepSettings.__dataclass_fields__.keys() & shared.keys()
+        return SweepSettings(**{name: shared[name] for name in names}, heal_function="heal")
+
+    def desk(self) -> SweepDesk:
+        account = self.account
+        account.deliveries += 1
+        return SweepDesk(
+            clients=account.clients,
+            settings=self.settings(),
+            owner=f"sweep-{account.deliveries}",
+            now=account.now,
+            remaining_seconds=self.remaining_seconds,
+            paces=Paces(),
+        )
+
+    def sweep(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Swept | None:
+        return sweep_round(self.desk(), symptoms)
+
+    def named(self) -> list[tuple[str, str]]:
+        """Queue and symptom of everything that heal was told."""
+        return [(e["queue_arn"], e["symptom"]) for told in self.told for e in told["found"]]
+
+    def heal(self) -> list[Healed]:
+        """Let heal do what it was told, once."""
+        told, self.told = self.told, []
+        return [heal_findings(each, self.account.run()) for each in told]
+
+    def count(self, queue_arn: str, at: datetime, **values: float) -> None:
+        """What SQS would have sent CloudWatch of one minute, by the key of `metrics_of`."""
+        names = {each.key: each.name for each in metrics_of(fifo=True)}
+        self.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": names[key],
+                    "Dimensions": [{"Name": "QueueName", "Value": queue_arn.rpartition(":")[2]}],
+                    "Timestamp": at,
+                    "Value": value,
+                }
+                for key, value in values.items()
+            ],
+        )
+
+    def findings(self, at: datetime | None = None) -> dict[str, Any]:
+        """The round's object in the case bucket."""
+        hour = (at or self.account.now).strftime("dt=%Y-%m-%d/%H")
+        answer = self.account.clients.s3.get_object(Bucket="cases", Key=f"findings/{hour}.json")
+        document: dict[str, Any] = json.loads(answer["Body"].read())
+        return document
+
+    def answer(self, params: Any, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
+        """What moto has no answer for."""
+        if model.name == "Invoke":
+            if self.heal_is_away:
+                raise EndpointConnectionError(endpoint_url="lambda")
+            self.told.append(json.loads(params["body"]))
+            return _Answer(), {"StatusCode": 202}
+        if model.name == "ListMessageMoveTasks":
+            source = json.loads(params["body"])["SourceArn"]
+            return _Answer(), {"Results": self.moved.get(source, [])}
+        return None
+
+
+def an_hour_on(account: Account) -> datetime:
+    """The beginning of the next hour."""
+    account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
+    return account.now
+
+
+@contextmanager
+def sweeping() -> Iterator[Sweeping]:
+    with moto_account() as account:
+        made = Sweeping(account)
+        events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
+        for each in events:
+            # What a handler returns here is the answer, which the stubs' type does not say.
+            each.register("before-call", cast("Callable[..., None]", made.answer))
+        yield made
