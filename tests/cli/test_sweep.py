@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.commands.sweep import MOST_ROWS, _table
 from cli.exit_codes import Exit
+from cli.sweep.findings_table import MOST_ROWS, findings_table
 from cli.sweep.round import Round
 from cli.sweep.would_do import BY_NAME, WouldDo
 from functions.healing.mode import Mode
@@ -30,9 +31,8 @@ class _Answer:
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
     """Moto cannot list move tasks."""
-    operator.account.session.events.register(
-        "before-call.sqs.ListMessageMoveTasks", lambda **_: (_Answer(), {"Results": []})
-    )
+    none = cast("Callable[..., None]", lambda **_: (_Answer(), {"Results": []}))
+    operator.account.session.events.register("before-call.sqs.ListMessageMoveTasks", none)
     return operator
 
 
@@ -130,7 +130,7 @@ def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> 
 def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
     console = Console(width=columns, no_color=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(_table(found))
+        console.print(findings_table(found))
     return captured.get().splitlines()
 
 
