@@ -67,8 +67,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 def _no_receive_throttled(facts: Facts) -> Refusal | None:
     """Where no call failed, a sweep counted receives."""
-    if not facts.event_names or receives(facts.event_names):
+    if facts.found or receives(facts.event_names):
         return None
+    if not facts.event_names:
+        return Refusal("need_already_met", "few receives are in vain by now", becomes=None)
     calls = ", ".join(facts.event_names)
     reason = (
         f"the throttled calls are {calls}: readers that wait longer would not make them fewer. "
@@ -95,7 +97,7 @@ def _already_long(facts: Facts) -> Refusal | None:
 def _wait_longer(facts: Facts) -> Plan:
     current = facts.receive_wait_seconds
     reason = (
-        f"{_what_is_wrong(facts)}, and on an empty queue each waits {current} s "
+        f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
         f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read "
         f"timeout is shorter than {MOST_SECONDS} s hangs up first and leaves messages in flight "
         "that nobody has"
@@ -105,11 +107,6 @@ def _wait_longer(facts: Facts) -> Plan:
         return Plan((step,), reason)
     reason += ". Lambda sets the wait itself: if nobody else reads the queue, this changes nothing"
     return Plan((step,), reason, at_most=Mode.PROPOSE)
-
-
-def _what_is_wrong(facts: Facts) -> str:
-    throttled = "receives are throttled" if facts.event_names else "most receives find nothing"
-    return facts.found or throttled
 
 
 def _read(wait_seconds: str, *event_names: str) -> Facts:

@@ -40,9 +40,13 @@ def is_suspect(facts: Facts) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """A dead-letter queue, which takes the message after five receives."""
-    because = facts.found or "one message holds up its group"
+    found = detect(facts)
+    if found is None:
+        return Refusal("need_already_met", "its groups move on by now", becomes=None)
     order = "what stands behind it is then handled without it, in the order that is left"
-    return make_and_attach(facts, f"{because}. A dead-letter queue would take it, and {order}")
+    return make_and_attach(
+        facts, f"{found.because}. A dead-letter queue would take it, and {order}"
+    )
 
 
 def _queue(**counted: int) -> Facts:

@@ -58,11 +58,14 @@ def is_suspect(facts: Facts) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """The longest retention there is; a person where the queue has it."""
-    current = facts.retention_seconds
+    found, current = detect(facts), facts.retention_seconds
+    if found is None:
+        reason = "its messages are younger by now, or will be gone in time"
+        return Refusal("need_already_met", reason, becomes=None)
     if current >= LONGEST_SECONDS:
-        return _longest_already(facts)
+        return _longest_already(facts, found)
     reason = (
-        f"{_waiting(facts)}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
+        f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"
     )
     if facts.dead_letter_arn is not None and not facts.is_fifo:
@@ -73,19 +76,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
 
 
-def _longest_already(facts: Facts) -> Refusal:
+def _longest_already(facts: Facts, found: Found) -> Refusal:
     reason = (
-        f"{_waiting(facts)}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
+        f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
         "catch up, or save the messages elsewhere before they are lost"
     )
     command = metric_command(
         facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
     )
     return Refusal("retention_at_its_longest", reason, State.ESCALATED, next_command=command)
-
-
-def _waiting(facts: Facts) -> str:
-    return facts.found or "its messages wait for long"
 
 
 _A_DAY = 86_400

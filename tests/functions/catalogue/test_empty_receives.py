@@ -76,11 +76,10 @@ def test_what_a_sweep_counted_is_told() -> None:
     assert "throttled" not in answer.reason
 
 
-def test_an_approved_plan_is_the_same_without_counting_anew() -> None:
+def test_where_nothing_is_throttled_or_in_vain_nothing_is_done() -> None:
     answer = plan(queue(0), LIMITS)
-    assert isinstance(answer, Plan)
-    assert [(each.before, each.after) for each in answer.steps] == [(0, 20)]
-    assert answer.reason.startswith("most receives find nothing")
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("need_already_met", None)
 
 
 @pytest.mark.parametrize("hours", [1, 3, 6])

@@ -9,7 +9,7 @@ import pytest
 from functions.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED, detect, plan
 from functions.healing.facts import Facts
 from functions.healing.limits import Limits
-from functions.healing.plan import Plan
+from functions.healing.plan import Plan, Refusal
 
 BLOCKED = FIFO_GROUP_BLOCKED.detected[0].facts
 
@@ -29,14 +29,10 @@ def test_the_page_tells_what_waits_and_what_becomes_of_the_order() -> None:
     assert "orders-dlq.fifo" in answer.reason
 
 
-def test_an_approved_plan_is_the_same_without_measuring_anew() -> None:
-    shown, taken_up = (
-        plan(found(BLOCKED), Limits()),
-        plan(replace(BLOCKED, measured=None), Limits()),
-    )
-    assert isinstance(shown, Plan)
-    assert isinstance(taken_up, Plan)
-    assert taken_up.steps == shown.steps
+def test_a_group_that_moves_on_by_now_gets_none() -> None:
+    answer = plan(replace(found(BLOCKED), measured=None), Limits())
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("need_already_met", None)
 
 
 @pytest.mark.parametrize("unknown", ["dead_letter_sources", "measured"])

@@ -59,17 +59,23 @@ def test_what_is_lost_already_is_found_however_fast_the_rest_goes() -> None:
     assert detect(waiting(oldest_age_seconds_now=4 * A_DAY, backlog_now=10, deleted=9)) is not None
 
 
-@given(st.integers(60, LONGEST_SECONDS))
-def test_a_plan_goes_to_the_longest_retention_or_to_a_person(retention_seconds: int) -> None:
-    answer = plan(waiting(retention_seconds), Limits())
-    if retention_seconds == LONGEST_SECONDS:
+@given(st.integers(60, LONGEST_SECONDS), st.integers(0, LONGEST_SECONDS))
+def test_a_plan_goes_to_the_longest_retention_or_to_a_person(
+    retention_seconds: int, age_seconds: int
+) -> None:
+    facts = waiting(retention_seconds, deleted=0, oldest_age_seconds_now=age_seconds)
+    answer = plan(facts, Limits())
+    if 4 * age_seconds <= 3 * retention_seconds:
+        assert isinstance(answer, Refusal)
+        assert (answer.code, answer.becomes) == ("need_already_met", None)
+    elif retention_seconds == LONGEST_SECONDS:
         assert isinstance(answer, Refusal)
         assert answer.becomes is State.ESCALATED
-        return
-    assert isinstance(answer, Plan)
-    (step,) = answer.steps
-    assert (step.before, step.after) == (retention_seconds, LONGEST_SECONDS)
-    assert step.out_of_bounds() is None
+    else:
+        assert isinstance(answer, Plan)
+        (step,) = answer.steps
+        assert (step.before, step.after) == (retention_seconds, LONGEST_SECONDS)
+        assert step.out_of_bounds() is None
 
 
 @pytest.mark.parametrize(
