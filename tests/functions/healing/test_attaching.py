@@ -1,0 +1,127 @@
+"""Plans for a dead-letter queue; and when none is made, although it is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from functions.healing.attaching import MENDED_FIRST, gone, has_none, make_again, make_and_attach
+from functions.healing.dead_letters import Redrive, RedriveAllow, arn_for, attributes_of_new
+from functions.healing.examples import DEAD_LETTER_ARN, QUEUE_ARN, STANDARD_ARN, queue
+from functions.healing.facts import DeadLetterQueue, Facts, SourceQueue
+from functions.healing.plan import Plan, Refusal
+from functions.healing.states import State
+from functions.healing.steps import Owner
+
+NONE = replace(
+    queue(queue_arn=STANDARD_ARN, KmsMasterKeyId="alias/orders"),
+    dead_letter_sources=(),
+    dead_letter_namesake=DeadLetterQueue(DEAD_LETTER_ARN, None),
+)
+AS_MADE = attributes_of_new(NONE, DEAD_LETTER_ARN)
+
+
+def named_by(facts: Facts, **attributes: str) -> Facts:
+    there = {"QueueArn": DEAD_LETTER_ARN, **AS_MADE, **attributes}
+    return replace(facts, dead_letter_namesake=DeadLetterQueue(DEAD_LETTER_ARN, there))
+
+
+def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
+    assert isinstance(answer, Plan)
+    assert {each.owner for each in answer.steps} == {Owner.ATTACH_DEAD_LETTERS}
+    assert all(each.out_of_bounds() is None for each in answer.steps)
+    return [(each.attribute, str(each.after)) for each in answer.steps]
+
+
+def test_a_queue_of_its_own_is_made_and_attached() -> None:
+    answer = make_and_attach(NONE, "because")
+    assert steps_of(answer) == [
+        ("DeadLetterQueue", DEAD_LETTER_ARN),
+        ("RedrivePolicy", f'{{"deadLetterTargetArn":"{DEAD_LETTER_ARN}","maxReceiveCount":5}}'),
+    ]
+
+
+def test_a_fifo_queue_gets_a_fifo_one() -> None:
+    dead = arn_for(QUEUE_ARN)
+    facts = replace(queue(), dead_letter_namesake=DeadLetterQueue(dead, None))
+    assert steps_of(make_and_attach(facts, "because"))[0] == ("DeadLetterQueue", dead)
+
+
+def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
+    """A run that died between the two is taken up again; and after an undo the queue is kept."""
+    assert make_and_attach(named_by(NONE), "because") == make_and_attach(NONE, "because")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"MessageRetentionPeriod": "345600"},
+        {"KmsMasterKeyId": "alias/others"},
+        {"RedriveAllowPolicy": ""},
+        {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text},
+        {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN, STANDARD_ARN)).text},
+        {"RedriveAllowPolicy": "{"},
+        {"Policy": '{"Statement":[]}'},
+        {"RedrivePolicy": Redrive(STANDARD_ARN, 5).text},
+    ],
+)
+def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
+    answer = make_and_attach(named_by(NONE, **attributes), "because")
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("name_taken", State.ESCALATED)
+    assert DEAD_LETTER_ARN in answer.reason
+
+
+@pytest.mark.parametrize("namesake", [None, DeadLetterQueue(STANDARD_ARN, None)])
+def test_without_a_look_at_the_name_nothing_is_made(namesake: DeadLetterQueue | None) -> None:
+    answer = make_and_attach(replace(NONE, dead_letter_namesake=namesake), "because")
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("name_not_known", None)
+
+
+@pytest.mark.parametrize("cause", sorted(MENDED_FIRST))
+def test_no_backlog_is_dumped(cause: str) -> None:
+    facts = replace(NONE, open_symptoms=frozenset({cause, "kms_throttled"}))
+    answers = (make_and_attach(facts, "because"), make_again(facts, DEAD_LETTER_ARN, "because"))
+    for answer in answers:
+        assert isinstance(answer, Refusal)
+        assert (answer.code, answer.becomes) == ("cause_first", None)
+        assert cause in answer.reason
+
+
+def test_another_case_is_no_reason_to_wait() -> None:
+    facts = replace(NONE, open_symptoms=frozenset({"kms_throttled"}))
+    assert isinstance(make_and_attach(facts, "because"), Plan)
+
+
+def test_the_queue_that_is_named_is_made_again_and_the_source_is_left() -> None:
+    named = f"{DEAD_LETTER_ARN}-of-old"
+    assert steps_of(make_again(NONE, named, "because")) == [("DeadLetterQueue", named)]
+
+
+@pytest.mark.parametrize(
+    ("dead_letter_arn", "attributes", "is_gone"),
+    [
+        (DEAD_LETTER_ARN, None, True),
+        (DEAD_LETTER_ARN, {}, False),
+        (STANDARD_ARN, None, False),
+        (QUEUE_ARN, None, False),
+        (DEAD_LETTER_ARN.replace("us-east-1", "eu-west-1"), None, False),
+        (DEAD_LETTER_ARN.replace("123456789012", "210987654321"), None, False),
+        ("orders-dlq", None, False),
+    ],
+)
+def test_gone_is_what_could_stand_there_and_does_not(
+    dead_letter_arn: str, attributes: dict[str, str] | None, is_gone: bool
+) -> None:
+    facts = replace(NONE, dead_letter_queue=DeadLetterQueue(dead_letter_arn, attributes))
+    assert gone(facts) == (dead_letter_arn if is_gone else None)
+
+
+def test_who_has_none() -> None:
+    assert has_none(NONE)
+    assert not has_none(replace(NONE, dead_letter_sources=None)), "nobody asked whose it is"
+    assert not has_none(replace(NONE, dead_letter_sources=(SourceQueue(QUEUE_ARN, {}),)))
+    assert not has_none(replace(NONE, attributes={"RedrivePolicy": "{"})), "whatever it says"
+    assert gone(NONE) is None
