@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.catalogue import CATALOGUE
-from functions.catalogue.symptom import Symptom
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from infra.settings import groups, shapes
@@ -27,8 +26,11 @@ NOT_USED_YET = frozenset(
 )
 
 
-def _never_acts(symptom: Symptom) -> str:
-    return "is only counted" if symptom.plan is None else "only pages"
+_NEVER_ACTS = {
+    "count only": "is only counted",
+    "report only": "is only reported",
+    "page only": "only pages",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class DeploymentSettings:
                 tuple(symptom.name for symptom in CATALOGUE if symptom.steps),
                 ModeWord(),
                 "symptom",
-                {each.name: _never_acts(each) for each in CATALOGUE if not each.steps},
+                {each.name: _NEVER_ACTS[each.ships_as] for each in CATALOGUE if not each.steps},
             ),
             "The highest mode a symptom may act in, where it shall not be the one that ships.",
         ),

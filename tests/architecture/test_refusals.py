@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from functions.catalogue import CATALOGUE
-from functions.catalogue.access_denied import FINDINGS
+from functions.healing.denial_findings import FINDINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"

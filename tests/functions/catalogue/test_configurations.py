@@ -58,7 +58,7 @@ def typed_by_people(draw: st.DrawFn) -> Facts:
     names = ("Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId")
     attributes = {name: draw(TEXTS) for name in names if draw(st.booleans())}
     there = st.dictionaries(st.sampled_from(names), TEXTS, max_size=3)
-    facts = examples.queue(queue_arn=draw(ARNS), **attributes)
+    facts = examples.queue(None, draw(ARNS), **attributes)
     queues = st.none() | st.builds(DeadLetterQueue, ARNS | WORDS, st.none() | there)
     return replace(
         facts,

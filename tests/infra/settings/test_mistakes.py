@@ -206,7 +206,11 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
     never = {each.name: each.ships_as for each in CATALOGUE if not each.steps}
     with pytest.raises(SettingsRefused) as refused:
         read({"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}})
-    faults = {"page only": "only pages", "count only": "is only counted"}
+    faults = {
+        "page only": "only pages",
+        "count only": "is only counted",
+        "report only": "is only reported",
+    }
     expected = {f"autonomy.{name}: {faults[ships]}; leave it out" for name, ships in never.items()}
     told = {str(each) for each in refused.value.mistakes}
     assert {each for each in told if "no_such_symptom" not in each} == expected
