@@ -13,6 +13,7 @@ from cli.commands.drill import drill
 from cli.commands.explain import explain
 from cli.commands.export import export
 from cli.commands.freezing import freeze, thaw
+from cli.commands.pin import pin
 from cli.commands.roll_back import roll_back
 from cli.commands.show import show
 from cli.commands.sweep import sweep
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "decline": decline,
     "close": close,
     "roll-back": roll_back,
+    "pin": pin,
     "export": export,
     "sweep": sweep,
     "explain": explain,

@@ -10,9 +10,8 @@ from typing import Any
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
 from functions.aws import ledger_items as items
+from functions.healing import change_lines
 from functions.healing.case import Case
-from functions.healing.change_lines import with_unit
-from functions.healing.difference import NOT_SET
 from functions.healing.every_step import is_kept
 from functions.healing.evidence import to_text
 from functions.healing.rollback import written_by
@@ -59,15 +58,8 @@ def opened_at(case: Case) -> datetime:
 
 
 def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
-    """One line a step: attribute, before -> after, with units."""
-    return [
-        f"{each['attribute']}: {_shown(each, 'before')} -> {_shown(each, 'after')}"
-        for each in steps
-    ]
-
-
-def _shown(step: Mapping[str, str], which: str) -> str:
-    return with_unit(step["attribute"], step[which]) if step[which] else NOT_SET
+    """As a page says them: attribute, before -> after, with units; a policy by its differences."""
+    return [line for each in steps for line in change_lines.step_lines(each)]
 
 
 def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, str] | None:

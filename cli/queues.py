@@ -1,4 +1,4 @@
-"""The queues that Mendq manages, by tag or by name."""
+"""The queue that somebody names, and the queues that Mendq manages, by tag or by name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cli.account import Account
+from cli.exit_codes import Exit, Stopped
 from functions.aws.queue_look import tags_of
 from functions.healing.managed import MODE_TAG
 from functions.healing.mode import Mode
-from functions.healing.queue_names import arn_of, arn_of_name, parts_of
+from functions.healing.queue_names import arn_of, arn_of_name, arn_of_url, parts_of
 
 PAGE = 1_000
 
@@ -25,6 +26,19 @@ class ManagedQueue:
     @property
     def name(self) -> str:
         return parts_of(self.queue_arn).name
+
+
+def queue_arn_of(account: Account, named: str) -> str:
+    """The ARN of a queue by its name, URL or ARN; Stopped where that is none of this account."""
+    region, account_id = account.region, account.account_id
+    arn = arn_of(named) or arn_of_url(named, region) or arn_of_name(named, region, account_id)
+    if arn is None:
+        line = f"{named[:120]!r} is no queue's name, URL or ARN"
+        raise Stopped(line, Exit.USAGE)
+    if parts_of(arn)[1:3] != (region, account_id):
+        line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
+        raise Stopped(line, Exit.NOT_FOUND)
+    return arn
 
 
 def managed_queues(account: Account) -> list[ManagedQueue]:

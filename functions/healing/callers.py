@@ -56,6 +56,11 @@ def _shortened(principal: str) -> str:
     return f"{principal[: _NAME_AT_MOST - end - 3]}...{principal[-end:]}"
 
 
+def is_role(principal: str) -> bool:
+    """Whether it is the ARN of a role of IAM, and not of a session of one."""
+    return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
+
+
 def first_identity(principals: Iterable[str]) -> str | None:
     """The first that is a role or a user of IAM; services and federated callers are not."""
     return next((each for each in principals if IDENTITY.fullmatch(each)), None)

@@ -1,0 +1,190 @@
+"""`mendq pin QUEUE`: say that a queue's policy is good, so that Mendq may propose to put it back.
+
+What is pinned is the text that was shown, byte for byte, and of the queue as it then was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cli.asking import Yes, confirm
+from cli.exit_codes import Exit, Stopped
+from cli.invocation import Invocation, with_invocation
+from cli.queues import queue_arn_of
+from functions.aws.errors import QueueGone
+from functions.aws.pin_look import look_at
+from functions.aws.pins import Pins
+from functions.aws.queue_look import attributes_of
+from functions.healing.callers import is_role
+from functions.healing.difference import differences
+from functions.healing.facts import Facts
+from functions.healing.pin import HOLDS, Pin, digest_of
+from functions.healing.policies import statements_of
+from functions.healing.policy_grants import is_open_to_everybody
+
+# What was just written may not be what is read yet:
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+SETTLES = timedelta(seconds=60)
+
+
+@with_invocation
+def pin(  # noqa: PLR0913, PLR0917 - the command line is the signature
+    call: Invocation,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")],
+    show: Annotated[bool, typer.Option("--show", help="Only show what is pinned.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    automation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
+        ),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Pin a queue's policy as known good."""
+    roles = tuple(dict.fromkeys(automation or ()))
+    if show + remove + bool(roles) > 1:
+        raise Stopped("give one of --show, --remove and --automation", Exit.USAGE)
+    if strange := [each for each in roles if not is_role(each)]:
+        raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
+    queue_arn = queue_arn_of(call.account, queue)
+    pins = Pins(call.account.clients.dynamodb, call.account.output("LedgerTable"))
+    if show:
+        _show(call, _found(pins, queue_arn))
+    elif remove:
+        _remove(call, pins, _found(pins, queue_arn), yes=yes)
+    else:
+        _pin(call, pins, queue_arn, roles, yes=yes)
+
+
+def _pin(
+    call: Invocation, pins: Pins, queue_arn: str, automation: tuple[str, ...], *, yes: bool
+) -> None:
+    facts, before = _facts(call, queue_arn), pins.of(queue_arn)
+    made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, automation)
+    _print_policy(call, made)
+    if before is not None:
+        call.out.heading(f"Different from generation {before.generation}")
+        for line in _differences(before.policy, made.policy) or ("nothing",):
+            call.out.say(line)
+    confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
+    again = _facts(call, queue_arn)
+    if _identity(again) != _identity(facts):
+        raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
+    if not pins.put(made):
+        raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
+    call.out.document(made.document())
+    call.out.say(f"pinned as generation {made.generation}", "green")
+
+
+def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
+    now, policy = datetime.now(UTC), facts.attributes.get("Policy", "")
+    if not policy:
+        raise Stopped(f"{facts.queue_arn} has no policy: there is nothing to pin")
+    if facts.created_at is None or facts.modified_at is None:
+        raise Stopped("SQS does not say when the queue was created and changed: not pinned")
+    if now - facts.modified_at < SETTLES:
+        line = (
+            "the queue was changed a moment ago, which SQS may take a minute to tell: pin it then"
+        )
+        raise Stopped(line)
+    return Pin(
+        queue_arn=facts.queue_arn,
+        policy=policy,
+        digest=digest_of(policy),
+        generation=generation,
+        pinned_at=now,
+        pinned_by=by,
+        queue_created_at=facts.created_at,
+        queue_modified_at=facts.modified_at,
+        automation=automation,
+    )
+
+
+def _show(call: Invocation, found: Pin) -> None:
+    facts = _facts(call, found.queue_arn)
+    with call.out.waiting("asking CloudTrail who changed it since"):
+        pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
+    stands = facts.attributes.get("Policy", "") == found.policy
+    changed = pinned.changed.who if pinned.changed else None
+    call.out.document(
+        {
+            **found.document(),
+            "stands": stands,
+            "good": pinned.is_good,
+            "doubt": pinned.doubt,
+            "overwritten_by": changed,
+        }
+    )
+    _print_policy(call, found)
+    call.out.heading("Different now")
+    for line in _differences(found.policy, facts.attributes.get("Policy", "")) or ("nothing",):
+        call.out.say(line)
+    call.out.heading("Good")
+    if pinned.is_good:
+        call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
+    else:
+        call.out.say(f"no: {pinned.doubt}", "yellow")
+        call.out.say("Mendq does not put it back; `mendq pin` pins what stands there now", "dim")
+
+
+def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:
+    _print_policy(call, found)
+    confirm(f"Take the pin of generation {found.generation} away?", yes=yes)
+    if not pins.remove(found):
+        raise Stopped("somebody else has just pinned it anew: nothing was taken away")
+    call.out.document({"removed": found.document()})
+    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
+
+
+def _found(pins: Pins, queue_arn: str) -> Pin:
+    found = pins.of(queue_arn)
+    if found is None:
+        raise Stopped(f"{queue_arn} has no pin: `mendq pin QUEUE` makes one", Exit.NOT_FOUND)
+    return found
+
+
+def _facts(call: Invocation, queue_arn: str) -> Facts:
+    try:
+        return Facts(queue_arn, attributes_of(call.account.clients, queue_arn), {})
+    except QueueGone as gone:
+        raise Stopped(f"there is no queue {queue_arn}", Exit.NOT_FOUND) from gone
+
+
+def _identity(facts: Facts) -> tuple[Any, ...]:
+    return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
+
+
+def _differences(before: str, after: str) -> Sequence[str]:
+    if before == after:
+        return ()
+    found = differences({"Policy": before}, {"Policy": after})
+    return found or ("the spelling alone; it means the same",)
+
+
+def _print_policy(call: Invocation, shown: Pin) -> None:
+    call.out.heading(f"Policy of {shown.queue_arn}")
+    for line in _policy_lines(shown.policy):
+        call.out.show(Text(line))
+    if is_open_to_everybody(shown.policy):
+        warning = "it may let everybody in, or cannot be read: Mendq would never put it back"
+        call.out.say(warning, "bold yellow")
+    call.out.heading("Pin")
+    call.out.say(f"sha256 {shown.digest}, generation {shown.generation}")
+    call.out.say(f"pinned {shown.pinned_at:%Y-%m-%d %H:%M} UTC by {shown.pinned_by}")
+    call.out.say(f"holds {HOLDS.days} days, until {shown.expires_at:%Y-%m-%d %H:%M} UTC")
+    for role in shown.automation:
+        call.out.say(f"a change by {role} may be undone")
+
+
+def _policy_lines(policy: str) -> list[str]:
+    """All of it, every character visible; as it stands where a reader might leave something out."""
+    if statements_of(policy) is None:
+        return [json.dumps(policy)]
+    return json.dumps(json.loads(policy), indent=2).splitlines()

@@ -1,0 +1,201 @@
+"""Whoever pins sees all of what is pinned, and pins that and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.commands import pin as command
+from functions.aws.pins import Pins
+from functions.healing.pin import Pin, digest_of
+from functions.healing.queue_names import public_url
+from tests.cli.conftest import Operator
+from tests.functions.aws.conftest import ACCOUNT, WORKER, Account
+from tests.functions.aws.policy_events import DEPLOYS, by_cloudformation
+from tests.functions.aws.restoring import EMPTIED, GRANTS, QUEUE, policy_for, set_policy
+
+
+@pytest.fixture
+def queue(operator: Operator) -> str:
+    """Of an hour ago."""
+    aws = operator.aws
+    aws.later(hours=-1)
+    made = aws.queue("orders", Policy=GRANTS)
+    aws.later(hours=1)
+    return made
+
+
+def _pins(aws: Account) -> Pins:
+    return Pins(aws.clients.dynamodb, "ledger")
+
+
+def _pinned(operator: Operator) -> Pin:
+    found = _pins(operator.aws).of(QUEUE)
+    assert found is not None
+    return found
+
+
+def _refused(operator: Operator, *arguments: str, code: int) -> str:
+    error: str = operator.json("pin", *arguments, code=code)["error"]
+    assert _pins(operator.aws).last_generation(QUEUE) == 0
+    return error
+
+
+def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue: str) -> None:
+    result = operator.mendq("pin", queue, "--yes")
+    assert result.exit_code == 0, result.output
+    shown = "".join(result.output.split())
+    for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
+        assert "".join(line.split()) in shown
+    found = _pinned(operator)
+    assert (found.policy, found.digest, found.generation) == (GRANTS, digest_of(GRANTS), 1)
+    assert found.digest in shown
+    assert found.pinned_by.startswith("arn:aws:")
+    attributes = operator.aws.attributes(queue)
+    assert found.queue_created_at.timestamp() == float(attributes["CreatedTimestamp"])
+    assert found.queue_modified_at.timestamp() == float(attributes["LastModifiedTimestamp"])
+
+
+@pytest.mark.parametrize("named", ["orders", public_url(QUEUE), QUEUE])
+@pytest.mark.usefixtures("queue")
+def test_a_queue_is_named_in_three_ways(operator: Operator, named: str) -> None:
+    document = operator.json("pin", named, "--yes")
+    assert document == _pinned(operator).document()
+
+
+@pytest.mark.usefixtures("queue")
+def test_nothing_is_pinned_unasked(operator: Operator) -> None:
+    assert "not confirmed" in _refused(operator, "orders", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("nobodys", "--yes"), 4),
+        (("not a name", "--yes"), 2),
+        ((QUEUE.replace("us-east-1", "eu-west-1"), "--yes"), 4),
+        ((QUEUE.replace("123456789012", "210987654321"), "--yes"), 4),
+        (("orders", "--show"), 4),
+        (("orders", "--remove", "--yes"), 4),
+        (("orders", "--show", "--remove"), 2),
+        (("orders", "--show", "--automation", DEPLOYS), 2),
+        (("orders", "--yes", "--automation", "deploys"), 2),
+        (("orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:root"), 2),
+        (("orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:user/ada"), 2),
+        (("orders", "--yes", "--automation", f"{DEPLOYS} or not"), 2),
+    ],
+)
+@pytest.mark.usefixtures("queue")
+def test_what_is_no_request_pins_nothing(
+    operator: Operator, arguments: tuple[str, ...], code: int
+) -> None:
+    _refused(operator, *arguments, code=code)
+
+
+def test_a_queue_without_a_policy_cannot_be_pinned(operator: Operator) -> None:
+    operator.aws.later(hours=-1)
+    operator.aws.queue("orders")
+    operator.aws.later(hours=1)
+    assert "no policy" in _refused(operator, "orders", "--yes", code=1)
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_queue_that_was_just_changed_is_not_pinned_yet(operator: Operator) -> None:
+    set_policy(operator.aws, QUEUE, EMPTIED)
+    assert "a moment ago" in _refused(operator, "orders", "--yes", code=1)
+
+
+@pytest.mark.usefixtures("queue")
+def test_what_changed_while_somebody_looked_is_not_pinned(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*_: Any, **__: Any) -> None:
+        set_policy(operator.aws, QUEUE, EMPTIED)
+
+    monkeypatch.setattr(command, "confirm", look)
+    assert "while you looked" in _refused(operator, "orders", code=1)
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_pin_that_another_made_meanwhile_is_kept(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.json("pin", "orders", "--yes")
+    first = _pinned(operator)
+
+    def look(*_: Any, **__: Any) -> None:
+        monkeypatch.undo()
+        monkeypatch.setattr("cli.account.Account.of", lambda *_: operator.account)
+        operator.json("pin", "orders", "--yes", "--automation", DEPLOYS)
+
+    monkeypatch.setattr(command, "confirm", look)
+    assert "somebody else" in operator.json("pin", "orders", code=1)["error"]
+    found = _pinned(operator)
+    assert (found.generation, found.automation) == (2, (DEPLOYS,))
+    assert first.generation == 1
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_new_pin_shows_what_differs_and_counts_on(operator: Operator) -> None:
+    operator.json("pin", "orders", "--yes")
+    operator.aws.later(hours=-1)
+    set_policy(operator.aws, QUEUE, policy_for(WORKER, DEPLOYS))
+    operator.aws.later(hours=1)
+    result = operator.mendq("pin", "orders", "--yes", "--automation", DEPLOYS)
+    assert result.exit_code == 0, result.output
+    assert "Different from generation 1" in result.output
+    assert "is new" in result.output
+    found = _pinned(operator)
+    assert (found.generation, found.automation) == (2, (DEPLOYS,))
+
+
+@pytest.mark.usefixtures("queue")
+def test_it_is_taken_away_and_its_number_stays_taken(operator: Operator) -> None:
+    operator.json("pin", "orders", "--yes")
+    assert operator.json("pin", "orders", "--remove", code=2)["error"].startswith("not confirmed")
+    document = operator.json("pin", "orders", "--remove", "--yes")
+    assert document["removed"]["generation"] == 1
+    assert _pins(operator.aws).of(QUEUE) is None
+    assert operator.json("pin", "orders", "--yes")["generation"] == 2
+
+
+@pytest.mark.usefixtures("queue")
+def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
+    operator.json("pin", "orders", "--yes")
+    found = operator.json("pin", "orders", "--show")
+    assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
+    assert found["policy"] == GRANTS
+    operator.aws.later(minutes=-10)
+    pinned = _pins(operator.aws).of(QUEUE)
+    assert pinned is not None
+    set_policy(operator.aws, QUEUE, EMPTIED, **by_cloudformation())
+    operator.aws.later(minutes=10)
+    found = operator.json("pin", "orders", "--show")
+    assert (found["stands"], found["good"]) == (False, True)
+    assert found["overwritten_by"] == "CloudFormation"
+    operator.aws.later(minutes=-8)
+    set_policy(operator.aws, QUEUE, policy_for(DEPLOYS))
+    operator.aws.later(minutes=8)
+    found = operator.json("pin", "orders", "--show")
+    assert not found["good"]
+    assert "has changed it since" in found["doubt"]
+    shown = operator.mendq("pin", "orders", "--show").output
+    assert "no: " in shown
+
+
+def test_what_a_reader_would_leave_out_is_shown_as_it_stands() -> None:
+    twice = '{"Statement": [], "Statement": [{"Effect": "Allow"}], "Id": "\u202e\x1b"}'
+    (line,) = command._policy_lines(twice)
+    assert json.loads(line) == twice
+    assert line.isascii()
+    assert line.isprintable()
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_policy_that_lets_everybody_in_is_told(operator: Operator) -> None:
+    operator.aws.later(hours=-1)
+    set_policy(operator.aws, QUEUE, policy_for("*"))
+    operator.aws.later(hours=1)
+    assert "everybody" in operator.mendq("pin", "orders", "--yes").output
