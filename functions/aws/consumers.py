@@ -42,11 +42,6 @@ def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_
         return [each for page in pages for each in page["EventSourceMappings"]]
 
 
-def name_in(function_arn: str) -> str:
-    """The function's own name, which its metrics bear, whatever version a mapping names."""
-    return function_arn.split(":")[6]
-
-
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
     """None where the function behind a mapping is gone: it consumes nothing."""
     with looking(f"the timeout of {function_arn}"):

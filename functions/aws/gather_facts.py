@@ -19,7 +19,6 @@ from functions.aws.consumers import (
     consuming,
     figures_of,
     mappings_of,
-    name_in,
     timeout_seconds_of,
 )
 from functions.aws.dead_letters_look import dead_letter_arn_here, redrives_lately, source_arns_of
@@ -101,7 +100,7 @@ class Looks:
         if not facts.lambda_consumers:
             return facts
         figures = self.figures(function_names(facts))
-        figured = (figures[name_in(each.function_arn)].of(each) for each in facts.lambda_consumers)
+        figured = (figures[each.name].of(each) for each in facts.lambda_consumers)
         return replace(facts, lambda_consumers=tuple(figured))
 
     def window(self, facts: Facts) -> Window | None:
@@ -166,7 +165,7 @@ class Looks:
 
 def function_names(facts: Facts) -> list[str]:
     """The functions that consume, each once."""
-    return sorted({name_in(each.function_arn) for each in facts.lambda_consumers})
+    return sorted({each.name for each in facts.lambda_consumers})
 
 
 # In this order: cases are open about the sources too, and figures belong to consumers.

@@ -81,7 +81,7 @@ def _look(facts: Facts) -> str:
     failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
     if failing is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
-    log_group = f"/aws/lambda/{failing.function_arn.rpartition(':')[2]}"
+    log_group = f"/aws/lambda/{failing.name}"
     return (
         f"aws logs filter-log-events --region {parts_of(facts.queue_arn).region} "
         f"--log-group-name {quote(log_group)} --filter-pattern '?ERROR ?Exception' --limit 20"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from functions.healing import examples
-from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
+from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue, function_name
 from functions.healing.limits import Limits
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
@@ -40,7 +40,7 @@ def _is_switched_off(facts: Facts) -> bool:
 
 
 def _first(facts: Facts) -> str:
-    name = facts.stopped_consumers[0].rpartition(":")[2]
+    name = function_name(facts.stopped_consumers[0])
     more = len(facts.stopped_consumers) - 1
     return f"{name} and {more} more" if more else name
 

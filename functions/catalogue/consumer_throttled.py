@@ -28,7 +28,7 @@ def detect(facts: Facts) -> Found | None:
     if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
         return None
     return Found(
-        f"{share:.0%} of the invocations of {_name(throttled)} were throttled, and "
+        f"{share:.0%} of the invocations of {throttled.name} were throttled, and "
         f"{measured.visible_now:,} messages wait, the oldest for "
         f"{measured.oldest_age_seconds_now:,} s"
     )
@@ -36,10 +36,6 @@ def detect(facts: Facts) -> Found | None:
 
 def _most_throttled(facts: Facts) -> LambdaConsumer | None:
     return max(facts.lambda_consumers, key=lambda each: each.throttled_share or 0, default=None)
-
-
-def _name(consumer: LambdaConsumer) -> str:
-    return consumer.function_arn.rpartition(":")[2]
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -69,7 +65,7 @@ def _concurrency(facts: Facts) -> str:
         return ""
     return (
         f"aws lambda get-function-concurrency --region {parts_of(facts.queue_arn).region} "
-        f"--function-name {quote(throttled.function_arn)}"
+        f"--function-name {quote(throttled.name)}"
     )
 
 

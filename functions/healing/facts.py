@@ -26,6 +26,12 @@ FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
 
 
+def function_name(function_arn: str) -> str:
+    """The function's own name, which its metrics and its log bear, whatever version is meant."""
+    parts = function_arn.split(":")
+    return parts[6] if len(parts) > 6 else function_arn
+
+
 class Need(Enum):
     """What an entry of the catalogue asks to be gathered."""
 
@@ -50,6 +56,10 @@ class LambdaConsumer:
     duration_p99_seconds: float | None = None
     error_share: float | None = None
     throttled_share: float | None = None
+
+    @property
+    def name(self) -> str:
+        return function_name(self.function_arn)
 
     @property
     def fails_fast(self) -> bool:

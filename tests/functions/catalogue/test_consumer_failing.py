@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.catalogue.consumer_failing import CONSUMER_FAILING, detect, plan
+from functions.catalogue.consumer_failing import detect, plan
 from functions.healing import examples
 from functions.healing.facts import Facts, LambdaConsumer
 from functions.healing.limits import Limits
@@ -74,9 +74,10 @@ def test_the_page_says_what_becomes_of_what_fails() -> None:
     assert "after 5 receives a message goes to" in plan(kept, Limits()).reason
 
 
-def test_the_page_points_at_the_log_of_a_function_that_fails() -> None:
-    assert CONSUMER_FAILING.plan is not None
-    words = shlex.split(plan(queue(FAILING), Limits()).next_command)
+@pytest.mark.parametrize("version", ["", ":7", ":prod"])
+def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> None:
+    failing = replace(FAILING, function_arn=f"{FAILING.function_arn}{version}")
+    words = shlex.split(plan(queue(failing), Limits()).next_command)
     assert words[words.index("--log-group-name") + 1] == "/aws/lambda/bill"
     other = shlex.split(plan(queue(), Limits()).next_command)
     assert "NumberOfMessagesReceived" in other
