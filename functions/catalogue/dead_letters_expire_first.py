@@ -27,7 +27,8 @@ from functions.healing.steps import SetMessageRetention
 
 def detect(facts: Facts) -> Found | None:
     """None where nothing longer could be set, and on FIFO, where a letter's time begins anew."""
-    longest = max(facts.dead_letter_sources or (), key=_retention_seconds, default=None)
+    others = [each for each in facts.dead_letter_sources or () if each.queue_arn != facts.queue_arn]
+    longest = max(others, key=_retention_seconds, default=None)
     if facts.is_fifo or longest is None:
         return None
     kept, sent_for = facts.retention_seconds, _retention_seconds(longest)
@@ -103,6 +104,11 @@ DEAD_LETTERS_EXPIRE_FIRST = Symptom(
             "nobody's dead-letter queue",
             NOT_FOUND,
             facts=replace(_kept(60, 345_600), dead_letter_sources=()),
+        ),
+        NearMiss(
+            "its own dead-letter queue",
+            NOT_FOUND,
+            facts=_kept(60, 345_600, examples.STANDARD_ARN),
         ),
         NearMiss(
             "somebody raised it meanwhile", "need_already_met", facts=_kept(1_209_600, 345_600)
