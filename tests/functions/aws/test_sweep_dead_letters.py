@@ -118,9 +118,9 @@ def test_letters_that_nothing_explains_page(swept: Sweeping) -> None:
 
 def test_what_is_only_reported_opens_no_case(swept: Sweeping) -> None:
     queue = swept.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
-    redrive = {"RedrivePolicy": Redrive(queue, 5).text}
+    policy = Redrive(queue, 5).text
     swept.account.clients.sqs.set_queue_attributes(
-        QueueUrl=swept.account.url(queue), Attributes=redrive
+        QueueUrl=swept.account.url(queue), Attributes={"RedrivePolicy": policy}
     )
     swept.sweep()
     assert swept.told == []
