@@ -69,6 +69,10 @@ def _concurrency(facts: Facts) -> str:
     )
 
 
+def _account_concurrency(queue_arn: str) -> str:
+    return f"aws lambda get-account-settings --region {parts_of(queue_arn).region}"
+
+
 def _queue(throttled_share: float | None, **counted: int) -> Facts:
     facts = examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="900")
     function = LambdaConsumer(
@@ -88,6 +92,9 @@ CONSUMER_THROTTLED = Symptom(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
+    mass_advice="The account's concurrency in this region is used up: look for the function that "
+    "takes it, reserve what others need, or ask AWS for more.",
+    mass_look=_account_concurrency,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     detected=(
         Detected("a tenth is throttled", _queue(THROTTLED_SHARE), code="consumer_throttled"),

@@ -232,6 +232,7 @@ MASS_ADVICE = {
     "kms_key_unusable": "who disabled or deletes it",
     "access_denied": "a role, a policy, an organization's",
     "queue_missing": "what deleted them all",
+    "consumer_throttled": "concurrency in this region is used up",
 }
 
 
