@@ -77,7 +77,7 @@ class OwnerSettings(CaseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class HealSettings(OwnerSettings):
-    """What the heal Lambda needs beside it."""
+    """What the heal Lambda needs beside it; our own roles by name, which is shorter than an ARN."""
 
     own_roles: tuple[str, ...]
     pulse_role: str
@@ -86,6 +86,11 @@ class HealSettings(OwnerSettings):
 @dataclass(frozen=True, kw_only=True)
 class AttachDeadLettersSettings(OwnerSettings):
     """What attach_dead_letters needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestorePolicySettings(OwnerSettings):
+    """What restore_policy needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
