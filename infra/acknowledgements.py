@@ -9,11 +9,14 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
 from functions.healing.looks import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
+from functions.healing.steps import Owner
 from infra.heal_role import heal_looks
 from infra.own_queues import queue_arn
+from infra.owner_lambda import owner_looks
 from infra.queue_looks import looked_at
 from infra.report_bucket import LOGS, TABLES
 from infra.settings import DeploymentSettings
+from infra.sweep import sweep_looks
 
 
 class Meant(NamedTuple):
@@ -25,7 +28,9 @@ class Meant(NamedTuple):
 
 
 # The Lambdas that nobody waits for.
-_PARKING = ("StartNight", "DeliverReport", "FollowUp", "Pulse")
+_PARKING = ("StartNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
+# What writes beside heal.
+_OWNERS = {"AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS}
 _ALWAYS = (
     Meant(
         "Trail/Bucket",
@@ -55,7 +60,7 @@ _ALWAYS = (
             "AwsSolutions-L1",
             "Python 3.13 on purpose: the wheels in the zip are locked and tested for it.",
         )
-        for path in ("Heal", "Approve", "RollBack", *_PARKING)
+        for path in ("Heal", *_OWNERS, "Approve", "RollBack", *_PARKING)
     ),
 )
 _ON_QUEUES = (
@@ -63,7 +68,7 @@ _ON_QUEUES = (
     "Looking is harmless; writing takes the tag, and a Deny covers every other tag and our own."
 )
 _ON_PREFIXES = "The settings name the start of these queues' names."
-_ON_OBJECTS = "One object per day, week or transition, under one prefix of one bucket."
+_ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
 _ON_LOOKS = {
     "queue": _ON_QUEUES,
     "function": "Any function of the account may read a managed queue; its timeout is looked at.",
@@ -89,12 +94,19 @@ def expected(stack: Stack, settings: DeploymentSettings) -> tuple[Meant, ...]:
 
 def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
     """The rule's name holds the resource, and so the account and the bucket's logical id."""
+    writes = _of_writes(stack, settings)
     cases = {f"{_bucket(stack, 'Cases')}/cases/*": _ON_OBJECTS}
+    findings = {f"{_bucket(stack, 'Cases')}/findings/*": _ON_OBJECTS}
     for path, found in (
-        ("HealRole/Role", _of_looks(stack, heal_looks()) | _of_writes(stack, settings) | cases),
+        ("HealRole/Role", _of_looks(stack, heal_looks()) | writes | cases),
         ("FollowUp/Role", _of_looks(stack, FOLLOW_UP_LOOKS) | cases),
+        ("Sweep/Role", _of_looks(stack, sweep_looks()) | findings),
         ("Approve/Role", cases),
-        ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | _of_writes(stack, settings) | cases),
+        *(
+            (f"{path}/Role", _of_looks(stack, owner_looks(owner)) | writes | cases)
+            for path, owner in _OWNERS.items()
+        ),
+        ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | writes | cases),
         ("Night/Role", _of_the_night(stack, settings)),
         ("DeliverReport/Role", _of_the_report(stack)),
     ):

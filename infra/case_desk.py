@@ -21,11 +21,12 @@ MOVE = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem")
 CLAIM = ("dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")
 PAGE = ("dynamodb:UpdateItem",)
 QUERY = ("dynamodb:Query",)
+SWEEP = ("dynamodb:GetItem", "dynamodb:UpdateItem")
 
 
 @dataclass(frozen=True)
 class CaseDesk:
-    """Shared by heal, follow_up, approve and roll_back."""
+    """Shared by heal, follow_up, approve, roll_back and the sweep."""
 
     ledger: dynamodb.Table
     cases: s3.Bucket
@@ -54,6 +55,11 @@ class CaseDesk:
     def let_list_open_cases(self, role: iam.Role) -> None:
         index = f"{self.ledger.table_arn}/index/{ledger_index.OPEN_CASES}"
         allow(role, QUERY, index)
+
+    def let_sweep(self, role: iam.Role) -> None:
+        """Its own items of the ledger, and one object an hour."""
+        allow(role, SWEEP, self.ledger.table_arn)
+        allow(role, ["s3:GetObject", "s3:PutObject"], self.cases.arn_for_objects("findings/*"))
 
     def known(self) -> dict[str, Any]:
         """The fields of CaseSettings."""

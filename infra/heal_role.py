@@ -7,9 +7,10 @@ from constructs import Construct
 
 from functions.catalogue import CATALOGUE
 from functions.healing.looks import LookAction, look_actions
+from functions.healing.steps import Owner
 from infra.case_desk import CaseDesk
 from infra.queue_looks import look_statements
-from infra.queue_writes import write_statements
+from infra.queue_writes import kinds_of, write_statements
 from infra.roles import HEAL, allow, own_role
 from infra.settings import DeploymentSettings
 
@@ -29,7 +30,7 @@ class HealRole(Construct):
         )
         for statement in (
             *look_statements(stack, heal_looks()),
-            *write_statements(stack, settings),
+            *write_statements(stack, settings, kinds_of(Owner.HEAL)),
         ):
             self.role.add_to_policy(statement)
         if settings.freeze_calendars:
@@ -40,8 +41,9 @@ class HealRole(Construct):
         desk.let_move_cases(self.role)
         desk.let_claim(self.role)
         desk.let_page(self.role)
+        desk.let_read_a_case(self.role)
 
 
 def heal_looks() -> frozenset[LookAction]:
     """What the facts of every symptom take."""
-    return look_actions(need for symptom in CATALOGUE for need in symptom.needs)
+    return look_actions(need for symptom in CATALOGUE for need in symptom.every_need)

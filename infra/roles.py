@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 HEAL = "heal"
+ATTACH_DEAD_LETTERS = "attach-dead-letters"
 START_NIGHT = "start-night"
 SCHEDULE = "schedule"
 NIGHT = "night"
@@ -19,11 +20,13 @@ DELIVER_REPORT = "deliver-report"
 FOLLOW_UP = "follow-up"
 APPROVE = "approve"
 ROLL_BACK = "roll-back"
+SWEEP = "sweep"
 PULSE = "pulse"
 # Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
 # the pulse is not among them: its call is meant to be seen.
 LEFT_OUT = (
     HEAL,
+    ATTACH_DEAD_LETTERS,
     START_NIGHT,
     SCHEDULE,
     NIGHT,
@@ -31,6 +34,7 @@ LEFT_OUT = (
     FOLLOW_UP,
     APPROVE,
     ROLL_BACK,
+    SWEEP,
 )
 
 
@@ -65,6 +69,11 @@ def role_arn(stack: Stack, purpose: str) -> str:
     """A role as `sessionIssuer.arn` names it."""
     name = role_name(purpose, stack.region)
     return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+
+
+def role_names(stack: Stack) -> tuple[str, ...]:
+    """The roles left out, by name."""
+    return tuple(role_name(each, stack.region) for each in LEFT_OUT)
 
 
 def role_arns(stack: Stack) -> tuple[str, ...]:

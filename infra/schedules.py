@@ -1,4 +1,4 @@
-"""When the night, the week, each minute's follow-up and the pulse start.
+"""When the night, the week, each minute's follow-up, the sweep and the pulse start.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """
@@ -61,6 +61,9 @@ class Schedules(Construct):
 
     def each_minute(self, follow_up: ParkingLambda) -> None:
         self._add("FollowUp", follow_up, _rate(1), OF_A_TICK, does="looks after open cases")
+
+    def every_ten_minutes(self, sweep: ParkingLambda) -> None:
+        self._add("Sweep", sweep, _rate(10), OF_A_TICK, does="looks at queues where no call fails")
 
     def pulse(self, pulse: ParkingLambda, minutes: int) -> None:
         self._add("Pulse", pulse, _rate(minutes), OF_A_TICK, does="makes a pulse")

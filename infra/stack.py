@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from functions.healing.steps import Owner
 from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
 from infra.approve import Approve
+from infra.attach_dead_letters import AttachDeadLetters
 from infra.case_bucket import CaseBucket
 from infra.case_desk import CaseDesk
 from infra.deliver_report import DeliverReport
@@ -25,14 +27,16 @@ from infra.intake import Intake
 from infra.ledger import Ledger
 from infra.night import Buckets, Night
 from infra.own_queues import every_queue
+from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
 from infra.queue_writes import never_write_to
 from infra.report_bucket import ReportBucket
-from infra.roles import PULSE, role_arn, role_arns
+from infra.roles import PULSE, role_arn, role_names
 from infra.roll_back import RollBack
 from infra.schedules import Schedules
 from infra.settings import DeploymentSettings
 from infra.start_night import StartNight
+from infra.sweep import Sweep
 from infra.topics import Topics
 from infra.trail import Trail
 
@@ -77,10 +81,13 @@ class MendqStack(Stack):
         ledger = Ledger(self, "Ledger").table
         desk = CaseDesk(ledger, cases, topics, settings)
         heal = self._heal(desk)
-        roll_back = self._after_heal(desk, heal)
+        owners = self._other_owners(desk)
+        roll_back = self._after_heal(desk, heal, owners)
+        self._sweep(desk, heal)
         self._pulse(desk)
-        for each in (heal, roll_back):
-            never_write_to(each.role, every_queue(self))
+        roles = (heal.role, *(each.role for each in owners.values()), roll_back.role)
+        for each in roles:
+            never_write_to(each, every_queue(self))
         for output, value in (
             ("TrailBucket", trail.bucket_name),
             ("CaseBucket", cases.bucket_name),
@@ -118,27 +125,31 @@ class MendqStack(Stack):
         heal.reads(intake.queue)
         heal.knows(
             HealSettings(
-                **desk.known(),
-                own_roles=role_arns(self),
+                **known_by_owners(desk),
+                own_roles=role_names(self),
                 pulse_role=role_arn(self, PULSE),
-                mode=settings.mode,
-                tag_may_raise_to=settings.tag_may_raise_to,
-                queues=settings.queues,
-                autonomy=settings.autonomy,
-                freeze_calendars=settings.freeze_calendars,
             )
         )
         self._output("IntakeQueue", intake.queue.queue_url)
         self._output("HealFunction", heal.function.function_name)
         return heal
 
-    def _after_heal(self, desk: CaseDesk, heal: Heal) -> RollBack:
+    def _other_owners(self, desk: CaseDesk) -> dict[Owner, OwnerLambda]:
+        """What writes beside heal."""
+        attach = AttachDeadLetters(self, "AttachDeadLetters", code=self._lambdas, desk=desk)
+        self._output("AttachDeadLettersFunction", attach.function.function_name)
+        return {Owner.ATTACH_DEAD_LETTERS: attach}
+
+    def _after_heal(
+        self, desk: CaseDesk, heal: Heal, owners: Mapping[Owner, OwnerLambda]
+    ) -> RollBack:
         """What moves the cases that heal opens, by the clock and by people's word."""
         code = self._lambdas
-        owners = {Owner.HEAL: heal.function}
-        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, owners=owners)
+        functions = {owner: each.function for owner, each in owners.items()}
+        functions[Owner.HEAL] = heal.function
+        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, owners=functions)
         self._schedules.each_minute(follow_up)
-        approve = Approve(self, "Approve", code=code, desk=desk, owners=owners)
+        approve = Approve(self, "Approve", code=code, desk=desk, owners=functions)
         roll_back = RollBack(self, "RollBack", code=code, desk=desk)
         for name, each in (
             ("FollowUpFunction", follow_up),
@@ -147,6 +158,11 @@ class MendqStack(Stack):
         ):
             self._output(name, each.function.function_name)
         return roll_back
+
+    def _sweep(self, desk: CaseDesk, heal: Heal) -> None:
+        sweep = Sweep(self, "Sweep", code=self._lambdas, desk=desk, heal=heal.function)
+        self._schedules.every_ten_minutes(sweep)
+        self._output("SweepFunction", sweep.function.function_name)
 
     def _pulse(self, desk: CaseDesk) -> None:
         pulse = Pulse(

@@ -16,6 +16,7 @@ from functions.healing.guardrails import Home
 from functions.healing.managed import Consent
 from functions.healing.plan import Refusal
 from functions.healing.pulse import PulseSource
+from functions.healing.queue_names import partition_of
 from functions.healing.steps import Owner
 from functions.settings import HealSettings, OwnerSettings
 
@@ -68,7 +69,9 @@ class Run(OwnerRun):
 
     @property
     def home(self) -> Home:
-        return Home(self.settings.account, self.clients.region, self.settings.own_roles)
+        account, region = self.settings.account, self.clients.region
+        roles = f"arn:{partition_of(region)}:iam::{account}:role"
+        return Home(account, region, tuple(f"{roles}/{each}" for each in self.settings.own_roles))
 
     @property
     def pulse_source(self) -> PulseSource:

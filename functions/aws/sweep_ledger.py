@@ -53,12 +53,13 @@ class SweepLedger:
         if same and "done" in known:
             return None
         free = "attribute_not_exists(#until) OR #until < :now OR #owner = :me"
+        used = ("round", "owner", "until") if same else ("round", "owner", "until", "after")
         claimed = self._changed(
             Key=key,
             UpdateExpression="SET #round = :round, #owner = :me, #until = :until"
             + ("" if same else " REMOVE done, #after"),
             ConditionExpression=f"({free}) AND {_unmoved(known)}",
-            ExpressionAttributeNames=_named("round", "owner", "until", *([] if same else ["after"])),
+            ExpressionAttributeNames=_named(*used),
             ExpressionAttributeValues={
                 ":round": {"S": to_text(hour)},
                 ":me": {"S": self.owner},

@@ -17,10 +17,8 @@ class LookAction:
     resource: Literal["queue", "function", "any"]
 
 
-QUEUE_LOOKS = (
-    LookAction("sqs:GetQueueAttributes", "queue"),
-    LookAction("sqs:ListQueueTags", "queue"),
-)
+_TAGS = LookAction("sqs:ListQueueTags", "queue")
+QUEUE_LOOKS = (LookAction("sqs:GetQueueAttributes", "queue"), _TAGS)
 _METRICS = LookAction("cloudwatch:GetMetricData", "any")
 _LAST_CHANGE = LookAction("cloudtrail:LookupEvents", "any")
 _LOOKS: dict[Need, tuple[LookAction, ...]] = {
@@ -59,3 +57,8 @@ ROLL_BACK_LOOKS = (*QUEUE_LOOKS, _LAST_CHANGE)
 def look_actions(needs: Iterable[Need]) -> frozenset[LookAction]:
     """The IAM actions that gathering these facts takes, and looking at the account."""
     return frozenset(ACCOUNT_LOOKS).union(*(_LOOKS[need] for need in needs))
+
+
+def sweep_look_actions(needs: Iterable[Need]) -> frozenset[LookAction]:
+    """The same where tags come with the listing of all queues, and nobody is paged."""
+    return look_actions(needs) - {_TAGS, _LAST_CHANGE}

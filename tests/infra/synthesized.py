@@ -21,6 +21,7 @@ OWN_ROLES = tuple(
     f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
     for purpose in (
         "heal",
+        "attach-dead-letters",
         "start-night",
         "schedule",
         "night",
@@ -28,6 +29,7 @@ OWN_ROLES = tuple(
         "follow-up",
         "approve",
         "roll-back",
+        "sweep",
     )
 )
 HEAL_ROLE = OWN_ROLES[0]

@@ -53,7 +53,7 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     variables = _function("named")["Environment"]["Variables"]
     settings = HealSettings.from_environment(variables)
     assert settings.account == ACCOUNT
-    assert settings.own_roles == OWN_ROLES
+    assert settings.own_roles == tuple(each.rpartition("/")[2] for each in OWN_ROLES)
     assert settings.pulse_role == PULSE_ROLE
     assert settings.mode is Mode.HEAL
     assert settings.tag_may_raise_to is Mode.OBSERVE

@@ -91,7 +91,7 @@ def _handle(event: object, *folders: Path) -> Any:
         case_bucket="cases",
         urgent_topic_arn="urgent",
         info_topic_arn="info",
-        own_roles=(HEAL_ROLE,),
+        own_roles=(HEAL_ROLE.rpartition("/")[2],),
         pulse_role="pulse",
     )
     return in_isolation(HANDLE, json.dumps(event), folders, settings.to_environment())

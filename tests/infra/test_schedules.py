@@ -22,7 +22,7 @@ def _schedule(start: str, name: str = "default") -> Any:
     return template_of(name).only("AWS::Scheduler::Schedule", f"Schedules{start}")
 
 
-TICKS = ["FollowUp", "Pulse"]
+TICKS = ["FollowUp", "Sweep", "Pulse"]
 
 
 def _role() -> list[dict[str, Any]]:
@@ -69,6 +69,10 @@ def test_each_sends_a_job_that_start_night_knows_and_the_time_it_stands_for(
 
 def test_open_cases_are_looked_after_each_minute() -> None:
     assert _schedule("FollowUp")["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_what_is_left_of_an_hours_round_is_swept_every_ten_minutes() -> None:
+    assert _schedule("Sweep")["ScheduleExpression"] == "rate(10 minutes)"
 
 
 def test_the_pulse_is_made_as_often_as_the_settings_say() -> None:

@@ -34,10 +34,12 @@ def test_outsiders_find_the_outputs_by_name() -> None:
         "LedgerTable",
         "ReportBucket",
         "NightApplication",
+        "AttachDeadLettersFunction",
         "HealFunction",
         "FollowUpFunction",
         "ApproveFunction",
         "RollBackFunction",
+        "SweepFunction",
         "PulseFunction",
         "UrgentTopic",
         "InfoTopic",
@@ -50,7 +52,9 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert outputs["IntakeQueue"]["Value"].startswith("IntakeQueue")
 
 
-@pytest.mark.parametrize("name", ["Heal", "FollowUp", "Approve", "RollBack", "Pulse"])
+@pytest.mark.parametrize(
+    "name", ["Heal", "AttachDeadLetters", "FollowUp", "Approve", "RollBack", "Sweep", "Pulse"]
+)
 def test_outsiders_find_the_lambdas_by_their_outputs(name: str) -> None:
     assert template_of("default").outputs[f"{name}Function"]["Value"].startswith(f"{name}Function")
 

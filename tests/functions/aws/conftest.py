@@ -15,6 +15,7 @@ import pytest
 from moto import mock_aws
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.sns.models import sns_backends
+from moto.sqs.models import Queue
 
 from functions.aws.clients import Clients
 from functions.aws.heal_batch import Healed, heal_batch
@@ -175,7 +176,7 @@ def settings(**over: Any) -> HealSettings:
         "case_bucket": "cases",
         "urgent_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:urgent",
         "info_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:info",
-        "own_roles": (f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-{REGION}",),
+        "own_roles": (f"mendq-heal-{REGION}",),
         "pulse_role": PULSE_ROLE,
         "tag_may_raise_to": Mode.HEAL,
         "limits": Limits(),
@@ -231,6 +232,9 @@ def moto_account(clients: Clients | None = None) -> Iterator[Account]:
         with (
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
             patch("moto.sqs.models.unix_time", lambda: made.now.timestamp()),  # noqa: PLW0108 - `now` moves
+            # moto knows no RedriveAllowPolicy either: it is kept and shown, and refuses nothing.
+            patch.object(Queue, "BASE_ATTRIBUTES", [*Queue.BASE_ATTRIBUTES, "RedriveAllowPolicy"]),
+            patch.object(Queue, "redrive_allow_policy", None, create=True),
         ):
             yield made
 

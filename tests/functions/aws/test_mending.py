@@ -128,7 +128,7 @@ def test_stale_and_future_events_change_nothing(account: Account, over: dict[str
 
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    own = {"sessionContext": {"sessionIssuer": {"arn": account.settings.own_roles[0]}}}
+    own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
     assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
