@@ -35,8 +35,6 @@ _NEEDS = frozenset(
         Need.DEAD_LETTER_QUEUE,
         Need.DEAD_LETTER_SOURCES,
         Need.DEAD_LETTER_NAMESAKE,
-        Need.MEASUREMENTS,
-        Need.MOVE_TASKS,
         Need.OPEN_CASES,
     }
 )
@@ -61,14 +59,16 @@ def suspects(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The very queue that is named, or one of its own."""
+    """The very queue that is named, or one of its own.
+
+    What was counted is not asked for again: it was the reason to look, and a person's to agree.
+    """
     found = detect(facts)
-    if found is None:
-        return Refusal("need_already_met", "it has a dead-letter queue by now", becomes=None)
+    because = facts.found or (found.because if found else "it has no dead-letter queue")
     dead_letter_arn = gone(facts)
     if dead_letter_arn is not None:
-        return make_again(facts, dead_letter_arn, found.because)
-    return make_and_attach(facts, found.because)
+        return make_again(facts, dead_letter_arn, because)
+    return make_and_attach(facts, because)
 
 
 def _why_it_needs_one(facts: Facts) -> str | None:
@@ -140,7 +140,12 @@ DEAD_LETTER_QUEUE_MISSING = Symptom(
     autonomy=Mode.PROPOSE,
     shows=(AttachDeadLetters.attribute,),
     # It is the configuration that lacks something; a measurement only says that it matters now.
-    detection=Detection(detect, needs=_NEEDS, suspects=suspects, of_configuration=True),
+    detection=Detection(
+        detect,
+        needs=_NEEDS | {Need.MEASUREMENTS, Need.MOVE_TASKS},
+        suspects=suspects,
+        of_configuration=True,
+    ),
     detected=(
         Detected("the queue that is named is gone", _GONE, (CreateDeadLetters("", _DEAD),)),
         Detected("a Lambda function reads it", _WITH_LAMBDA, _ATTACH),

@@ -27,7 +27,7 @@ POLICIES = ("Policy", AttachDeadLetters.attribute)
 def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
     """A dead-letter queue of the queue's own for one that has none, after five receives."""
     dead_letter_arn = arn_for(facts.queue_arn)
-    refusal = _cause_first(facts) or _name_is_taken(facts, dead_letter_arn)
+    refusal = _has_one(facts) or _cause_first(facts) or _name_is_taken(facts, dead_letter_arn)
     if refusal is not None:
         return refusal
     redrive = Redrive(dead_letter_arn, MAX_RECEIVE_COUNT)
@@ -56,6 +56,13 @@ def gone(facts: Facts) -> str | None:
 def has_none(facts: Facts) -> bool:
     """Whether the queue has no dead-letter queue, and is nobody's itself."""
     return not facts.attributes.get(AttachDeadLetters.attribute) and not facts.takes_dead_letters
+
+
+def _has_one(facts: Facts) -> Refusal | None:
+    if has_none(facts):
+        return None
+    reason = "it has a dead-letter queue by now, or takes dead letters itself"
+    return Refusal("need_already_met", reason, becomes=None)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:

@@ -81,7 +81,6 @@ def test_no_text_makes_a_look_fail(entry: Symptom, facts: Facts) -> None:
     if isinstance(answer, Refusal):
         assert answer.reason
     else:
-        assert found is not None
         assert isinstance(answer, Plan)
         assert all(step.out_of_bounds() is None for step in answer.steps), answer
 

@@ -44,7 +44,8 @@ def test_a_queue_of_its_own_is_made_and_attached() -> None:
 
 def test_a_fifo_queue_gets_a_fifo_one() -> None:
     dead = arn_for(QUEUE_ARN)
-    facts = replace(queue(), dead_letter_namesake=DeadLetterQueue(dead, None))
+    namesake = DeadLetterQueue(dead, None)
+    facts = replace(queue(), dead_letter_sources=(), dead_letter_namesake=namesake)
     assert steps_of(make_and_attach(facts, "because"))[0] == ("DeadLetterQueue", dead)
 
 
@@ -71,6 +72,20 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.becomes) == ("name_taken", State.ESCALATED)
     assert DEAD_LETTER_ARN in answer.reason
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(NONE, attributes={"RedrivePolicy": Redrive(STANDARD_ARN, 3).text}),
+        replace(NONE, dead_letter_sources=(SourceQueue(QUEUE_ARN, {}),)),
+        replace(NONE, dead_letter_sources=None),
+    ],
+)
+def test_what_has_one_by_now_gets_no_other(facts: Facts) -> None:
+    answer = make_and_attach(facts, "because")
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("need_already_met", None)
 
 
 @pytest.mark.parametrize("namesake", [None, DeadLetterQueue(STANDARD_ARN, None)])
