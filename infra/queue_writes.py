@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 
 from functions.catalogue import CATALOGUE
-from functions.catalogue.symptom import Symptom
+from functions.healing.every_step import STEPS
 from functions.healing.managed import MODE_TAG
 from functions.healing.mode import Mode
-from functions.healing.steps import write_actions
+from functions.healing.rollback import NEVER_PUT_BACK
+from functions.healing.steps import AttributeStep, Owner, write_actions
 from infra.own_queues import queue_arn
 from infra.settings import DeploymentSettings
 
+Kinds = Collection[type[AttributeStep]]
 # CDK moves what is too much for one policy to the next, but never cuts a statement in two.
 NAMES_PER_STATEMENT = 25
 # What a proposal is written in once a person approved it; that one did is the code's to check.
@@ -23,11 +25,28 @@ WRITTEN_MODES = (Mode.PROPOSE, Mode.HEAL)
 _TAG = f"aws:ResourceTag/{MODE_TAG}"
 
 
-def write_statements(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicyStatement]:
-    """Nothing while no queue or no symptom can be in one of the modes that are written in."""
+def kinds_of(owner: Owner) -> Kinds:
+    """The steps that a Lambda owns."""
+    return [kind for kind in STEPS if kind.owner is owner]
+
+
+def taken_back() -> Kinds:
+    """The steps of every owner that roll_back undoes by a write."""
+    return [kind for kind in STEPS if not kind.is_kept and kind.attribute not in NEVER_PUT_BACK]
+
+
+def write_statements(
+    stack: Stack, settings: DeploymentSettings, kinds: Kinds
+) -> Iterator[iam.PolicyStatement]:
+    """What taking these steps takes.
+
+    Nothing while no queue or no symptom can be in one of the modes that are written in.
+    """
     modes = [str(each) for each in WRITTEN_MODES]
-    actions = _write_actions(_written(settings))
-    if actions and max(settings.mode, settings.tag_may_raise_to) in WRITTEN_MODES:
+    written = [kind for kind in kinds if kind in _written(settings)]
+    actions = _actions([kind for kind in written if not kind.is_kept])
+    is_tag_enough = max(settings.mode, settings.tag_may_raise_to) in WRITTEN_MODES
+    if actions and is_tag_enough:
         yield iam.PolicyStatement(
             actions=actions,
             resources=[queue_arn(stack, "*")],
@@ -38,12 +57,27 @@ def write_statements(stack: Stack, settings: DeploymentSettings) -> Iterator[iam
         names = named[start : start + NAMES_PER_STATEMENT]
         resources = [queue_arn(stack, each) for each in names]
         yield iam.PolicyStatement(actions=actions, resources=resources)
+    making = _actions([kind for kind in written if kind.is_kept])
+    if making and is_tag_enough:
+        yield _make(stack, making)
     # A tag that says anything else holds, whatever names the queue.
     yield iam.PolicyStatement(
         effect=iam.Effect.DENY,
-        actions=_write_actions(CATALOGUE),
+        actions=_actions(STEPS),
         resources=[queue_arn(stack, "*")],
         conditions={"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: modes}},
+    )
+
+
+def _make(stack: Stack, actions: list[str]) -> iam.PolicyStatement:
+    """Under any name, because a queue that is gone is made again under its own, and without tags.
+
+    A queue that exists is not changed by being made; what is not there has no tag to ask for.
+    """
+    return iam.PolicyStatement(
+        actions=actions,
+        resources=[queue_arn(stack, "*")],
+        conditions={"Null": {"aws:TagKeys": "true"}},
     )
 
 
@@ -52,18 +86,21 @@ def never_write_to(role: iam.Role, queues: Sequence[sqs.IQueue]) -> None:
     role.add_to_policy(
         iam.PolicyStatement(
             effect=iam.Effect.DENY,
-            actions=_write_actions(CATALOGUE),
+            actions=_actions(STEPS),
             resources=[queue.queue_arn for queue in queues],
         )
     )
 
 
-def _written(settings: DeploymentSettings) -> Iterator[Symptom]:
-    """The symptoms that may act, or may propose what a person lets act."""
-    for symptom in CATALOGUE:
-        if settings.autonomy.get(symptom.name, symptom.autonomy) in WRITTEN_MODES:
-            yield symptom
+def _written(settings: DeploymentSettings) -> Kinds:
+    """The steps of symptoms that may act, or may propose what a person lets act."""
+    return {
+        step
+        for symptom in CATALOGUE
+        if settings.autonomy.get(symptom.name, symptom.autonomy) in WRITTEN_MODES
+        for step in symptom.steps
+    }
 
 
-def _write_actions(symptoms: Iterable[Symptom]) -> list[str]:
-    return sorted(write_actions(step for symptom in symptoms for step in symptom.steps))
+def _actions(kinds: Kinds) -> list[str]:
+    return sorted(write_actions(kinds))

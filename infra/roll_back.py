@@ -1,4 +1,4 @@
-"""The Lambda that undoes what heal wrote."""
+"""The Lambda that undoes what was written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functions.settings import RollBackSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, OwnLambda
 from infra.queue_looks import look_statements
-from infra.queue_writes import write_statements
+from infra.queue_writes import taken_back, write_statements
 from infra.roles import ROLL_BACK
 
 HANDLER = Handler(
@@ -23,7 +23,7 @@ HANDLER = Handler(
 
 
 class RollBack(OwnLambda):
-    """Operators invoke it. It may write the queues that heal may write, and no other."""
+    """Operators invoke it. It may write the queues that others may write, and no other."""
 
     def __init__(self, scope: Construct, name: str, *, code: lambda_.Code, desk: CaseDesk) -> None:
         super().__init__(scope, name, handler=HANDLER, code=code, purpose=ROLL_BACK)
@@ -34,7 +34,7 @@ class RollBack(OwnLambda):
         desk.let_read_a_case(self.role)
         for statement in (
             *look_statements(stack, ROLL_BACK_LOOKS),
-            *write_statements(stack, desk.settings),
+            *write_statements(stack, desk.settings, taken_back()),
         ):
             self.role.add_to_policy(statement)
         self.knows(RollBackSettings(**desk.known()))

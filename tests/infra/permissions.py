@@ -28,7 +28,9 @@ def decision(
         action=action,
         resource_arn=resource,
         region=REGION,
-        service_context={f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()}
+        # A call that names no tags has no aws:TagKeys.
+        service_context={"aws:tagkeys": None}
+        | {f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()}
         | {name.lower(): value for name, value in (keys or {}).items()},
     )
     document = {"Version": "2012-10-17", "Statement": list(statements)}

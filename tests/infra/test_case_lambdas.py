@@ -20,7 +20,10 @@ SETTINGS_OF: dict[str, type[CaseSettings]] = {
 }
 WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
 # What each owner's function is called in the template.
-OWNERS = {Owner.HEAL: "HealFunction"}
+OWNERS = {
+    Owner.HEAL: "HealFunction",
+    Owner.ATTACH_DEAD_LETTERS: "AttachDeadLettersFunction",
+}
 INVOKE = "lambda:InvokeFunction"
 ORDERS = f"{QUEUE_ARNS}orders"
 
@@ -117,6 +120,11 @@ def test_roll_back_writes_no_queue_that_heal_could_not_have_written(
         assert _may("RollBack", action, ORDERS, settings, **tags) != "Allow"
 
 
+def test_roll_back_makes_no_queue() -> None:
+    for settings in SETTINGS:
+        assert _may("RollBack", "sqs:CreateQueue", ORDERS, settings, mendq="heal") != "Allow"
+
+
 @pytest.mark.parametrize(
     ("settings", "tags"),
     [
@@ -127,10 +135,9 @@ def test_roll_back_writes_no_queue_that_heal_could_not_have_written(
         ("named", {}),
     ],
 )
-def test_roll_back_writes_the_queues_that_heal_writes(settings: str, tags: dict[str, str]) -> None:
-    for action in WRITES:
-        for name in ("Heal", "RollBack"):
-            assert _may(name, action, ORDERS, settings, **tags) == "Allow"
+def test_roll_back_writes_the_queues_that_others_write(settings: str, tags: dict[str, str]) -> None:
+    for name in ("Heal", "AttachDeadLetters", "RollBack"):
+        assert _may(name, "sqs:SetQueueAttributes", ORDERS, settings, **tags) == "Allow"
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
