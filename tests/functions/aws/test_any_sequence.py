@@ -17,7 +17,7 @@ from tests.functions.aws import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
 ATTRIBUTES = {step.attribute: step for step in STEPS}
-MENDING = tuple(entry for entry in CATALOGUE if entry.steps)
+MENDING = tuple(entry for entry in CATALOGUE if entry.steps and entry.caught)
 # What a person may set, legal for SQS and awkward for us.
 PERSONS = {
     "VisibilityTimeout": ("0", "1", "599", "43200"),
