@@ -145,7 +145,18 @@ class _OpenCase:
         signs = Signs(timing, needed, self.view.failures)
         if self.case.state not in PROVING:
             return signs
-        return replace(signs, deletes=self._deletes(signs), stands=self._stands())
+        return replace(
+            signs,
+            deletes=self._deletes(signs),
+            stands=self._stands(),
+            of_configuration=self._was_of_configuration,
+        )
+
+    @property
+    def _was_of_configuration(self) -> bool:
+        detection = self.symptom.detection
+        no_call_failed = not self.case.evidence["failed_calls"]
+        return no_call_failed and detection is not None and detection.of_configuration
 
     def _deletes(self, signs: Signs) -> int | None:
         """None where CloudWatch does not say: that proves nothing, and ends nothing either."""

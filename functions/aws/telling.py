@@ -16,6 +16,7 @@ from functions.catalogue.symptom import Symptom
 from functions.healing import page
 from functions.healing.advance import Signs, due_at
 from functions.healing.case import Case
+from functions.healing.every_step import is_kept
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
 from functions.healing.paging import PAGES_PER_HOUR, Severity
@@ -44,10 +45,10 @@ class Telling:
 
     def configuration(self, case: Case) -> Mapping[str, str]:
         """The queue's, with what this case has written."""
-        if not self.facts.exists or not case.has_written:
-            return self.facts.attributes
-        written = {step["attribute"]: step["after"] for step in case.steps}
-        return {**self.facts.attributes, **written}
+        attributes = self.facts.attributes
+        if self.facts.exists and case.has_written:
+            attributes = {**attributes, **{each["attribute"]: each["after"] for each in case.steps}}
+        return {name: text for name, text in attributes.items() if text and not is_kept(name)}
 
 
 def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str) -> Case:

@@ -45,7 +45,7 @@ class Signs:
 
     `stands` is None where nobody looked; `failures` are the newest failed calls from after
     `counts_from`; `deletes` the messages deleted since they ended, None where nobody asked or
-    CloudWatch did not say.
+    CloudWatch did not say. What was wrong `of_configuration` alone needs none to be proven mended.
     """
 
     timing: Timing
@@ -53,6 +53,7 @@ class Signs:
     failures: Evidence = field(default_factory=Evidence)
     deletes: int | None = None
     stands: Stands | None = None
+    of_configuration: bool = False
 
 
 def counts_from(case: Case, timing: Timing) -> datetime:
@@ -141,6 +142,12 @@ def _held(case: Case, signs: Signs, now: datetime) -> bool:
     return _was_quiet(case, signs, now) and bool(signs.deletes)
 
 
+def _stands_unfound(case: Case, signs: Signs, now: datetime) -> bool:
+    """A configuration was wrong: it stands as it was mended, and no sweep has found it again."""
+    mended = signs.of_configuration and signs.stands is Stands.OURS
+    return mended and _was_quiet(case, signs, now)
+
+
 def _was_quiet(case: Case, signs: Signs, now: datetime) -> bool:
     """Quiet since the change has arrived and CloudTrail has had its time; a day after a call."""
     return now >= quiet_at(case, signs)
@@ -204,6 +211,12 @@ TABLE = (
     Row(State.APPROVED, State.EXPIRED, _waited, "it was approved and could not be done in time"),
     Row(State.APPLIED, State.INEFFECTIVE, _failed_again, "the calls fail as before"),
     Row(State.APPLIED, State.VERIFIED, _held, "no call failed since, and messages were deleted"),
+    Row(
+        State.APPLIED,
+        State.VERIFIED,
+        _stands_unfound,
+        "it stands, and no sweep has found it again",
+    ),
     Row(State.APPLIED, State.APPLIED_UNPROVEN, _was_quiet, "no call failed, but none was made"),
     Row(State.APPLIED, State.ESCALATED, _waited, "calls still fail now and then"),
     Row(State.APPLIED_UNPROVEN, State.INEFFECTIVE, _failed_again, "the calls fail as before"),

@@ -68,6 +68,7 @@ def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
     }
     everything = {
         "queue": account.attributes(queue_arn),
+        "others": {each: account.attributes(each) for each in others_than(queue_arn, account)},
         "ledger": ledger,
         "cases": dict(enumerate(cases)),
     }
@@ -80,6 +81,15 @@ def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
         pages=Counter(_told_by_all(_timeless(json.dumps(each))) for each in pages),
         unlisted=unlisted(cases),
     )
+
+
+def others_than(queue_arn: str, account: Account) -> Iterator[str]:
+    """The queues that were made beside it."""
+    prefix = queue_arn.rpartition(":")[0]
+    for url in account.clients.sqs.list_queues().get("QueueUrls", []):
+        other = f"{prefix}:{url.rpartition('/')[2]}"
+        if other != queue_arn:
+            yield other
 
 
 def unlisted(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

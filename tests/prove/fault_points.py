@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from tests.functions.aws.conftest import ACCOUNT, REGION
 from tests.functions.aws.faults import KINDS, Fault, Killed
 from tests.prove.endings import Ending, ending_of
 from tests.prove.proof import Proof, Proving
@@ -179,11 +180,12 @@ def _state_of(made: World, faults: Sequence[Fault]) -> str:
 
 
 def _queue_of(made: World) -> str:
+    """The one that the case is about; before there is one, the only one."""
+    cases = made.account.transitions()
+    if cases:
+        return str(cases[0]["queue_arn"])
     (url,) = made.account.clients.sqs.list_queues()["QueueUrls"]
-    attributes = made.account.clients.sqs.get_queue_attributes(
-        QueueUrl=url, AttributeNames=["QueueArn"]
-    )
-    return attributes["Attributes"]["QueueArn"]
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{url.rpartition('/')[2]}"
 
 
 def _tell(proving: Proving, judged: Judged) -> None:

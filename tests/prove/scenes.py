@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from functions.catalogue import CATALOGUE
+from functions.healing.dead_letters import Redrive
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import settings
 from tests.functions.aws.faults import REDELIVERED_AFTER_MINUTES
 from tests.functions.aws.operators import case_of, fail, say, undo
+from tests.functions.aws.sweeping import Sweeping
 from tests.prove.world import World
 
 Turn = Callable[[], bool]
@@ -85,8 +88,8 @@ def _pair(world: World) -> Turn:
     return _delivered(world, _queue(world), **_call_of("fifo_throttled"))
 
 
-def _asked_of_heal(world: World) -> Turn:
-    """Heal, called with the case until it says what became of it."""
+def _asked_of_owner(world: World) -> Turn:
+    """The owner of its write, called with the case until it says what became of it."""
     case = case_of(world.account)
     request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
 
@@ -104,7 +107,7 @@ def _approved(world: World) -> Turn:
     say(world.account, "approve", case_of(world.account).case_id)
     world.heal_is_up = True
     world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
-    return _asked_of_heal(world)
+    return _asked_of_owner(world)
 
 
 def _ineffective(world: World, **tags: str) -> None:
@@ -123,7 +126,7 @@ def _next_step(world: World) -> Turn:
     world.minute()
     world.heal_is_up = True
     world.account.later(minutes=6)
-    return _asked_of_heal(world)
+    return _asked_of_owner(world)
 
 
 def _verified(world: World) -> Turn:
@@ -176,6 +179,54 @@ def _roll_back(world: World) -> Turn:
     return lambda: bool(undo(world.account, case_id))
 
 
+DEAD_LETTERS = "dead_letter_queue_missing"
+
+
+def _approved_to_attach(world: World, queue_arn: str) -> None:
+    """A sweep found it and a person approved; nobody has carried it out."""
+    world.find(queue_arn, DEAD_LETTERS)
+    world.account.later(minutes=5)
+    world.heal_is_up = False
+    say(world.account, "approve", case_of(world.account).case_id)
+    world.heal_is_up = True
+    world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
+
+
+def _without_dead_letters(world: World) -> str:
+    """Its messages come back."""
+    account = world.account
+    queue_arn = account.queue("orders", VisibilityTimeout="30")
+    account.clients.sqs.send_message(QueueUrl=account.url(queue_arn), MessageBody="poison")
+    account.later(days=1)
+    for minutes in (60, 90, 120):
+        at = account.now - timedelta(minutes=minutes)
+        Sweeping(account).count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+    return queue_arn
+
+
+def _made_and_attached(world: World) -> Turn:
+    _approved_to_attach(world, _without_dead_letters(world))
+    return _asked_of_owner(world)
+
+
+def _made_again(world: World) -> Turn:
+    account = world.account
+    letters = account.queue("any-name", tag=None)
+    queue_arn = account.queue("orders", RedrivePolicy=Redrive(letters, 5).text)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(letters))
+    account.later(days=1)
+    _approved_to_attach(world, queue_arn)
+    return _asked_of_owner(world)
+
+
+def _detached(world: World) -> Turn:
+    turn = _made_and_attached(world)
+    assert turn()
+    world.account.later(minutes=5)
+    case_id = case_of(world.account).case_id
+    return lambda: bool(undo(world.account, case_id))
+
+
 SCENES = (
     *(
         Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
@@ -192,6 +243,8 @@ SCENES = (
         for name, begin, goal in (
             ("heal, taking up what was approved", _approved, "applied"),
             ("heal, taking up what did not help", _next_step, "applied"),
+            ("attach_dead_letters, a queue made and attached", _made_and_attached, "applied"),
+            ("attach_dead_letters, a queue made again", _made_again, "applied"),
             ("follow_up, verified and watched", _verified, "watching"),
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
@@ -204,6 +257,7 @@ SCENES = (
             ("approve, and heal's write", _said("approve"), "applied"),
             ("approve, declined", _said("decline"), "declined"),
             ("roll_back", _roll_back, "rolled_back"),
+            ("roll_back, a dead-letter queue detached", _detached, "rolled_back"),
         )
     ),
 )

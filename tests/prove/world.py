@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,15 +21,17 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.clients import Clients
 from functions.aws.follow_up import follow_up
+from functions.aws.heal_batch import heal_findings
 from functions.aws.ledger_items import case_key
 from functions.aws.take_up import take_up
 from functions.healing.queue_names import parts_of
 from tests.functions.aws.answers import answered
 from tests.functions.aws.conftest import REGION, Account, moto_account
 from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import OWNERS, desk_of
+from tests.functions.aws.operators import OWNERS, desk_of, run_of
 
 INVOKE = "before-send.lambda.Invoke"
+MOVES = "before-call.sqs.ListMessageMoveTasks"
 # infra: what every Lambda that writes may take.
 LAMBDA_SECONDS = 60
 
@@ -51,7 +54,7 @@ class World:
         return all([not followed.errors, *map(self._answer, self._taken())])
 
     def take_up(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return take_up(request, self.account.run()).document()
+        return take_up(request, run_of(request["symptom"], self.account)).document()
 
     def case_id(self, queue_arn: str) -> str:
         """Of the newest case about its lease; a word that names none where there is none."""
@@ -60,6 +63,12 @@ class World:
             Key=case_key(queue_arn, "lease_expired"),
         )
         return answer.get("Item", {}).get("case_id", {}).get("S", "none")
+
+    def find(self, queue_arn: str, symptom: str) -> None:
+        """What heal makes of a sweep's finding."""
+        request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
+        healed = heal_findings(request, self.account.run())
+        assert healed.errors == {}, healed.errors
 
     def deletes(self, queue_arn: str) -> None:
         """As CloudWatch counts what consumers did a minute ago."""
@@ -105,6 +114,11 @@ class World:
         return self.take_up(request)
 
 
+def _no_moves(**_: Any) -> tuple[Any, dict[str, Any]]:
+    """moto knows no redrives."""
+    return SimpleNamespace(status_code=200), {"Results": []}
+
+
 @cache
 def _clients() -> Clients:
     """One account after another has the same, because making them takes longer than a case."""
@@ -119,8 +133,11 @@ def world() -> Iterator[World]:
         callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]
         for each in callers:
             each.meta.events.register(INVOKE, made.invoked)
+        moves: Any = account.clients.sqs.meta.events
+        moves.register(MOVES, _no_moves)
         try:
             yield made
         finally:
             for each in callers:
                 each.meta.events.unregister(INVOKE, made.invoked)
+            moves.unregister(MOVES, _no_moves)

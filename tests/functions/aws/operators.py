@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.approving import decide
+from functions.aws.attach_dead_letters import attach
 from functions.aws.desk import Desk, WritingDesk
 from functions.aws.operator_request import Document, OperatorRequest, answer
 from functions.aws.rolling_back import roll_back
+from functions.aws.run import Run
 from functions.aws.take_up import take_up
 from functions.aws.telling import Telling, tell
 from functions.aws.write_steps import write
@@ -52,7 +55,7 @@ class Heal:
     def _document(self, asked: dict[str, str]) -> dict[str, Any]:
         if self.fails:
             raise TimeoutError("it ran out of time")
-        return take_up(asked, self.account.run()).document()
+        return take_up(asked, run_of(asked["symptom"], self.account)).document()
 
 
 def desk_of(account: Account) -> Desk:
@@ -67,6 +70,14 @@ def writing_desk_of(account: Account, remaining_seconds: float = 60) -> WritingD
     return WritingDesk(
         desk.clients, desk.settings, desk.owner, desk.now, lambda: remaining_seconds, write
     )
+
+
+def run_of(symptom: str, account: Account) -> Run:
+    """An invocation of the Lambda that owns the symptom's steps."""
+    steps = next(each for each in CATALOGUE if each.name == symptom).steps
+    if not steps or steps[0].owner is not Owner.ATTACH_DEAD_LETTERS:
+        return account.run()
+    return replace(account.run(), write=attach, whose=Owner.ATTACH_DEAD_LETTERS)
 
 
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:

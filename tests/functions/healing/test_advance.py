@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.healing.advance import (
+    A_SWEEP_AND_ITS_WINDOW,
     CLOUDTRAIL_LAG,
     NOTED_EVERY,
     TABLE,
     Signs,
+    Stands,
     advance,
     counts_from,
     due_at,
@@ -264,3 +266,24 @@ def test_the_same_call_is_noted_once() -> None:
     known = with_failures(case(State.APPLIED), Evidence(), call, NEEDED, TIMING)
     assert known == call
     assert with_failures(case(State.APPLIED), call, call, NEEDED, TIMING) is None
+
+
+SWEPT = {"failed_calls": 0, "principals": []}
+
+
+@pytest.mark.parametrize(
+    ("stands", "of_configuration", "expected"),
+    [
+        (Stands.OURS, True, State.VERIFIED),
+        (Stands.OURS, False, State.APPLIED_UNPROVEN),
+        (None, True, State.APPLIED_UNPROVEN),
+    ],
+)
+def test_a_configuration_is_proven_by_standing_unfound(
+    stands: Stands | None, of_configuration: bool, expected: State
+) -> None:
+    found = replace(case(State.APPLIED), evidence=SWEPT)
+    now = BEGINS + A_SWEEP_AND_ITS_WINDOW
+    signs = {"stands": stands, "of_configuration": of_configuration}
+    assert became(found, now - timedelta(seconds=1), **signs) is None
+    assert became(found, now, **signs) is expected

@@ -1,0 +1,248 @@
+"""A dead-letter queue's life: found, approved, attached, proven, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.aws.follow_up import Followed, follow_up
+from functions.aws.run import Outcome
+from functions.aws.take_up import take_up
+from functions.healing.dead_letter_steps import AttachDeadLetters
+from functions.healing.dead_letters import Redrive
+from functions.healing.mode import Mode
+from tests.functions.aws.conftest import Account
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import (
+    OWNERS,
+    case_of,
+    desk_of,
+    outcomes,
+    run_of,
+    say,
+    states,
+    undo,
+)
+from tests.functions.aws.sweeping import Sweeping, sweeping
+
+MISSING = "dead_letter_queue_missing"
+
+
+@pytest.fixture
+def swept() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+@pytest.fixture
+def account(swept: Sweeping) -> Account:
+    return swept.account
+
+
+def coming_back(swept: Sweeping, queue: str) -> None:
+    """What CloudWatch has of two hours in which a message came back."""
+    for minutes in (60, 90, 120):
+        at = swept.account.now - timedelta(minutes=minutes)
+        swept.count(queue, at, received=4, visible=1, sent=int(minutes == 120))
+
+
+def without_dead_letters(swept: Sweeping, *, days: int = 1) -> str:
+    queue = swept.account.queue("orders", VisibilityTimeout="30")
+    swept.account.clients.sqs.send_message(QueueUrl=swept.account.url(queue), MessageBody="poison")
+    swept.account.later(days=days)
+    coming_back(swept, queue)
+    return queue
+
+
+def found(swept: Sweeping) -> None:
+    swept.sweep()
+    for healed in swept.heal():
+        assert healed.errors == {}
+
+
+def approved(swept: Sweeping) -> str:
+    queue = without_dead_letters(swept)
+    found(swept)
+    assert say(swept.account, "approve", case_of(swept.account).case_id)["state"] == "approved"
+    swept.account.later(minutes=1)
+    return queue
+
+
+def taken_up(account: Account) -> Outcome:
+    case = case_of(account)
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    return take_up(request, run_of(MISSING, account))
+
+
+def followed(account: Account) -> Followed:
+    return follow_up(desk_of(account), OWNERS, lambda: 60)
+
+
+def redrive_of(account: Account, queue: str) -> str:
+    return AttachDeadLetters.standing_in(account.attributes(queue))
+
+
+def exists(account: Account, queue_arn: str) -> bool:
+    urls = account.clients.sqs.list_queues().get("QueueUrls", [])
+    return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
+
+
+def test_what_a_person_approved_is_made_attached_and_written_down(
+    swept: Sweeping, account: Account
+) -> None:
+    queue = approved(swept)
+    outcome = taken_up(account)
+    assert outcome.case is not None
+    assert (outcome.case.state, outcome.case.actor) == ("applied", "attach_dead_letters")
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+    items = account.ledger_items()
+    assert {sk for pk, sk in items if sk.startswith("snapshot#")}
+    assert "DeadLetterQueue" not in items[queue, "configuration"]["attributes"]["S"]
+
+
+def test_heal_itself_makes_nothing_even_where_settings_let_it(
+    swept: Sweeping, account: Account
+) -> None:
+    account.settings = replace(account.settings, autonomy={MISSING: Mode.HEAL})
+    queue = without_dead_letters(swept)
+    found(swept)
+    assert states(account) == ["approved"]
+    assert not exists(account, f"{queue}-dlq")
+    swept.told.clear()
+    assert len(followed(account).called) == 1
+    assert swept.told[0]["queue_arn"] == queue
+    taken_up(account)
+    assert states(account)[-1] == "applied"
+    assert redrive_of(account, queue)
+
+
+def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
+    swept: Sweeping, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = approved(swept)
+    monkeypatch.setattr(
+        "functions.aws.open_cases.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
+    )
+    taken_up(account)
+    assert states(account)[-1] == "expired"
+    assert not exists(account, f"{queue}-dlq")
+    assert redrive_of(account, queue) == ""
+
+
+@pytest.mark.parametrize("event", ["before-call", "after-call"])
+@pytest.mark.parametrize("operation", ["CreateQueue", "SetQueueAttributes"])
+def test_killed_at_a_write_it_is_finished_by_whoever_comes_next(
+    swept: Sweeping, account: Account, event: str, operation: str
+) -> None:
+    queue = approved(swept)
+    die(account, f"{event}.sqs.{operation}")
+    with pytest.raises(Killed):
+        taken_up(account)
+    account.later(minutes=6)
+    assert followed(account).errors == {}
+    if states(account)[-1] != "applied":
+        taken_up(account)
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+    assert not [each for each in account.ledger_items().values() if "claim_owner" in each]
+
+
+def die(account: Account, event: str) -> None:
+    """The next such call is the process's last."""
+    deaths = [1]
+
+    def kill(**_: Any) -> None:
+        if deaths:
+            deaths.pop()
+            raise Killed
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register(event, kill)
+
+
+def attached(swept: Sweeping) -> str:
+    queue = approved(swept)
+    taken_up(swept.account)
+    assert states(swept.account)[-1] == "applied"
+    swept.account.later(minutes=10)
+    return queue
+
+
+def test_taken_back_it_is_detached_and_the_queue_is_kept(swept: Sweeping, account: Account) -> None:
+    queue = attached(swept)
+    document = undo(account, case_of(account).case_id)
+    assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
+    (kept,) = [each for each in document["attributes"] if each["attribute"] == "DeadLetterQueue"]
+    assert kept["command"].startswith("aws sqs delete-queue ")
+    assert kept["command"].endswith("/orders-dlq")
+    assert redrive_of(account, queue) == ""
+    assert exists(account, f"{queue}-dlq")
+    assert states(account)[-1] == "rolled_back"
+    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "undone"
+
+
+def test_a_persons_policy_is_not_taken_back(swept: Sweeping, account: Account) -> None:
+    queue = attached(swept)
+    theirs = Redrive(f"{queue}-dlq", 9).text
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs}
+    )
+    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "kept"
+    assert redrive_of(account, queue) == theirs
+
+
+def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(
+    swept: Sweeping, account: Account
+) -> None:
+    """The queue that was kept is ours: nobody is overruled."""
+    queue = attached(swept)
+    undo(account, case_of(account).case_id)
+    account.later(days=8)
+    coming_back(swept, queue)
+    found(swept)
+    assert states(account)[-1] == "proposed"
+    say(account, "approve", case_of(account).case_id)
+    account.later(minutes=1)
+    taken_up(account)
+    assert states(account)[-1] == "applied"
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+
+
+def _detach(account: Account, queue: str) -> None:
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": ""}
+    )
+
+
+def _delete(account: Account, queue: str) -> None:
+    account.clients.sqs.delete_queue(QueueUrl=account.url(f"{queue}-dlq"))
+
+
+@pytest.mark.parametrize("theirs", [_detach, _delete])
+def test_a_person_who_takes_it_away_is_left_alone(
+    swept: Sweeping, account: Account, theirs: Callable[[Account, str], None]
+) -> None:
+    queue = attached(swept)
+    theirs(account, queue)
+    account.later(hours=8)
+    assert followed(account).errors == {}
+    assert states(account)[-1] == "contested"
+    coming_back(swept, queue)
+    found(swept)
+    assert states(account)[-1] == "contested", "and silent for a week"
+
+
+def test_it_is_proven_by_standing_unfound_without_any_delete(
+    swept: Sweeping, account: Account
+) -> None:
+    attached(swept)
+    account.later(hours=6)
+    followed(account)
+    assert states(account)[-1] == "applied"
+    account.later(hours=2)
+    followed(account)
+    assert states(account)[-1] == "verified"
