@@ -53,7 +53,6 @@ __all__ = [
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
 accept_types = accepted.accept_unknown_types
 fire_named = firing.fire_named
-putting_back = earlier.putting_back
 
 
 def install(
@@ -90,6 +89,11 @@ def application(delivery: Delivery, spelling: Spelling) -> Application:
     lookup_events.install(history)
     trail_status.install(delivery)
     return SecureTransport(CloudTrail(ministack.app.app, delivery, history, spelling))
+
+
+def putting_back(memory: SqsMemory) -> earlier.PutBack:
+    """A function that puts a queue's past back."""
+    return earlier.putting_back(memory.metrics, Counting(memory.metrics).measure)
 
 
 def access_analyzer() -> AccessAnalyzer:

@@ -94,7 +94,7 @@ class Launcher:
             SQS_ERRORS_PATH: memory.errors,
             ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
         }
-        put_back = emulator.putting_back(memory.metrics)
+        put_back = emulator.putting_back(memory)
         page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:

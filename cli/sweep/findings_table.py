@@ -13,8 +13,6 @@ from functions.healing.plain_text import plain
 from functions.healing.queue_names import parts_of
 from functions.healing.sweeping import Finding
 
-# So many queues of one fault are rows of their own; more are one row.
-MOST_ROWS = 5
 _MOST_NAMED = 4
 _NAME_WIDTH = 34
 Would = Mapping[Finding, WouldDo]
@@ -33,12 +31,15 @@ def configurations(would: Would) -> int:
 
 
 def findings_table(would: Would) -> Table:
-    """Two columns, so that it fits 80: whose and what, then the numbers and what comes of it."""
+    """Two columns, so that it fits 80: whose and what, then the numbers and what comes of it.
+
+    Several queues with a fault that is only reported are one row.
+    """
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), header_style="bold")
     shown.add_column("QUEUE, SYMPTOM", max_width=_NAME_WIDTH, overflow="fold")
     shown.add_column("WHAT WAS FOUND, AND WHAT MENDQ DOES", overflow="fold")
     for name, findings in _by_symptom(would).items():
-        if len(findings) > MOST_ROWS and _is_only_reported(name):
+        if len(findings) > 1 and _is_only_reported(name):
             shown.add_row(*_row(f"{len(findings)} queues", name, _together(findings)))
             continue
         for each in findings:

@@ -48,9 +48,8 @@ def tell(
     moment = min(failed_at, default=datetime.now(UTC))
     with console.status("the trail's files") as status:
         nights = Nights(account, outputs, lambda what: status.update(_waiting(what)))
-        nights.until_trail_holds(
-            {each.queue_arn: each.failed_calls for each in watch.queues.values()}
-        )
+        failing = (each for each in watch.queues.values() if each.failed_calls)
+        nights.until_trail_holds({each.queue_arn: each.failed_calls for each in failing})
         console.print(night_picture.run_ended(nights.run("night", night_after(moment))))
         console.print(night_picture.run_ended(nights.run("week", monday_after(moment))))
         verdict = _verdict(mailbox, status)

@@ -114,19 +114,21 @@ def decisions(story: Story, watch: Watch) -> RenderableType:
         seen = watch.queues[bad.name]
         if seen.case is None:
             continue
-        evidence = seen.case["evidence"]
         parts += [
             Text.assemble((bad.name, "bold"), "  ", _state(seen)),
             *_life(watch, bad.name),
             *_reasons(watch, bad.name),
-            _field(
-                "seen",
-                f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}",
-            ),
+            _field("seen", _seen(seen.case["evidence"])),
             *_change(bad, seen),
             Text(""),
         ]
     return Group(*parts)
+
+
+def _seen(evidence: Mapping[str, Any]) -> str:
+    if not evidence["failed_calls"]:
+        return "by a sweep; no call failed"
+    return f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}"
 
 
 def metrics(watch: Watch) -> RenderableType:

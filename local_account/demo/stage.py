@@ -12,7 +12,7 @@ from rich.console import Console
 
 from functions.healing.states import State
 from local_account.demo import picture
-from local_account.demo.follow_up import FollowUp
+from local_account.demo.deployed_schedule import DeployedSchedule
 from local_account.demo.operator_shell import OperatorShell
 from local_account.demo.traffic import Running
 from local_account.demo.watching import Seen, Watch
@@ -36,7 +36,7 @@ class Stage:
     console: Console
     running: Mapping[str, Running]
     look: Callable[[], None]
-    follow_up: FollowUp
+    follow_up: DeployedSchedule
     shell: OperatorShell
     clock_put_forward: list[str] = field(default_factory=list)
 

@@ -26,6 +26,7 @@ class BadQueue:
 
     `state` is the one in which its case opens; in the story's acts it goes on to those in `then`.
     Its calls begin with the story and end when its first case is shown, unless an act does that.
+    With `is_silent` no call to it ever fails: it is a sweep that finds it.
     `a_person_sets` is what somebody writes over Mendq's value; `outcome` its incident's, where
     that is another word than the last state.
     """
@@ -44,6 +45,7 @@ class BadQueue:
     then: tuple[State, ...] = ()
     begins_in_an_act: bool = False
     ends_in_an_act: bool = False
+    is_silent: bool = False
     a_person_sets: Mapping[str, str] = field(default_factory=dict)
     outcome: str = ""
 

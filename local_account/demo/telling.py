@@ -11,7 +11,7 @@ from rich.live import Live
 
 from functions.healing.states import State
 from local_account.demo import picture
-from local_account.demo.follow_up import FollowUp
+from local_account.demo.deployed_schedule import FOLLOW_UP, DeployedSchedule
 from local_account.demo.mailbox import Mailbox
 from local_account.demo.operator_shell import OperatorShell
 from local_account.demo.stage import ActFailed, Stage
@@ -103,7 +103,7 @@ class Telling:
             console=self._console,
             running=dict(zip(self._watch.queues, running, strict=True)),
             look=self._look,
-            follow_up=FollowUp.of(self._account),
+            follow_up=DeployedSchedule.of(self._account, FOLLOW_UP),
             shell=OperatorShell(self._account, self._console.width),
             clock_put_forward=self.clock_put_forward,
         )

@@ -41,12 +41,16 @@ class Caller:
 class Traffic(Protocol):
     """One kind of calls: what people call one, what they say of one that ended well.
 
-    So many that ended well are `convincing`: the queue works again.
+    So many that ended well are `convincing`: the queue works again, or enough of them went on
+    for a sweep to see what no call says.
     """
 
     noun: ClassVar[str]
     well: ClassVar[str]
-    convincing: ClassVar[int]
+
+    @property
+    def convincing(self) -> int:
+        """How many."""
 
     @property
     def workers(self) -> int:

@@ -45,7 +45,9 @@ def _faults(bad: BadQueue, seen: Seen, cases: Sequence[Mapping[str, Any]]) -> li
             f"{bad.name}: mended, and still {seen.calls_well} {bad.traffic.noun}s "
             f"{bad.traffic.well}, expected {bad.traffic.convincing}"
         )
-    if not seen.failed_calls:
+    if bad.is_silent and seen.failed_calls:
+        found.append(f"{bad.name}: {seen.failed_calls} calls failed, so a sweep proved nothing")
+    if not bad.is_silent and not seen.failed_calls:
         found.append(f"{bad.name}: no call failed, so nothing was shown")
     return found
 
@@ -96,6 +98,7 @@ def incident_faults(
             bad.pages is not None,
         )
         for bad in story.queues
+        if not bad.is_silent
     )
     missing = [f"the night did not find {_incident(*each)}" for each in expected - found]
     invented = [

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from functions.aws.telemetry import NAMESPACE
+from functions.aws.emitting import NAMESPACE
 from functions.healing.error_messages import reason_given
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-# What changes while a queue is used, without anybody configuring it.
-_MOVING = ("Approximate", "LastModifiedTimestamp")
+# What nobody configures: it changes while a queue is used, or put back in time.
+_MOVING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
 @dataclass(frozen=True)

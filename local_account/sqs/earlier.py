@@ -19,7 +19,7 @@ _TIMES = ("CreatedTimestamp", "LastModifiedTimestamp")
 PutBack = Callable[[object], Mapping[str, Any]]
 
 
-def putting_back(metrics: QueueMetrics) -> PutBack:
+def putting_back(metrics: QueueMetrics, measure: Callable[[], None]) -> PutBack:
     """A function that takes `{"queue_arn": .., "minutes": ..}`; it raises SwitchRefused."""
 
     def put_back(asked: object) -> Mapping[str, Any]:
@@ -27,6 +27,7 @@ def putting_back(metrics: QueueMetrics) -> PutBack:
         queue = sqs._queue_by_arn(queue_arn)
         if queue is None:
             raise SwitchRefused(f"queue_arn: there is no queue {queue_arn}")
+        measure()  # how it stands now belongs to its past
         with sqs._queues_lock:
             for name in _TIMES:
                 queue["attributes"][name] = str(int(queue["attributes"][name]) - seconds)

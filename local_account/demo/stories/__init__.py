@@ -8,9 +8,15 @@ from local_account.cannot_start import CannotStart
 from local_account.demo.stories.catalogue import CATALOGUE_STORY
 from local_account.demo.stories.lease import LEASE
 from local_account.demo.stories.life import LIFE
+from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
 
-STORIES: Mapping[str, Story] = {"lease": LEASE, "catalogue": CATALOGUE_STORY, "life": LIFE}
+STORIES: Mapping[str, Story] = {
+    "lease": LEASE,
+    "catalogue": CATALOGUE_STORY,
+    "life": LIFE,
+    "sweep": SWEEP,
+}
 ALL = "all"
 
 

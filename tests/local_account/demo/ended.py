@@ -37,8 +37,8 @@ def case_of(bad: BadQueue, **over: Any) -> dict[str, Any]:
         "reason": "as claimed",
         "at": "2026-11-16T09:16:00.000Z",
         "evidence": {
-            "failed_calls": 3,
-            "first_request_id": "r-1",
+            "failed_calls": 0 if bad.is_silent else 3,
+            "first_request_id": "" if bad.is_silent else "r-1",
             "first_at": "2026-11-16T09:00:00.000Z",
         },
         "steps": [each.document() for each in bad.steps],
@@ -63,8 +63,8 @@ def seen_of(bad: BadQueue, **over: Any) -> Seen:
     fields: dict[str, Any] = {
         "before": before,
         "now": {**before, **made, **over.pop("attributes", {})},
-        "failed_calls": 3,
-        "calls_well": 3 if bad.is_to_be_mended else 0,
+        "failed_calls": 0 if bad.is_silent else 3,
+        "calls_well": bad.traffic.convincing if bad.is_to_be_mended else 0,
         "case": life_of(bad)[-1],
     }
     return Seen(**{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "url"} | fields | over)
@@ -103,4 +103,5 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
         }
         | over.get(bad.name.removesuffix(".fifo"), {})
         for bad in story.queues
+        if not bad.is_silent
     ]

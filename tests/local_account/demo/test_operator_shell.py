@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local_account.demo.follow_up import FollowUp
+from local_account.demo.deployed_schedule import FOLLOW_UP, DeployedSchedule
 from local_account.demo.operator_shell import OperatorShell
 from local_account.process import LocalAccount
 
@@ -20,7 +20,7 @@ def test_what_the_command_says_and_ends_with_is_what_is_shown(account: LocalAcco
 
 
 def test_the_follow_up_is_found_and_fired_for_a_time_that_lies_ahead(account: LocalAccount) -> None:
-    follow_up = FollowUp.of(account)
-    assert "FollowUp" in follow_up.schedule
+    follow_up = DeployedSchedule.of(account, FOLLOW_UP)
+    assert "FollowUp" in follow_up.name
     follow_up.fire(datetime.now(UTC) + timedelta(hours=48))
     follow_up.fire(None)

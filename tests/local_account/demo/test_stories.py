@@ -14,6 +14,7 @@ from local_account.cannot_start import CannotStart
 from local_account.demo.stories import STORIES, stories_of
 from local_account.demo.stories.catalogue import CATALOGUE_STORY
 from local_account.demo.stories.life import LIFE
+from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
 from local_account.sqs.error_switch import read
 
@@ -52,9 +53,18 @@ def test_the_catalogue_is_told_by_four_symptoms_mended_or_proposed_one_refused_o
     assert len(ends[State.REFUSED]) == len(ends[State.ESCALATED]) == 1
 
 
+def test_the_sweep_is_told_without_a_failing_call_by_one_mended_and_one_left_alone() -> None:
+    assert all(bad.is_silent for bad in SWEEP.queues)
+    ends = {bad.symptom.name: bad.state for bad in SWEEP.queues}
+    assert ends["lease_expired"] is State.APPLIED
+    assert ends["consumer_failing"] is State.ESCALATED
+    assert not any(bad.steps for bad in SWEEP.queues if bad.symptom.name == "consumer_failing")
+    assert all(bad.symptom.detection for bad in SWEEP.queues)
+
+
 def test_a_story_that_is_none_is_refused_with_the_list() -> None:
     with pytest.raises(
-        CannotStart, match=r"^STORY 'leese' is not known: give one of .*, life, all$"
+        CannotStart, match=r"^STORY 'leese' is not known: give one of .*, sweep, all$"
     ):
         stories_of("leese")
     assert stories_of("life") == {"life": LIFE}
