@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from cli.account import Account
 from cli.doctor.check import Check, Status, guarded
 from cli.output import age
+from functions.aws.emitting import NAMESPACE
 from functions.aws.freeze import closed_calendars
 from functions.aws.ledger_items import freeze_key
 from functions.aws.pulse_record import PulseRecord
-from functions.aws.telemetry import NAMESPACE
 from functions.healing.pulse import SEEN_WITHIN
 
 # follow_up sends it each minute, zero or not; CloudWatch shows it within a few minutes.

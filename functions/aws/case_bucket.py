@@ -1,4 +1,4 @@
-"""The case bucket: transitions, one object each, which the night reads; a round's findings.
+"""Transitions in the case bucket, one object each: what the night reads.
 
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
 """
@@ -6,13 +6,10 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from functions.healing.case import Case
-from functions.healing.sweeping import findings_key
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -27,22 +24,9 @@ class CaseBucket:
 
     def put(self, case: Case) -> None:
         """Raise botocore's errors as they come."""
-        self._put(case.key(), case.document())
-
-    def put_findings(self, hour: datetime, document: Mapping[str, Any]) -> None:
-        """What was found in an hour's round. Raise botocore's errors as they come."""
-        self._put(findings_key(hour), document)
-
-    def findings(self, hour: datetime) -> dict[str, Any]:
-        """What was put there before. Raise botocore's errors as they come."""
-        answer = self.client.get_object(Bucket=self.name, Key=findings_key(hour))
-        found: dict[str, Any] = json.loads(answer["Body"].read())
-        return found
-
-    def _put(self, key: str, document: Mapping[str, Any]) -> None:
         self.client.put_object(
             Bucket=self.name,
-            Key=key,
-            Body=json.dumps(document, sort_keys=True).encode(),
+            Key=case.key(),
+            Body=json.dumps(case.document(), sort_keys=True).encode(),
             ContentType="application/json",
         )

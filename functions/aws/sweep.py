@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from functions.aws.errors import QueueGone
-from functions.aws.gather_facts import function_names
+from functions.aws.looks import function_names
 from functions.aws.managed_queues import ManagedQueue
 from functions.aws.measurements import QUEUES_A_CALL
 from functions.aws.sweep_looks import SweepLooks

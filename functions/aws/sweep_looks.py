@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from functions.aws.asked_once import AskedOnce
 from functions.aws.consumers import FIGURES, Figures, mappings_of
-from functions.aws.gather_facts import Looks, function_names
+from functions.aws.looks import Looks, function_names
 from functions.aws.measurements import measure
 from functions.aws.open_cases import OpenCase
 from functions.aws.pace import Pace

@@ -13,9 +13,9 @@ from functools import reduce
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.aws.case_bucket import CaseBucket
 from functions.aws.clients import Clients
 from functions.aws.errors import OwnerUnavailable
+from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.ledger import Ledger
 from functions.aws.managed_queues import ManagedQueue, managed_queues
 from functions.aws.open_cases import OpenCases
@@ -68,8 +68,8 @@ class SweepDesk:
         return Ledger(self.clients.dynamodb, self.settings.ledger_table)
 
     @property
-    def case_bucket(self) -> CaseBucket:
-        return CaseBucket(self.clients.s3, self.settings.case_bucket)
+    def findings(self) -> FindingsBucket:
+        return FindingsBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def looks(self) -> SweepLooks:
@@ -165,5 +165,5 @@ def _call_heal(findings: Sequence[Finding], desk: SweepDesk) -> None:
 def _put_down(swept: Swept, stretch: Stretch, desk: SweepDesk) -> None:
     document = swept.document(desk.now)
     if not stretch.is_first:
-        document = added_to(desk.case_bucket.findings(stretch.hour), document)
-    desk.case_bucket.put_findings(stretch.hour, document)
+        document = added_to(desk.findings.get(stretch.hour), document)
+    desk.findings.put(stretch.hour, document)

@@ -7,7 +7,7 @@ from itertools import islice
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
-from functions.aws.telemetry import NAMESPACE
+from functions.aws.emitting import NAMESPACE
 from functions.healing.sweeping import Swept
 
 # Where everything fails it fails alike; what was found stands in the case bucket whole.

@@ -5,25 +5,21 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedd
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
+from functions.aws.emitting import NAMESPACE
 from functions.aws.errors import ComeAgain, EventUnreadable
 from functions.aws.intake import Intake
 from functions.aws.run import Group, Outcome
 from functions.healing.states import State
 
-NAMESPACE = "Mendq"
 MOST_CODES = 20
 # What every batch counts, in the order it is sent; follow_up sends zeros of the same.
 TOTALS = ("FailedCallsSeen", "UnknownErrorCodes", "UnreadableEvents", "AutoFixes", "Refusals")
-# Event fields are other people's text: one line stays one line, whatever stands in it.
-to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
 Mended = Mapping[Group, Outcome]
 
 

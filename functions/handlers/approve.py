@@ -12,8 +12,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.aws.approving import decide
 from functions.aws.clients import Clients
 from functions.aws.desk import Desk
+from functions.aws.emitting import to_line
 from functions.aws.operator_request import OperatorRequest, answer
-from functions.aws.telemetry import to_line
 from functions.healing.plan import Refusal
 from functions.settings import ApproveSettings
 

@@ -11,9 +11,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.attach_dead_letters import attach
 from functions.aws.clients import Clients
+from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.run import OwnerRun
 from functions.aws.take_up import take_up
-from functions.aws.telemetry import NAMESPACE, emit_taken_up, to_line
+from functions.aws.telemetry import emit_taken_up
 from functions.healing.steps import Owner
 from functions.settings import AttachDeadLettersSettings
 

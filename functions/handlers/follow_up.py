@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.desk import Desk
+from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.follow_up import follow_up
 from functions.aws.follow_up_telemetry import emit, log
-from functions.aws.telemetry import NAMESPACE, to_line
 from functions.settings import FollowUpSettings
 
 logger = Logger(service="follow_up", json_serializer=to_line)

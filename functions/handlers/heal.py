@@ -10,10 +10,11 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
+from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.heal_batch import heal_batch, heal_findings
 from functions.aws.run import Run
 from functions.aws.take_up import take_up
-from functions.aws.telemetry import NAMESPACE, emit, emit_taken_up, log, to_line
+from functions.aws.telemetry import emit, emit_taken_up, log
 from functions.aws.write_steps import write
 from functions.healing.steps import Owner
 from functions.settings import HealSettings
@@ -32,7 +33,7 @@ def _cold_start() -> tuple[HealSettings, Clients]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer which messages are to come again; what can never be read ends in the intake's DLQ.
 
-    Called with a case in place of messages: what became of it; with what a sweep found: how many.
+    Called with a case in place of messages: what became of it; or with what a sweep found.
     """
     settings, clients = _cold_start()
     run = Run(
@@ -44,17 +45,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         write=write,
         whose=Owner.HEAL,
     )
-    if "found" in event:
-        found = heal_findings(event, run)
-        emit(metrics, found.intake, found.mended)
-        log(logger, found.intake, found.mended, found.errors.values())
-        return {"looked_at": len(found.mended), "failed": len(found.errors)}
-    if "Records" not in event:
+    if "found" not in event and "Records" not in event:
         outcome = take_up(event, run)
         emit_taken_up(metrics, outcome)
         logger.info("took up a case", request=event, **outcome.document())
         return outcome.document()
-    healed = heal_batch({each["messageId"]: each["body"] for each in event["Records"]}, run)
+    messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
+    healed = heal_findings(event, run) if "found" in event else heal_batch(messages, run)
     emit(metrics, healed.intake, healed.mended)
     log(logger, healed.intake, healed.mended, healed.errors.values())
     return healed.answer()

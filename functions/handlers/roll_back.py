@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.desk import WritingDesk
+from functions.aws.emitting import to_line
 from functions.aws.operator_request import OperatorRequest, answer
 from functions.aws.rolling_back import roll_back
-from functions.aws.telemetry import to_line
 from functions.aws.write_steps import write
 from functions.healing.plan import Refusal
 from functions.settings import RollBackSettings

@@ -28,6 +28,8 @@ DECLARED = {
         "sqs:ChangeMessageVisibility": _WITH_POLLING,
         "sqs:GetQueueUrl": _WITH_POLLING,
     },
+    "attach_dead_letters": {**_RUNTIME, **_PUBLISHING},
+    "restore_policy": {**_RUNTIME, **_PUBLISHING},
     "start_night": {
         **_RUNTIME,
         **_PARKING,
@@ -42,6 +44,7 @@ DECLARED = {
     },
     "approve": _RUNTIME,
     "roll_back": {**_RUNTIME, **_PUBLISHING},
+    "sweep": {**_RUNTIME, "sqs:SendMessage": _PARKED, "sqs:GetQueueUrl": _WITH_PARKING},
     "pulse": {
         **_RUNTIME,
         **_PUBLISHING,

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-_OF_HEALS_FACTS = "facts that only planning needs; heal plans"
 _OF_HEALS_RUN = "counts the managed queues, for the stop at a mass symptom; heal counts"
 _OF_A_FREEZE = "a frozen account is heal's to see; undoing is exempt"
 _OPERATORS = "reads every case of the table; the operator's command does, with its own credentials"
 _HELD_BACK = "read by itself only where an hour's pages are spent"
 _PAGES_NOBODY = "a person's own word is no news to people"
-_LISTS_NO_CASES = "asks about one case; who looks after open cases lists them"
+_OPENS_NO_CASE = "heal decides about what was found"
+_LISTED = "tags come with the listing of all queues"
 
 _OF_A_RUN = {
     "GetCalendarState": _OF_A_FREEZE,
     "GetResources": _OF_HEALS_RUN,
     "ListQueues": _OF_HEALS_RUN,
 }
-_HEALS = {
-    "GetFunctionConfiguration": _OF_HEALS_FACTS,
-    "ListEventSourceMappings": _OF_HEALS_FACTS,
-    **_OF_A_RUN,
-}
 NAMED_ONLY: dict[str, dict[str, str]] = {
-    "heal": {"Query": _LISTS_NO_CASES, "Scan": _OPERATORS},
-    "follow_up": {**_HEALS, "GetItem": _HELD_BACK, "Scan": _OPERATORS},
+    "heal": {"Scan": _OPERATORS},
+    "follow_up": {**_OF_A_RUN, "GetItem": _HELD_BACK, "Scan": _OPERATORS},
     "approve": {
         **_OF_A_RUN,
         "GetItem": _HELD_BACK,
@@ -33,8 +28,13 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "Scan": _OPERATORS,
     },
     "roll_back": {
-        **_HEALS,
-        "GetMetricData": _OF_HEALS_FACTS,
+        **_OF_A_RUN,
+        "Scan": _OPERATORS,
+    },
+    "sweep": {
+        "ListQueueTags": _LISTED,
+        "TransactGetItems": _OPENS_NO_CASE,
+        "TransactWriteItems": _OPENS_NO_CASE,
         "Scan": _OPERATORS,
     },
     "start_night": {},

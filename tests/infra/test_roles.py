@@ -22,31 +22,21 @@ from tests.infra.case_runs import approving, following_up, pulsing, rolling_back
 from tests.infra.declared_actions import DECLARED
 from tests.infra.named_calls import operations_named
 from tests.infra.named_only import NAMED_ONLY
+from tests.infra.sweep_runs import ANSWERS, found, sweeping
 from tests.infra.synthesized import CALENDAR, SETTINGS, template_of
-
-CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
 
 
 def _heal() -> Recorded:
     """A change, a proposal, too little evidence, a mass symptom, a write that fails."""
-    # What moto has no answer for, or would start a container for.
     recorded = recording(
-        {
-            "GetCalendarState": {"State": "OPEN"},
-            "ListEventSourceMappings": {
-                "EventSourceMappings": [{"State": "Enabled", "FunctionArn": CONSUMER}]
-            },
-            "GetFunctionConfiguration": {"FunctionName": "consumer", "Timeout": 60},
-            "GetMetricData": {"MetricDataResults": []},
-            "LookupEvents": {"Events": []},
-        }
+        {**ANSWERS, "GetCalendarState": {"State": "OPEN"}, "LookupEvents": {"Events": []}}
     )
     with moto_account() as account:
         account.settings = replace(
             account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
         )
         watched = replace(account, clients=recorded.clients)
-        for tell in (_changed, _proposed, _waiting, _many, _failing):
+        for tell in (_changed, _proposed, _waiting, _many, found, _failing):
             tell(account, watched)
     return recorded
 
@@ -135,6 +125,7 @@ LAMBDAS: dict[str, tuple[str, Callable[[], Recorded]]] = {
     "follow_up": ("FollowUpRole", following_up),
     "approve": ("ApproveRole", approving),
     "roll_back": ("RollBackRole", rolling_back),
+    "sweep": ("SweepRole", sweeping),
     "pulse": ("PulseRole", pulsing),
 }
 

@@ -12,7 +12,7 @@ from botocore.stub import ANY, Stubber
 from functions.aws.clients import Clients
 from functions.aws.consumers import Consumers
 from functions.aws.errors import FactsUnavailable
-from functions.aws.gather_facts import Looks
+from functions.aws.looks import Looks
 from functions.aws.queue_look import queue_url
 from functions.healing.facts import Facts, LambdaConsumer
 from functions.healing.limits import Timing

@@ -1,0 +1,171 @@
+"""Gathers what is true of a queue, no more than is needed; reads only.
+
+`Looks` asks about one queue as heal does; a sweep, which asks about all of them, keeps what it was
+answered in a kind of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from functions.aws.clients import Clients
+from functions.aws.consumers import (
+    Consumers,
+    Figures,
+    consumers_behind,
+    consuming,
+    figures_of,
+    mappings_of,
+    timeout_seconds_of,
+)
+from functions.aws.dead_letters_look import dead_letter_arn_here, redrives_lately, source_arns_of
+from functions.aws.errors import QueueGone, QueueRefusesUs
+from functions.aws.measurements import measure
+from functions.aws.queue_look import attributes_of
+from functions.healing.dead_letters import arn_for
+from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
+from functions.healing.limits import Timing
+from functions.healing.measuring import Window
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Where facts come from; `open_about` says what cases are open about some queues.
+
+    Every method raises FactsUnavailable, or the ledger's error.
+    """
+
+    clients: Clients
+    now: datetime
+    timing: Timing
+    open_about: Callable[[Iterable[str]], frozenset[str]]
+
+    def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+        """No attributes where the queue is gone and nothing of it is needed: that may be it."""
+        try:
+            attributes = self.attributes(queue_arn)
+        except QueueGone:
+            if needs:
+                raise
+            attributes = {}
+        return self.with_more(Facts(queue_arn, attributes, tags), needs)
+
+    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        """The facts with what else `needs` names."""
+        for need, add in _ADDED.items():
+            if need in needs:
+                facts = add(self, facts)
+        return facts
+
+    def attributes(self, queue_arn: str) -> Mapping[str, str]:
+        return attributes_of(self.clients, queue_arn)
+
+    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        return mappings_of(self.clients, queue_arn)
+
+    def timeout_seconds(self, function_arn: str) -> int | None:
+        return timeout_seconds_of(self.clients, function_arn)
+
+    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
+        return figures_of(self.clients, names, self.now)
+
+    def sources(self, queue_arn: str) -> tuple[str, ...]:
+        return source_arns_of(self.clients, queue_arn)
+
+    def redrives(self, dead_letter_arn: str) -> bool:
+        return redrives_lately(self.clients, dead_letter_arn, self.now)
+
+    def consumers(self, facts: Facts) -> Facts:
+        """Who consumes, without figures: those are billed."""
+        behind = self._consumers(facts.queue_arn)
+        return replace(facts, lambda_consumers=behind.enabled, stopped_consumers=behind.stopped)
+
+    def with_figures(self, facts: Facts) -> Facts:
+        """How the consumers did in the last hour."""
+        if not facts.lambda_consumers:
+            return facts
+        figures = self.figures(function_names(facts))
+        figured = (figures[each.name].of(each) for each in facts.lambda_consumers)
+        return replace(facts, lambda_consumers=tuple(figured))
+
+    def window(self, facts: Facts) -> Window | None:
+        """In which the queue was as it is: no measurement may speak of another time."""
+        propagation = timedelta(seconds=self.timing.propagation_seconds)
+        shortest = timedelta(minutes=self.timing.measuring_minutes)
+        settled_at = facts.settled_at(propagation, after_a_lease=True)
+        return Window.ending(self.now, settled_at, shortest)
+
+    def _consumers(self, queue_arn: str) -> Consumers:
+        mappings = self.mappings(queue_arn)
+        return consumers_behind(
+            mappings, {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
+        )
+
+    def dead_letter_queue(self, facts: Facts) -> Facts:
+        if facts.dead_letter_arn is None:
+            return facts
+        here = dead_letter_arn_here(facts)
+        found = self._named(here) if here else DeadLetterQueue(facts.dead_letter_arn, None)
+        return replace(facts, dead_letter_queue=found)
+
+    def dead_letter_namesake(self, facts: Facts) -> Facts:
+        return replace(facts, dead_letter_namesake=self._named(arn_for(facts.queue_arn)))
+
+    def _named(self, queue_arn: str) -> DeadLetterQueue:
+        try:
+            return DeadLetterQueue(queue_arn, self.attributes(queue_arn))
+        except QueueGone:
+            return DeadLetterQueue(queue_arn, None)
+
+    def dead_letter_sources(self, facts: Facts) -> Facts:
+        named = ((arn, self._source(arn)) for arn in self.sources(facts.queue_arn))
+        sources = tuple(SourceQueue(arn, there) for arn, there in named if there is not None)
+        return replace(facts, dead_letter_sources=sources)
+
+    def move_tasks(self, facts: Facts) -> Facts:
+        """Out of it, and out of its dead-letter queue, which is into it."""
+        there = dead_letter_arn_here(facts)
+        either = (facts.queue_arn, *((there,) if there else ()))
+        moved = any(self.redrives(each) for each in either)
+        return replace(facts, move_task_running=moved)
+
+    def open_cases(self, facts: Facts) -> Facts:
+        sources = (each.queue_arn for each in facts.dead_letter_sources or ())
+        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *sources)))
+
+    def measurements(self, facts: Facts) -> Facts:
+        window = self.window(facts)
+        if window is None:
+            return facts
+        found = measure(self.clients, {facts.queue_arn: window})
+        return replace(facts, measured=found[facts.queue_arn])
+
+    def _source(self, queue_arn: str) -> Mapping[str, str] | None:
+        """A source's attributes; None where it is gone meanwhile, or keeps us out."""
+        try:
+            return self.attributes(queue_arn)
+        except (QueueGone, QueueRefusesUs):
+            return None
+
+
+def function_names(facts: Facts) -> list[str]:
+    """The functions that consume, each once."""
+    return sorted({each.name for each in facts.lambda_consumers})
+
+
+# In this order: cases are open about the sources too, and figures belong to consumers.
+_ADDED: dict[Need, Callable[[Looks, Facts], Facts]] = {
+    Need.LAMBDA_CONSUMERS: lambda looks, facts: looks.with_figures(looks.consumers(facts)),
+    Need.DEAD_LETTER_QUEUE: Looks.dead_letter_queue,
+    Need.DEAD_LETTER_NAMESAKE: Looks.dead_letter_namesake,
+    Need.DEAD_LETTER_SOURCES: Looks.dead_letter_sources,
+    Need.MOVE_TASKS: Looks.move_tasks,
+    Need.OPEN_CASES: Looks.open_cases,
+    Need.MEASUREMENTS: Looks.measurements,
+}

@@ -1,0 +1,70 @@
+"""What the sweep calls, and heal about what it found, as they do their work in an account."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
+
+from functions.aws.heal_batch import heal_findings
+from functions.catalogue import CATALOGUE
+from tests.functions.aws.conftest import Account, moto_account
+from tests.functions.aws.sweeping import Sweeping
+from tests.infra.aws_calls import Recorded, recording
+
+CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
+SWEPT = "arn:aws:sqs:us-east-1:123456789012:swept"
+# What moto has no answer for, or would start a container for.
+ANSWERS = {
+    "ListEventSourceMappings": {
+        "EventSourceMappings": [
+            {"State": "Enabled", "FunctionArn": CONSUMER, "EventSourceArn": SWEPT}
+        ]
+    },
+    "GetFunctionConfiguration": {"FunctionName": "consumer", "Timeout": 60},
+    "GetMetricData": {"MetricDataResults": []},
+    "ListMessageMoveTasks": {"Results": []},
+    "Invoke": {"StatusCode": 202},
+}
+
+
+def _dead_letters(account: Account) -> str:
+    """A queue and its dead-letter queue, which keeps letters too short; the latter's ARN."""
+    letters = account.queue("swept-dlq", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    source = account.queue("swept", RedrivePolicy=policy, VisibilityTimeout="30")
+    account.clients.sqs.send_message(QueueUrl=account.url(source), MessageBody="x")
+    return letters
+
+
+def found(account: Account, watched: Account) -> None:
+    """Everything that a sweep may find, said of a queue and of its dead-letter queue."""
+    letters = _dead_letters(account)
+    watched.later(days=1)
+    account.now = watched.now
+    for queue_arn in (letters, letters.removesuffix("-dlq")):
+        names = [each.name for each in CATALOGUE if each.plan and each.detection]
+        request = {"found": [{"queue_arn": queue_arn, "symptom": each} for each in names]}
+        healed = heal_findings(request, watched.run())
+        assert healed.errors == {}, healed.errors
+    assert account.attributes(letters)["MessageRetentionPeriod"] == "1209600"
+
+
+def sweeping() -> Recorded:
+    """A round that took two sweeps, the second of which finds the first's findings."""
+    at = datetime.now(UTC) + timedelta(hours=23)
+    metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
+    recorded = recording({**ANSWERS, "GetMetricData": metrics})
+    with moto_account() as account:
+        _dead_letters(account)
+        account.later(days=1)
+        account.settings = replace(account.settings, queues=("swept*",))
+        watched = Sweeping(replace(account, clients=recorded.clients))
+        looked_once = iter([900.0, 0.0])
+        watched.remaining_seconds = lambda: next(looked_once, 900.0)
+        with patch("functions.aws.sweep.QUEUES_A_STRETCH", 1):
+            for _ in range(2):
+                watched.sweep()
+        assert watched.findings()["queues_swept"] == 2
+    return recorded
