@@ -18,6 +18,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cli.exit_codes import Stopped
 from functions.healing.plain_text import plain
 
 _MOST_LINE = 600
@@ -58,10 +59,11 @@ class Output:
     def heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
 
-    def fault(self, line: str) -> None:
+    def fault(self, stopped: Stopped) -> None:
         """The one line of what went wrong; what it quotes is others' text."""
-        self.progress.print(Text(f"mendq: {plain(line, _MOST_LINE)}", style="red"), soft_wrap=True)
-        self.document({"error": line})
+        line = f"mendq: {plain(stopped, _MOST_LINE)}"
+        self.progress.print(Text(line, style="red"), soft_wrap=True)
+        self.document(stopped.document())
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:

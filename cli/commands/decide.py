@@ -60,7 +60,8 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
 def _told(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
     if "error" in answer:
         code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
-        raise Stopped(f"not done: {answer.get('reason') or answer['error']}", code)
+        word = str(answer["error"])
+        raise Stopped(f"not done: {answer.get('reason') or word}", code, word)
     call.out.document(answer)
     said = answer.get("state")
     state = next((each for each in State if each == said), None)
