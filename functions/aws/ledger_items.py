@@ -11,8 +11,8 @@ from functions.healing.case import Case
 from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence, Sighting, to_text
 from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord, Write
-from functions.healing.page import Known
 from functions.healing.paging import Severity
+from functions.healing.queue_lines import Known
 from functions.healing.spread import Spread
 
 ACCOUNT = "account"

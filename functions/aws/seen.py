@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.aws.run import Group, Outcome, Run
-from functions.healing.advance import WATCHED, with_failures
+from functions.healing.advance import WATCHED
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.failed_call import FailedCall
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
+from functions.healing.noted_failures import with_failures
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 

@@ -13,7 +13,7 @@ from functions.aws.ledger_writes import Entry
 from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
 from functions.catalogue.symptom import Symptom
-from functions.healing import page
+from functions.healing import account_pages, page
 from functions.healing.advance import Signs, due_at
 from functions.healing.case import Case
 from functions.healing.facts import Facts
@@ -83,14 +83,14 @@ def _looked_at_next(due: datetime, told: Case) -> datetime:
 def hold_back(case: Case, desk: Desk) -> None:
     """Say once an hour that there are more pages than people can read; this one comes later."""
     account, region = desk.settings.account, desk.clients.region
-    text = page.of_held_back(account, region, desk.now, PAGES_PER_HOUR)
+    text = account_pages.of_held_back(account, region, desk.now, PAGES_PER_HOUR)
     desk.open_cases.postpone(case, desk.now + HELD_BACK)
     desk.pager.send_about_account("held_back", f"{desk.now:%Y-%m-%dT%H}", text)
 
 
 def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> None:
     """One page for all queues; raises LedgerUnavailable or PageNotSent."""
-    text = page.of_mass_symptom(
+    text = account_pages.of_mass_symptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,

@@ -5,41 +5,24 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import replace
 
 from functions.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom, seen_as_labelled
-from functions.healing import examples
+from functions.healing import examples, lease_needs
 from functions.healing.error_messages import reason_given
 from functions.healing.facts import Facts, LambdaConsumer, Need
+from functions.healing.lease_needs import MAX_PROCESSING_TAG, LeaseNeed
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.steps import SetVisibilityTimeout
-from functions.healing.tags import TagUnreadable, seconds_tag
+from functions.healing.tags import TagUnreadable
 
-MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
-MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 # SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
 IN_FLIGHT_BOUND = 60_000
 FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
 GUESS_FACTOR = 4
-
-
-@dataclass(frozen=True)
-class LeaseNeed:
-    """A lease to go to, and why; from `enough_seconds` on the one that stands will do."""
-
-    seconds: int
-    enough_seconds: int
-    because: str
-    recommended_seconds: int | None = None
-
-    def recommended_beyond(self, seconds: int) -> str:
-        """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
-        recommended = self.recommended_seconds
-        return f"; AWS recommends {recommended} s" if (recommended or 0) > seconds else ""
 
 
 def handle_has_expired(error_message: str) -> bool:
@@ -49,12 +32,11 @@ def handle_has_expired(error_message: str) -> bool:
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     """The longer lease that the queue's consumers need, from its facts alone."""
     try:
-        tagged_ceiling = seconds_tag(facts.tags, MAX_VISIBILITY_TAG)
-        needs = [*_lambda_needs(facts), *_tagged_need(facts)]
+        ceiling_seconds = lease_needs.ceiling_seconds(facts, limits)
+        needs = lease_needs.named(facts)
     except TagUnreadable as unreadable:
         return Refusal("tag_unreadable", str(unreadable))
-    ceiling_seconds = tagged_ceiling or limits.visibility_ceiling_seconds
-    need = _largest_unmet(facts, needs) or _guess(facts)
+    need = lease_needs.largest_unmet(facts, needs) or lease_needs.guess(facts)
     return (
         _readers_decide(facts, needs)
         or _consumer_fails(facts)
@@ -67,54 +49,13 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     )
 
 
-def _largest_unmet(facts: Facts, needs: list[LeaseNeed]) -> LeaseNeed | None:
-    """A met one only where all are met; None where nothing names a need."""
-    return max(_unmet(facts, needs) or needs, key=lambda each: each.seconds, default=None)
-
-
-def _unmet(facts: Facts, needs: list[LeaseNeed]) -> list[LeaseNeed]:
-    return [each for each in needs if facts.visibility_seconds < each.enough_seconds]
-
-
-def _lambda_needs(facts: Facts) -> list[LeaseNeed]:
-    """AWS asks for six times the timeout plus the window; 1.2 times stops the race now.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    """
-    return [
-        LeaseNeed(
-            seconds=ceil(1.2 * each.timeout_seconds) + each.batching_window_seconds,
-            enough_seconds=each.timeout_seconds + each.batching_window_seconds,
-            because=f"its Lambda consumer may run {each.timeout_seconds} s "
-            f"and waits {each.batching_window_seconds} s for a batch",
-            recommended_seconds=6 * each.timeout_seconds + each.batching_window_seconds,
-        )
-        for each in facts.lambda_consumers
-    ]
-
-
-def _tagged_need(facts: Facts) -> list[LeaseNeed]:
-    tagged = seconds_tag(facts.tags, MAX_PROCESSING_TAG)
-    if tagged is None:
-        return []
-    seconds = ceil(1.5 * tagged)
-    return [LeaseNeed(seconds, seconds, f"the tag {MAX_PROCESSING_TAG} says {tagged} s")]
-
-
-def _guess(facts: Facts) -> LeaseNeed:
-    seconds = max(facts.visibility_seconds + 1, ceil(1.5 * facts.visibility_seconds))
-    return LeaseNeed(
-        seconds, seconds, "nothing names what its consumers need, so half as much again"
-    )
-
-
 def _readers_decide(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:
     """A heartbeat asks for a lease as well, and comes too late where the queue's is below a need.
 
     ChangeMessageVisibility always carries a value.
     """
     reader = facts.reader_visibility_seconds
-    if reader is None or reader >= facts.visibility_seconds or _unmet(facts, needs):
+    if reader is None or reader >= facts.visibility_seconds or lease_needs.unmet(facts, needs):
         return None
     reason = f"the readers set a shorter lease themselves ({reader} s): the queue's is not used"
     return Refusal("readers_set_their_own", reason)

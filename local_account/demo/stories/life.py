@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functions.catalogue.fifo_throttled import FIFO_THROTTLED
 from functions.catalogue.kms_throttled import KMS_THROTTLED
-from functions.catalogue.lease_expired import LEASE_EXPIRED, MAX_PROCESSING_TAG
+from functions.catalogue.lease_expired import LEASE_EXPIRED
+from functions.healing.lease_needs import MAX_PROCESSING_TAG
 from functions.healing.paging import Severity
 from functions.healing.states import State
 from functions.healing.steps import (
