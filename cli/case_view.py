@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
-from functions.aws import ledger_items as items
 from functions.healing.case import Case
 from functions.healing.change_lines import set_command, with_unit
 from functions.healing.difference import NOT_SET
@@ -70,15 +68,8 @@ def _shown(step: Mapping[str, str], which: str) -> str:
 
 def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, str] | None:
     """The queue's attributes from before the case first wrote; None where it never did."""
-    for case in transitions:
-        key = items.snapshot_key(case)
-        answer = account.clients.dynamodb.get_item(TableName=account.output("LedgerTable"), Key=key)
-        if "Item" in answer:
-            attributes: dict[str, str] = json.loads(answer["Item"]["configuration"]["S"])[
-                "attributes"
-            ]
-            return attributes
-    return None
+    kept = (account.open_cases.snapshot_of(each) for each in transitions)
+    return next((each for each in kept if each is not None), None)
 
 
 def undo_commands(transitions: Sequence[Case]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,9 @@ from cli.exit_codes import Stopped
 from functions.healing.plain_text import plain
 
 _MOST_LINE = 600
+_INDENT = "  "
+# A label, its style, and what it says.
+Line = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,21 @@ class Output:
     def command(self, line: str) -> None:
         """A command to be copied: never wrapped, never cut."""
         self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
+
+    def whole(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
+        """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
+        line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
+        self._people.print(line, soft_wrap=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Indented under what was said last; what is long goes on under its own beginning."""
+        shown = Table.grid(padding=(0, 2, 0, 0))
+        shown.add_column(no_wrap=True)
+        shown.add_column(overflow="fold")
+        for label, style, says in lines:
+            shown.add_row(Text(_INDENT + label, style=style), Text(plain(says, _MOST_LINE)))
+        if shown.rows:
+            self.show(shown)
 
     def heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
