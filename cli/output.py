@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -64,6 +65,11 @@ class Output:
         line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
         self._people.print(line, soft_wrap=True)
 
+    def under(self, text: str, style: str = "", *, indent: int = 2) -> None:
+        """Indented under what was said last, on as many lines as it takes."""
+        said = Text(plain(text, _MOST_LINE), style=style)
+        self.show(Padding(said, (0, 0, 0, indent), expand=False))
+
     def lines(self, lines: Iterable[Line]) -> None:
         """Indented under what was said last; what is long goes on under its own beginning."""
         shown = Table.grid(padding=(0, 2, 0, 0))
@@ -97,6 +103,11 @@ def table(*columns: str) -> Table:
         made.add_column(name, no_wrap=True)
     made.add_column(columns[-1], overflow="fold")
     return made
+
+
+def minute(at: datetime) -> str:
+    """Without the seconds, which nobody waits for."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def age(since: datetime, now: datetime) -> str:

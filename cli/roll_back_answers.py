@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cli.output import Line, Output
+from cli.output import Line, Output, minute
 from functions.healing.case import Case
 from functions.healing.change_lines import with_unit
 from functions.healing.difference import NOT_SET
@@ -27,8 +27,7 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
         for answer in before:
             _print_answer(out, answer, histories, [_standing(each) for each in _of(answer)])
             newest = histories[answer["case_id"]][-1]
-            out.say(f"  {newest.at:%Y-%m-%d %H:%M} UTC by", "dim")
-            out.whole(newest.actor, indent=2)
+            out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
     if others or not before:
         out.heading("Would be, in this order" if len(others) > 1 else "Would be")
         print_answers(out, others, histories)

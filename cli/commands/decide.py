@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.asking import Yes, confirm
 from cli.case_view import STYLES
-from cli.commands.show import CaseId, look, print_plan
+from cli.commands.show import CaseId, look, print_head, print_plan
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from functions.healing.states import State
@@ -48,7 +48,7 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
-    call.out.say(f"{case_id} on {whole.case.queue_arn} is {whole.case.state}")
+    print_head(call.out, whole)
     print_plan(call.out, whole)
     confirm(_QUESTION[decision], yes=yes)
     event = {"case_id": case_id, "decision": decision, "actor": call.account.identity}
