@@ -126,7 +126,14 @@ def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
     done = shell.json("drill", "--yes", "--minutes", "2")
     assert done["done"], done
     assert done["stages"][0]["stage"] == "calls failed"
-    assert done["stages"][-1]["stage"].startswith("read back")
+    stages = [each["stage"].partition(":")[0] for each in done["stages"]]
+    assert stages[-3:] == ["read back", "fix taken back", "case ended"]
+    assert done["stages"][-2]["stage"] == f"fix taken back: {LEASE_SECONDS} s"
+    seconds = [each["seconds"] for each in done["stages"]]
+    assert seconds == sorted(seconds)
+    ended = shell.json("show", done["case_id"])
+    assert ended["state"] == done["ended_as"] == "rolled_back"
+    assert done["case_id"] not in [each["case_id"] for each in shell.json("cases", "--open")]
     sqs = shell.account.client("sqs")
     assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
 
