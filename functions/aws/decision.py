@@ -81,7 +81,7 @@ class Decision:
         if refusal.becomes is State.CONTESTED:
             steps = self.view.last_written(steps)
         case = self._case(refusal.becomes, refusal.reason, steps, refusal.code)
-        severity = severity_of(case.state, self.seen.mode, of_the_plan=of_the_plan)
+        severity = severity_of(case, self.seen.mode, of_the_plan=of_the_plan)
         telling = Telling(
             self.group.symptom,
             self.facts,
@@ -106,7 +106,7 @@ class Decision:
         telling = Telling(
             self.group.symptom,
             self.facts,
-            severity_of(case.state, self.seen.mode, of_the_plan=True),
+            severity_of(case, self.seen.mode, of_the_plan=True),
             next_command=refusal.next_command,
             news=",".join(self.seen.evidence.principals()),
         )
@@ -123,10 +123,11 @@ class Decision:
         if mode is Mode.HEAL:
             return self._apply(plan)
         state = State.PROPOSED if mode is Mode.PROPOSE else State.OBSERVED
-        severity = severity_of(state, mode, of_the_plan=True)
+        case = self._case(state, plan.reason, plan.steps)
+        severity = severity_of(case, mode, of_the_plan=True)
         beyond = tuple(map(str, plan.proposal))
         telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)
-        return self._open(self._case(state, plan.reason, plan.steps), telling)
+        return self._open(case, telling)
 
     def _proposal(self, plan: Plan) -> guardrails.Proposal:
         spread = self.seen.spread

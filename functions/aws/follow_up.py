@@ -21,6 +21,7 @@ from functions.aws.errors import (
     QueueGone,
     QueueRefusesUs,
 )
+from functions.aws.filing import file_owed
 from functions.aws.gather_facts import attributes_of, tags_of
 from functions.aws.messages_deleted import messages_deleted
 from functions.aws.open_cases import OpenCase
@@ -44,7 +45,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.managed import MODE_TAG, OFF
 from functions.healing.mode import Mode
 from functions.healing.paging import Severity, severity_of
-from functions.healing.states import State
+from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
@@ -71,8 +72,9 @@ class Followed:
 
 def follow_up(desk: Desk, heal_function: str, remaining_seconds: Callable[[], float]) -> Followed:
     """Raises LedgerUnavailable where the open cases cannot be listed; a case costs only itself."""
-    followed = Followed(desk.open_cases.by_due())
-    for each in _due(followed.open_cases, desk.now):
+    listed = desk.open_cases.listed()
+    followed = Followed([each for each in listed if each.state not in FINAL])
+    for each in _due(listed, desk.now):
         if remaining_seconds() < SECONDS_FOR_A_CASE:
             break
         try:
@@ -96,6 +98,7 @@ def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -
     attributes = tuple(step.attribute for step in symptom.steps)
     view = desk.ledger.look(due.queue_arn, symptom.name, attributes)
     sent = desk.pager.send_left_unsent(due.queue_arn, symptom.name, view.page)
+    view = file_owed(view, desk)
     if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
         settled = settle(view, view.intent, symptom, desk)
         if isinstance(settled, Outcome):
@@ -177,7 +180,7 @@ class _OpenCase:
         return Stands.OURS if ours else Stands.OVERRULED
 
     def _severity(self, moved: Case) -> Severity | None:
-        return severity_of(moved.state, Mode.HEAL, of_the_plan=True)
+        return severity_of(moved, Mode.HEAL, of_the_plan=True)
 
     def _facts(self, moved: Case) -> Facts:
         """For the page, where there is one: a queue that cannot be looked at is told of as gone."""

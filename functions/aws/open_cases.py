@@ -18,7 +18,7 @@ from functions.aws.transactions import ledger_errors
 from functions.healing import ledger_index
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence
-from functions.healing.states import State
+from functions.healing.states import FINAL, State
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -45,6 +45,10 @@ class OpenCases:
 
     def by_due(self) -> list[OpenCase]:
         """Every open case, the one that is due first at the front."""
+        return [each for each in self.listed() if each.state not in FINAL]
+
+    def listed(self) -> list[OpenCase]:
+        """As `by_due`, with those that have just ended and may not be filed yet."""
         with ledger_errors():
             return [
                 case
@@ -121,6 +125,23 @@ class OpenCases:
     def postpone(self, case: Case, until: datetime) -> None:
         """Look at it again then; nothing happens where the case has moved."""
         self._change(case, f"SET {ledger_index.SORT} = :due", {":due": items.epoch(until)})
+
+    def filed(
+        self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
+    ) -> None:
+        """Its newest transition lies in the case bucket; what has ended leaves the index.
+
+        With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
+        the case has moved, or somebody wants it looked at otherwise by now.
+        """
+        if case.is_final:
+            self._change(case, f"REMOVE {items.UNFILED}, #open, {ledger_index.SORT}", {})
+        elif due_at is None or instead_of is None:
+            self._change(case, f"REMOVE {items.UNFILED}", {})
+        else:
+            change = f"SET {ledger_index.SORT} = :due REMOVE {items.UNFILED}"
+            values = {":due": items.epoch(due_at), ":instead_of": items.epoch(instead_of)}
+            self._change(case, change, values, f"{ledger_index.SORT} = :instead_of")
 
     def _change(
         self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""

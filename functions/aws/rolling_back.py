@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functions.aws.applying import apply
 from functions.aws.desk import WritingDesk
 from functions.aws.errors import CaseMoved
+from functions.aws.filing import try_to_file_owed
 from functions.aws.gather_facts import attributes_of
 from functions.aws.operator_request import (
     Document,
@@ -60,6 +61,8 @@ def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Docu
     writable = {step.attribute for step in symptom.steps}
     attributes = sorted(writable | {each.attribute for each in written_by(history)})
     view = desk.ledger.look(queue_arn, symptom.name, attributes)
+    if not dry_run:
+        view = try_to_file_owed(view, desk)
     asked = _Asked(history, view, symptom, request.actor, desk)
     return asked.refusal() or asked.settled(dry_run=dry_run)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from functions.aws.applying import apply
 from functions.aws.errors import CaseUnreadable
+from functions.aws.filing import try_to_file_owed
 from functions.aws.gather_facts import gather, tags_of
 from functions.aws.run import Outcome, Run, declined
 from functions.aws.telling import Telling, tell
@@ -45,7 +46,7 @@ def take_up(request: Mapping[str, Any], run: Run) -> Outcome:
     if parts_of(queue_arn)[1:3] != (run.home.region, run.home.account):
         return declined("elsewhere", "the queue is in another account or region")
     attributes = tuple(step.attribute for step in symptom.steps)
-    view = run.ledger.look(queue_arn, symptom.name, attributes)
+    view = try_to_file_owed(run.ledger.look(queue_arn, symptom.name, attributes), run)
     if view.intent is not None and not view.held_by_another(run.owner, run.now):
         settled = settle(view, view.intent, symptom, run)
         if isinstance(settled, Outcome):
@@ -166,7 +167,7 @@ class _TakenUp:
         telling = Telling(
             self.symptom,
             facts,
-            severity_of(state, Mode.HEAL, of_the_plan=True),
+            severity_of(case, Mode.HEAL, of_the_plan=True),
             next_command=refusal.next_command,
             changes=changes,
         )

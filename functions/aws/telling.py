@@ -1,14 +1,14 @@
-"""Writes a case down and tells the people it concerns: case bucket, ledger, then the page."""
+"""Writes a case down and tells the people it concerns: ledger, case bucket, then the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 
 from functions.aws.desk import Desk
-from functions.aws.errors import CaseMoved
+from functions.aws.filing import file_new, file_owed
 from functions.aws.ledger_writes import Entry
 from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
@@ -23,7 +23,8 @@ from functions.healing.states import State
 
 # Another hour has pages of its own.
 HELD_BACK = timedelta(hours=1)
-LOOK_FOR_PAGE = timedelta(minutes=2)
+# When follow_up looks whether the run that wrote a case down came to its end.
+LOOK_AFTER = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,15 @@ class Telling:
 def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str) -> Case:
     """The case as it was written down.
 
-    The bucket first: a transition that only the ledger knows would be lost to the night. Raises
-    LedgerUnavailable, PageNotSent or the bucket's error: then the events are to come again.
+    Raises CaseMoved, LedgerUnavailable, PageNotSent or, where an older transition is still owed to
+    the bucket, the bucket's error: then the events are to come again.
     """
+    seen = file_owed(seen, desk)
     page_record = _page_of(case, seen, telling, desk)
     told = replace(case, paged=page_record is not None)
     signs = Signs(desk.settings.timing, telling.symptom.evidence)
+    due = due_at(told, signs, told.at)
+    soon = min(due, told.at + LOOK_AFTER)
     entry = Entry(
         told,
         seen,
@@ -66,18 +70,14 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
         written_by=desk.owner,
         changes=telling.changes,
         attributes=telling.configuration(case),
-        due_at=None if case.is_final else _looked_at_next(due_at(case, signs, case.at), told),
+        due_at=soon,
         page=page_record,
     )
-    _write_down(entry, desk)
+    desk.ledger.record(entry)
+    file_new(told, soon if told.paged else due, soon, desk)
     if page_record and not desk.pager.send(case.queue_arn, case.symptom, page_record):
         hold_back(told, desk)
     return told
-
-
-def _looked_at_next(due: datetime, told: Case) -> datetime:
-    """Soon where a page goes out: whoever follows up finds it if this run dies."""
-    return min(due, told.at + LOOK_FOR_PAGE) if told.paged else due
 
 
 def hold_back(case: Case, desk: Desk) -> None:
@@ -105,22 +105,6 @@ def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> Non
     names = " ".join(sorted(spread))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
     run.pager.send_about_account(symptom.name, news, text)
-
-
-def _write_down(entry: Entry, desk: Desk) -> None:
-    desk.case_bucket.put(entry.case)
-    try:
-        desk.ledger.record(entry)
-    except CaseMoved:
-        _put_back(entry.case, desk)
-        raise
-
-
-def _put_back(loser: Case, desk: Desk) -> None:
-    """Of two that move a case at once the ledger takes one; the bucket is to hold that one."""
-    winner = desk.open_cases.transition(loser.case_id, loser.n)
-    if winner is not None:
-        desk.case_bucket.put(winner)
 
 
 def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> PageRecord | None:

@@ -92,6 +92,7 @@ class AttributeRecord:
 class PageRecord:
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
+    `at` is when a run last set out to send it; the news is as old as `told` says.
     `told` holds what pages have said of late and when, so that the same news is told once a day
     even where two kinds of it take turns.
     """
@@ -122,7 +123,8 @@ class PageRecord:
 
     def was_left_unsent(self, now: datetime) -> bool:
         """Whether the run that was to send it has had its time; what is a day old is no news."""
-        return not self.is_sent and SENDING < now - self.at < TOLD_AGAIN_AFTER
+        is_news = now - max(self.told.values(), default=self.at) < TOLD_AGAIN_AFTER
+        return not self.is_sent and is_news and now - self.at > SENDING
 
 
 @dataclass(frozen=True)
@@ -130,12 +132,14 @@ class LedgerView:
     """Absent things are None or empty: an empty ledger is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
+    `unfiled`: that transition may not lie in the case bucket yet;
     `attributes` holds a record for each attribute that was asked for; `known` is the queue's
     configuration as it stood when a case was last written down.
     """
 
     frozen: str | None = None
     case: Case | None = None
+    unfiled: bool = False
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)

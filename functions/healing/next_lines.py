@@ -37,6 +37,9 @@ def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
     if case.state is State.PROPOSED:
         decline = ("or, to turn it down:", mendq_command("decline", case))
         return (mendq_command("approve", case), *decline, "to look first:", command)
+    if case.state is State.EXPIRED:
+        seen_again = "where calls still fail, Mendq proposes anew what the queue needs then"
+        return (mendq_command("show", case), "the queue as it is now:", command, seen_again)
     if case.state in _SETTLED_BY_A_PERSON:
         return (command, "when it is settled:", mendq_command("close", case))
     return (command,)

@@ -32,6 +32,7 @@ _MOST_WHY = 1_000
 # What is asked of the reader: in full, and where the queue's name is long.
 _ASKS: dict[State, tuple[str, str]] = {
     State.PROPOSED: ("Mendq proposes a change: approve it or decline it.", "Approve?"),
+    State.EXPIRED: ("You approved it, and it was not done: please look at it.", "Look at it"),
     State.REFUSED: ("Mendq changed nothing: please look at it.", "Look at it"),
     State.ESCALATED: ("Mendq cannot mend this: please act.", "Please act"),
     State.CONTESTED: ("Two values for one setting: please choose one.", "Choose one"),

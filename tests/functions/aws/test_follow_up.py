@@ -19,6 +19,7 @@ from functions.aws.take_up import take_up
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account, settings
+from tests.functions.aws.operators import case_of, move
 
 GET = "before-call.cloudwatch.GetMetricData"
 
@@ -243,6 +244,34 @@ def test_a_proposal_expires_and_changes_nothing(world: World) -> None:
     assert world.account.visibility(queue) == 30
 
 
+def test_an_approval_that_came_to_nothing_is_told(world: World) -> None:
+    """A person said yes and believes that it is done."""
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    world.heal_is_up = False
+    move(world.account, case_of(world.account), "approved")
+    world.account.later(hours=25)
+    world.follow()
+    assert world.states() == ["proposed", "approved", "expired"]
+    _, (subject, body) = world.account.pages("info")
+    assert subject == "Mendq expired: lease expired on orders.fifo"
+    assert "Why: it was approved and could not be done in time" in body
+    assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
+    assert world.account.pages("urgent") == []
+
+
+def test_an_approved_plan_that_has_changed_is_told(world: World) -> None:
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    move(world.account, case_of(world.account), "approved")
+    world.account.set_visibility(queue, 40)
+    world.minutes(1)
+    assert world.states() == ["proposed", "approved", "expired"]
+    assert world.account.visibility(queue) == 40
+    _, (_, body) = world.account.pages("info")
+    assert "the plan would be VisibilityTimeout 40 -> 60 now" in body
+
+
 def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
     queue = world.account.queue(VisibilityTimeout="30")
     world.fail(queue, "a")
@@ -255,7 +284,8 @@ def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
             followed.append(Followed([]))
             followed[0] = world.follow()
 
-    world.account.clients.s3.meta.events.register("before-call.s3.PutObject", overtake)
+    events: Any = world.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", overtake)
     assert world.follow().errors == {}
     assert world.states() == ["applied", "verified"]
 

@@ -243,9 +243,12 @@ def test_what_a_person_settles_a_person_closes(state: State) -> None:
 
 def test_an_operators_command_is_one_that_mendq_has() -> None:
     tried = paged(state=State.ESCALATED, came_from=State.INEFFECTIVE, steps=(DONE,))
-    lines = [line.split() for each in (paged(), tried) for line in each.body.splitlines()]
+    unfulfilled = paged(state=State.EXPIRED, came_from=State.APPROVED)
+    lines = [
+        line.split() for each in (paged(), tried, unfulfilled) for line in each.body.splitlines()
+    ]
     verbs = {words[1] for words in lines if words[:1] == ["mendq"]}
-    assert verbs == {"approve", "decline", "close", "roll-back"}
+    assert verbs == {"approve", "decline", "close", "roll-back", "show"}
     assert verbs <= set(COMMANDS)
 
 
