@@ -36,6 +36,17 @@ STYLES: Mapping[State, str] = {
 }
 
 
+# Whose steps stand in no queue, and did not stand in one.
+NOT_MADE = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.PROPOSED,
+        State.APPROVED,
+        State.DECLINED,
+        State.EXPIRED,
+    }
+)
 WAITING = frozenset({State.PROPOSED, State.APPROVED})
 
 

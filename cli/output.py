@@ -23,7 +23,6 @@ from cli.exit_codes import Stopped
 from functions.healing.plain_text import plain
 
 _MOST_LINE = 600
-_INDENT = "  "
 # A label, its style, and what it says.
 Line = tuple[str, str, str]
 
@@ -70,13 +69,14 @@ class Output:
         said = Text(plain(text, _MOST_LINE), style=style)
         self.show(Padding(said, (0, 0, 0, indent), expand=False))
 
-    def lines(self, lines: Iterable[Line]) -> None:
+    def lines(self, lines: Iterable[Line], *, indent: int = 2) -> None:
         """Indented under what was said last; what is long goes on under its own beginning."""
         shown = Table.grid(padding=(0, 2, 0, 0))
         shown.add_column(no_wrap=True)
         shown.add_column(overflow="fold")
         for label, style, says in lines:
-            shown.add_row(Text(_INDENT + label, style=style), Text(plain(says, _MOST_LINE)))
+            label_text = Text(" " * indent + label, style=style)
+            shown.add_row(label_text, Text(plain(says, _MOST_LINE)))
         if shown.rows:
             self.show(shown)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.case_view import STYLES, opened_at, step_lines, summary, timing_of, until
+from cli.case_view import NOT_MADE, STYLES, opened_at, step_lines, summary, timing_of, until
 from cli.invocation import Invocation, with_invocation
 from cli.output import age
 from functions.aws.open_cases import OpenCases
@@ -65,6 +65,7 @@ def _show(call: Invocation, ordered: list[Case]) -> None:
         call.out.whole(parts_of(each.queue_arn).name, "", indent=UNDER)
         if ends := until(each, timing):
             call.out.under(ends, "yellow", indent=UNDER)
+        made = "not made: " if each.state in NOT_MADE else ""
         for line in step_lines(each.steps):
-            call.out.under(line, indent=UNDER)
+            call.out.under(f"{made}{line}", indent=UNDER)
         call.out.under(each.reason, "dim", indent=UNDER)

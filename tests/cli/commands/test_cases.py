@@ -47,13 +47,14 @@ def test_people_get_whole_names_and_the_whole_reason(operator: Operator) -> None
     shown = operator.mendq("cases").stdout
     assert case_id in shown
     assert queue in shown
-    assert "VisibilityTimeout: 30 s -> 45 s" in shown
+    assert "        VisibilityTimeout: 30 s -> 45 s" in shown
     assert case_of(operator.aws).reason in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_a_proposal_says_until_when_it_can_be_approved(operator: Operator) -> None:
     operator.proposed()
+    assert "not made: VisibilityTimeout: 30 s -> 45 s" in operator.mendq("cases").stdout
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = case_of(operator.aws).at + hours
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in operator.mendq("cases").stdout
