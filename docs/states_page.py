@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from functions.healing.advance import CLOUDTRAIL_LAG, TABLE
+from functions.healing.advance import CLOUDTRAIL_LAG, PROVING, TABLE
 from functions.healing.case import SILENT_DAYS, longest_in
 from functions.healing.limits import Timing
-from functions.healing.moves import HAS_WRITTEN, MOVES, Who
+from functions.healing.moves import MOVES, Who
 from functions.healing.states import FINAL, State
 
 HEAD = f"""# The states of a case
@@ -25,7 +25,8 @@ days of silence are {SILENT_DAYS}.
 """
 
 LEFT_OUT = """Left out of it: a case that has written may be rolled back; where a run died at its
-write, it may be contested by whoever comes next.
+write, it may be contested by whoever comes next; and a person may close a case of a symptom that
+this version knows no more.
 """
 
 
@@ -68,7 +69,7 @@ def _stays() -> Iterable[tuple[str, ...]]:
 
 def _picture() -> str:
     """As GitHub draws it, without what may happen to nearly every case."""
-    drawn = [move for move in MOVES if not set(HAS_WRITTEN) <= set(move.out_of)]
+    drawn = [move for move in MOVES if not {*PROVING} <= {*move.out_of}]
     arrows = [(state, move.into, move.who) for move in drawn for state in move.out_of or ("[*]",)]
     arrows += [(state, row.into, Who.FOLLOW_UP) for row in TABLE for state in row.out_of]
     ends = [(state, "[*]", "") for state in State if state in FINAL]

@@ -49,6 +49,8 @@ DECISIONS: Mapping[str, Decision] = MappingProxyType(
         "close": Decision(moves.CLOSE, "closed"),
     }
 )
+# What ends a case of a symptom that this Mendq does not know: nothing of the catalogue is asked.
+_CLOSE_UNKNOWN = Decision(moves.CLOSE_UNKNOWN, "closed")
 
 
 def decide(
@@ -82,6 +84,11 @@ def _once(
     if not desk.is_here(case.queue_arn):
         return refused("elsewhere", "the queue is in another account or region")
     view = try_to_file_owed(desk.ledger.look(case.queue_arn, case.symptom, ()), desk)
+    symptom = symptom_named(case.symptom)
+    if isinstance(symptom, Refusal):
+        if decision.is_approval:
+            return symptom
+        decision = _CLOSE_UNKNOWN if decision.move is moves.CLOSE else decision
     refusal = _refusal(case, decision, desk)
     if refusal:
         return refusal
@@ -110,13 +117,10 @@ def _refusal(case: Case, decision: Decision, desk: Desk) -> Refusal | None:
 def _moved(
     case: Case, view: LedgerView, decision: Decision, actor: str, desk: Desk
 ) -> Case | Refusal:
-    symptom = symptom_named(case.symptom)
-    if isinstance(symptom, Refusal):
-        return symptom
     if view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n):
         return refused("claimed", "another run has just moved the case; ask again", again=True)
     moved = case.moved(decision.move.into, decision.move.because, desk.now, actor=actor)
-    return tell(moved, view, Telling(symptom, Facts(case.queue_arn, {}, {})), desk, desk.owner)
+    return tell(moved, view, Telling(None, Facts(case.queue_arn, {}, {})), desk, desk.owner)
 
 
 def _carried_out(case: Case, desk: Desk, heal_function: str) -> Document:

@@ -10,11 +10,12 @@ from functions.aws.run import Group, Outcome, Run, declined
 from functions.aws.seen import Seen
 from functions.aws.telling import Telling, tell
 from functions.healing import guardrails
-from functions.healing.case import Case, opened
+from functions.healing.case import Case, longest_in, opened
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.paging import severity_of
+from functions.healing.plain_text import moment
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
@@ -123,7 +124,11 @@ class Decision:
         if mode is Mode.HEAL:
             return self._apply(plan)
         state = State.PROPOSED if mode is Mode.PROPOSE else State.OBSERVED
-        case = self._case(state, plan.reason, plan.steps)
+        reason = plan.reason
+        longest = longest_in(state, self.run.settings.timing)
+        if longest is not None:
+            reason = f"{reason}; it can be approved until {moment(self.run.now + longest)}"
+        case = self._case(state, reason, plan.steps)
         severity = severity_of(case, mode, of_the_plan=True)
         beyond = tuple(map(str, plan.proposal))
         telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)

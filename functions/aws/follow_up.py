@@ -93,12 +93,14 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
 
 def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -> None:
     symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
-    if symptom is None:
-        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = desk.ledger.look(due.queue_arn, symptom.name, attributes)
-    sent = desk.pager.send_left_unsent(due.queue_arn, symptom.name, view.page)
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    view = desk.ledger.look(due.queue_arn, due.symptom, attributes)
+    sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page)
     view = file_owed(view, desk)
+    if symptom is None:
+        if view.case is None or view.case.is_final:
+            return
+        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
     if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
         settled = settle(view, view.intent, symptom, desk)
         if isinstance(settled, Outcome):

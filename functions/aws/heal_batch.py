@@ -19,6 +19,7 @@ from functions.aws.run import Group, Outcome, Run
 from functions.aws.telling import tell_mass_symptom
 from functions.catalogue.symptom import Symptom
 from functions.healing.guardrails import SECONDS_TO_WRITE
+from functions.healing.managed import counted_as
 
 
 @dataclass
@@ -66,20 +67,21 @@ class _Batch:
 
     def mend(self, groups: Iterable[Group]) -> None:
         """Half of the time is for looking, so that what was looked at is decided too."""
-        by_symptom: dict[Symptom, list[Mending]] = defaultdict(list)
+        alike: dict[tuple[Symptom, str], list[Mending]] = defaultdict(list)
         reserve_seconds = self.run.remaining_seconds() / 2
         for group in groups:
             undecided = self._try(group, partial(_undecided, group, self.run), reserve_seconds)
             if undecided:
-                by_symptom[group.symptom].append(undecided)
-        for symptom, mendings in by_symptom.items():
-            self._decide(symptom, mendings)
+                word = counted_as(group.symptom.name, undecided.tags)
+                alike[group.symptom, word].append(undecided)
+        for (symptom, word), mendings in alike.items():
+            self._decide(symptom, word, mendings)
 
-    def _decide(self, symptom: Symptom, mendings: list[Mending]) -> None:
+    def _decide(self, symptom: Symptom, word: str, mendings: list[Mending]) -> None:
         """All are noted before the first is decided, so that a mass symptom writes nothing."""
         queue_arns = [each.group.queue_arn for each in mendings]
         try:
-            spread = self.run.ledger.spread_to(queue_arns, symptom.name, self.run.now)
+            spread = self.run.ledger.spread_to(queue_arns, word, self.run.now)
         except LedgerUnavailable as error:
             for each in mendings:
                 self._fail(each.group, error)

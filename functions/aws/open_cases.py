@@ -74,11 +74,6 @@ class OpenCases:
             )
             return tuple(_cases_in(item for page in pages for item in page["Items"]))
 
-    def transition(self, case_id: str, n: int) -> Case | None:
-        """One of them; None where there is none. Raises LedgerUnreadable."""
-        found = self._item(items.transition_key(case_id, n))
-        return next(_cases_in(iter([found])), None)
-
     def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
         """The queue's attributes from before this transition wrote; None where none were kept."""
         found = self._item(items.snapshot_key(case))
@@ -107,11 +102,10 @@ class OpenCases:
 
     def note_failures(
         self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
-    ) -> None:
+    ) -> bool:
         """Keep newer failed calls beside an open case; with `due_at` it is looked at then.
 
-        Nothing happens where the case has moved, or another run has noted some: the next failed
-        call is noted anew.
+        False, and nothing happens, where the case has moved or another run has noted some.
         """
         values = {":now_known": {"S": items.failures_text(now_known)}}
         change = "SET failures = :now_known"
@@ -120,7 +114,7 @@ class OpenCases:
             change += f", {ledger_index.SORT} = :due"
         values[":known"] = {"S": items.failures_text(known)}
         unchanged = "(attribute_not_exists(failures) OR failures = :known)"
-        self._change(case, change, values, unchanged)
+        return self._change(case, change, values, unchanged)
 
     def postpone(self, case: Case, until: datetime) -> None:
         """Look at it again then; nothing happens where the case has moved."""
@@ -145,7 +139,8 @@ class OpenCases:
 
     def _change(
         self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""
-    ) -> None:
+    ) -> bool:
+        """False where the case has moved, or is not as `condition` wants it."""
         same = "case_id = :case AND n = :n AND attribute_exists(#open)"
         with ledger_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
             self.client.update_item(
@@ -160,6 +155,8 @@ class OpenCases:
                     ":n": {"N": str(case.n)},
                 },
             )
+            return True
+        return False
 
 
 def _cases_in(found: Iterator[Mapping[str, Any]]) -> Iterator[Case]:

@@ -157,12 +157,12 @@ class _Asked:
         return {n: dict(each) for n, each in kept.items() if each is not None}
 
     def _told_again(self, found: Undo) -> Undo:
-        """Of a case that was rolled back before: what it took back then, it has taken back."""
+        """Of a case that was rolled back before: what stands as it was put back, and what not."""
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        if was_undone:
+        if was_undone and found.outcome is Outcome.NOTHING:
             return replace(found, outcome=Outcome.UNDONE)
-        is_undoable = found.outcome is Outcome.UNDONE
-        return replace(found, outcome=Outcome.KEPT) if is_undoable else found
+        is_theirs = was_undone or found.outcome is Outcome.UNDONE
+        return replace(found, outcome=Outcome.KEPT, step=None, command="") if is_theirs else found
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:

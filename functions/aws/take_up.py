@@ -24,6 +24,7 @@ from functions.healing.advance import CALLING
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
+from functions.healing.managed import counted_as
 from functions.healing.mode import Mode
 from functions.healing.paging import severity_of
 from functions.healing.plan import Plan, Refusal
@@ -132,7 +133,8 @@ class _TakenUp:
         if frozen is not None:
             return Refusal("frozen", f"changes are frozen: {frozen}")
         run = self.run
-        spread = run.ledger.spread_to([self.case.queue_arn], self.symptom.name, run.now)
+        word = counted_as(self.symptom.name, facts.tags)
+        spread = run.ledger.spread_to([self.case.queue_arn], word, run.now)
         few = len(spread) <= guardrails.FEW_QUEUES
         proposal = guardrails.Proposal(
             plan=plan,

@@ -31,10 +31,10 @@ LOOK_AFTER = timedelta(minutes=2)
 class Telling:
     """What there is to say about a queue's case, beyond the case itself.
 
-    `news` tells apart what state and refusal alone would not.
+    `news` tells apart what state and refusal alone would not. Without a symptom nobody is paged.
     """
 
-    symptom: Symptom
+    symptom: Symptom | None
     facts: Facts
     severity: Severity | None = None
     next_command: str = ""
@@ -60,8 +60,7 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
     seen = file_owed(seen, desk)
     page_record = _page_of(case, seen, telling, desk)
     told = replace(case, paged=page_record is not None)
-    signs = Signs(desk.settings.timing, telling.symptom.evidence)
-    due = due_at(told, signs, told.at)
+    due = due_at(told, Signs(desk.settings.timing), told.at)
     soon = min(due, told.at + LOOK_AFTER)
     entry = Entry(
         told,
@@ -111,12 +110,15 @@ def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> Page
     """None where nobody is to be paged, or people have had this news."""
     one_case = case.case_id if case.state is State.ESCALATED else ""
     news = f"{case.news}:{telling.news}:{one_case}"
-    if telling.severity is None or (seen.page and seen.page.has_told(news, desk.now)):
+    symptom = telling.symptom
+    if symptom is None or telling.severity is None:
+        return None
+    if seen.page and seen.page.has_told(news, desk.now):
         return None
     text = page.of_case(
         replace(case, paged=True),
-        sentence=telling.symptom.sentence,
-        runbook=telling.symptom.runbook,
+        sentence=symptom.sentence,
+        runbook=symptom.runbook,
         attributes=telling.facts.attributes,
         tags=telling.facts.tags,
         event_names=telling.facts.event_names,
@@ -125,7 +127,7 @@ def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> Page
         next_command=telling.next_command,
         first=telling.first,
         beyond=telling.beyond,
-        shown=telling.symptom.shows,
+        shown=symptom.shows,
     )
     urgent = telling.severity is Severity.URGENT
     return PageRecord.after(seen.page, news, text, urgent=urgent, at=desk.now)

@@ -11,11 +11,11 @@ from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence
 from functions.healing.facts import Facts
 from functions.healing.page import Page
+from functions.healing.paging import TOLD_AGAIN_AFTER
 from functions.healing.steps import AttributeStep, SetVisibilityTimeout
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
-TOLD_AGAIN_AFTER = timedelta(hours=24)
 SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 
 from functions.healing.case import Case
@@ -10,6 +11,7 @@ from functions.healing.states import State
 
 # More than this in an hour is read by nobody; the rest are held back, which is said once.
 PAGES_PER_HOUR = 20
+TOLD_AGAIN_AFTER = timedelta(hours=24)
 
 
 class Severity(StrEnum):

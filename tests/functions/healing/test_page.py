@@ -222,7 +222,7 @@ def test_a_proposal_is_approved_or_declined_first_of_all() -> None:
     lines = section(paged().body, "NEXT")
     assert lines[:3] == [
         "mendq approve lease_expired-0123456789ab --region us-east-1",
-        "or, to turn it down:",
+        "or, to turn it down (it pages no sooner than 24 hours from now again):",
         "mendq decline lease_expired-0123456789ab --region us-east-1",
     ]
     assert lines[4].startswith("aws sqs list-queue-tags")
