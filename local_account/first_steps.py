@@ -11,7 +11,7 @@ from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
 
 _TO_TRY = (
     ".venv/bin/mendq doctor       # is it alive, and what can its trail show",
-    ".venv/bin/mendq drill --yes  # a queue that fails for real, mended; each stage timed",
+    ".venv/bin/mendq drill --yes  # calls that fail for real, each stage timed",
     ".venv/bin/mendq cases        # what became of it",
 )
 

@@ -16,7 +16,7 @@ from functions.healing.states import State
 
 _QUESTION = {
     "approve": "Make this change?",
-    "decline": "Decline this change for good?",
+    "decline": "Decline this change?",
     "close": "Close this case?",
 }
 # What the word was meant to lead to; anything else was not done.

@@ -82,7 +82,8 @@ def applied_since(transitions: Sequence[Case], since: datetime) -> list[str]:
 
 
 def _question(undone: int, asked: int) -> str:
-    return f"Undo {undone} case(s)?" if undone == asked else f"Undo {undone} of {asked} cases?"
+    cases = "case" if asked == 1 else "cases"
+    return f"Undo {undone} {cases}?" if undone == asked else f"Undo {undone} of {asked} {cases}?"
 
 
 def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
