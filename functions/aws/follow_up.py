@@ -97,9 +97,10 @@ def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -
     view = desk.ledger.look(due.queue_arn, due.symptom, attributes)
     sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page)
     view = file_owed(view, desk)
+    if view.case is not None and view.case.is_final:
+        _end(view.case, view, desk, sent=sent)
+        return
     if symptom is None:
-        if view.case is None or view.case.is_final:
-            return
         raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
     if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
         settled = settle(view, view.intent, symptom, desk)
@@ -107,10 +108,18 @@ def _follow(due: OpenCase, desk: Desk, heal_function: str, followed: Followed) -
             followed.moved += [settled.case] if settled.case else []
             return
         view = settled
-    if view.case is not None and not view.case.is_final:
+    if view.case is not None:
         _OpenCase(symptom, view.case, view, desk).go_on(heal_function, followed)
         if not sent:
             hold_back(view.case, desk)
+
+
+def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:
+    """Look no more at what has ended, once people have had the page about it."""
+    if not sent:
+        hold_back(case, desk)
+    elif view.page is None or not view.page.is_on_its_way(desk.now):
+        desk.open_cases.told(case)
 
 
 @dataclass(frozen=True)

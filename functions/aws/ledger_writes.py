@@ -75,7 +75,7 @@ def page_item(page: PageRecord) -> dict[str, Any]:
 
 
 def _case_item(entry: Entry) -> dict[str, Any]:
-    """Without its key; it stands in the index, an ended one until it is filed."""
+    """Without its key; it stands in the index, an ended one until it is filed and told."""
     case = entry.case
     item = {
         "case_id": {"S": case.case_id},

@@ -48,7 +48,7 @@ class OpenCases:
         return [each for each in self.listed() if each.state not in FINAL]
 
     def listed(self) -> list[OpenCase]:
-        """As `by_due`, with those that have just ended and may not be filed yet."""
+        """As `by_due`, with those that have just ended and may not be filed or told yet."""
         with ledger_errors():
             return [
                 case
@@ -123,12 +123,12 @@ class OpenCases:
     def filed(
         self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
     ) -> None:
-        """Its newest transition lies in the case bucket; what has ended leaves the index.
+        """Its newest transition lies in the case bucket; what ended in silence leaves the index.
 
         With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
         the case has moved, or somebody wants it looked at otherwise by now.
         """
-        if case.is_final:
+        if case.is_final and not case.paged:
             self._change(case, f"REMOVE {items.UNFILED}, #open, {ledger_index.SORT}", {})
         elif due_at is None or instead_of is None:
             self._change(case, f"REMOVE {items.UNFILED}", {})
@@ -136,6 +136,11 @@ class OpenCases:
             change = f"SET {ledger_index.SORT} = :due REMOVE {items.UNFILED}"
             values = {":due": items.epoch(due_at), ":instead_of": items.epoch(instead_of)}
             self._change(case, change, values, f"{ledger_index.SORT} = :instead_of")
+
+    def told(self, case: Case) -> None:
+        """What has ended leaves the index once the page about it has gone out too."""
+        filed = f"attribute_not_exists({items.UNFILED})"
+        self._change(case, f"REMOVE #open, {ledger_index.SORT}", {}, filed)
 
     def _change(
         self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""

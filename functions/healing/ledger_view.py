@@ -117,6 +117,10 @@ class PageRecord:
     def is_sent(self) -> bool:
         return not self.body
 
+    def is_on_its_way(self, now: datetime) -> bool:
+        """Whether a run may be sending it this minute."""
+        return not self.is_sent and now - self.at <= SENDING
+
     def has_told(self, news: str, now: datetime) -> bool:
         """Whether people have had this news within the day."""
         return news in self.told and now - self.told[news] < TOLD_AGAIN_AFTER

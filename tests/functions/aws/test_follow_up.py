@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from functions.aws.desk import Desk
-from functions.aws.errors import CaseUnreadable
+from functions.aws.errors import CaseUnreadable, PageNotSent
 from functions.aws.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
 from functions.aws.take_up import take_up
 from functions.healing.limits import Limits
@@ -258,6 +259,26 @@ def test_an_approval_that_came_to_nothing_is_told(world: World) -> None:
     assert "Why: it was approved and could not be done in time" in body
     assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
     assert world.account.pages("urgent") == []
+
+
+def test_what_has_ended_and_could_not_be_told_is_told_later(world: World) -> None:
+    """Nobody else comes by: it is in no state that anything waits for."""
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    world.heal_is_up = False
+    move(world.account, case_of(world.account), "approved")
+    world.account.later(hours=25)
+    with Stubber(world.account.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        assert [type(each) for each in world.follow().errors.values()] == [PageNotSent]
+    assert world.states() == ["proposed", "approved", "expired"]
+    world.account.later(minutes=6)
+    assert world.follow().errors == {}
+    assert [subject for subject, _ in world.account.pages("info")][1:] == [
+        "Mendq expired: lease expired on orders.fifo"
+    ]
+    desk = Desk(world.account.clients, world.account.settings, "looking", world.account.now)
+    assert desk.open_cases.listed() == []
 
 
 def test_an_approved_plan_that_has_changed_is_told(world: World) -> None:
