@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import typer
 
+from cli.command_group import CommandGroup
 from cli.commands.cases import cases
 from cli.commands.decide import approve, close, decline
 from cli.commands.doctor import doctor
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 app = typer.Typer(
     name="mendq",
+    cls=CommandGroup,
     help="See and steer what Mendq does to the queues of an account.",
     epilog="Exit: 0 done, 1 failed, 2 usage or not confirmed, 3 a person's value was kept, "
     "4 not found.",

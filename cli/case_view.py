@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
-from functions.aws import ledger_items as items
+from cli.output import minute
+from functions.aws.approving import DECISIONS
 from functions.healing import change_lines
-from functions.healing.case import Case
+from functions.healing.case import Case, longest_in
 from functions.healing.every_step import is_kept
 from functions.healing.evidence import to_text
+from functions.healing.limits import Timing
+from functions.healing.next_lines import mendq_command
 from functions.healing.rollback import written_by
 from functions.healing.states import State
 from functions.healing.write_commands import set_command
@@ -30,6 +35,20 @@ STYLES: Mapping[State, str] = {
     State.WATCHING: "green",
     State.CLOSED: "green",
 }
+
+
+# Whose steps stand in no queue, and did not stand in one.
+NOT_MADE = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.PROPOSED,
+        State.APPROVED,
+        State.DECLINED,
+        State.EXPIRED,
+    }
+)
+WAITING = frozenset({State.PROPOSED, State.APPROVED})
 
 
 def find(account: Account, case_id: str) -> tuple[Case, ...]:
@@ -57,6 +76,47 @@ def opened_at(case: Case) -> datetime:
     return case.opened_at or case.at
 
 
+def plan_reason(transitions: Sequence[Case]) -> str:
+    """Why these steps: what was said when they came up, not what was said of them since."""
+    newest = transitions[-1]
+    since = takewhile(lambda each: each.steps == newest.steps, reversed(transitions))
+    return [each.reason for each in since][-1]
+
+
+def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
+    """The stack's, where one of the cases waits for a person; None where it cannot be read."""
+    if not any(each.state in WAITING for each in cases):
+        return None
+    try:
+        return account.settings.timing
+    except (Stopped, ClientError, BotoCoreError):
+        return None
+
+
+def runs_out_at(case: Case, timing: Timing | None) -> datetime | None:
+    """Until when a person may approve it, or what was approved may be made; else None."""
+    if timing is None or case.state not in WAITING:
+        return None
+    longest = longest_in(case.state, timing)
+    return None if longest is None else case.at + longest
+
+
+def until(case: Case, timing: Timing | None) -> str:
+    """The same in words; nothing of a case that waits for nobody's word."""
+    if case.state not in WAITING:
+        return ""
+    at = runs_out_at(case, timing)
+    return (
+        f"until {minute(at)}" if at else "until when is not known: heal's settings are unreadable"
+    )
+
+
+def commands(case: Case) -> list[str]:
+    """What a person may say of it in this state."""
+    said = (word for word, each in DECISIONS.items() if case.state in each.move.out_of)
+    return [mendq_command(word, case) for word in said]
+
+
 def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     """As a page says them: attribute, before -> after, with units; a policy by its differences."""
     return [line for each in steps for line in change_lines.step_lines(each)]
@@ -64,15 +124,8 @@ def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
 
 def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, str] | None:
     """The queue's attributes from before the case first wrote; None where it never did."""
-    for case in transitions:
-        key = items.snapshot_key(case)
-        answer = account.clients.dynamodb.get_item(TableName=account.output("LedgerTable"), Key=key)
-        if "Item" in answer:
-            attributes: dict[str, str] = json.loads(answer["Item"]["configuration"]["S"])[
-                "attributes"
-            ]
-            return attributes
-    return None
+    kept = (account.open_cases.snapshot_of(each) for each in transitions)
+    return next((each for each in kept if each is not None), None)
 
 
 def undo_commands(transitions: Sequence[Case]) -> list[str]:

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from cli.exit_codes import Exit, Stopped
 from functions.aws.errors import code_of
 from functions.healing.error_codes import canonical
+from functions.healing.managed import DRILL_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -86,13 +87,15 @@ class DrillQueue:
 def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
     """The queue, for as long as the block lasts; removed however it ends.
 
+    It is marked as a drill's, so that it makes no mass symptom with the queues of others.
+
     Stopped where one of that name is there: it is somebody's, and would be removed with the drill.
     """
     _require_free(client, name)
     url = client.create_queue(
         QueueName=name,
         Attributes={"FifoQueue": "true", "VisibilityTimeout": str(LEASE_SECONDS)},
-        tags=dict(tags),
+        tags={**tags, DRILL_TAG: "true"},
     )["QueueUrl"]
     try:
         yield DrillQueue(client, url)

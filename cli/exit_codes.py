@@ -16,8 +16,21 @@ class Exit(IntEnum):
 
 
 class Stopped(Exception):
-    """The command ends here, with one line that names what is wrong and the cure."""
+    """The command ends here, with one line that names what is wrong and the cure.
 
-    def __init__(self, line: str, code: Exit = Exit.FAILED) -> None:
+    `word` is what scripts read: AWS's or Mendq's own code where there is one, else the exit's name.
+    """
+
+    def __init__(self, line: str, code: Exit = Exit.FAILED, word: str = "") -> None:
         super().__init__(line)
         self.code = code
+        self.word = word or code.name.lower()
+
+    def document(self) -> dict[str, dict[str, str]]:
+        """As --json says it."""
+        return error_document(self.word, str(self))
+
+
+def error_document(word: str, line: str) -> dict[str, dict[str, str]]:
+    """What went wrong, for scripts: a word to branch on, a line to log."""
+    return {"error": {"code": word, "message": line}}

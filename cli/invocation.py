@@ -78,18 +78,24 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
     try:
         return work() or Exit.DONE
     except Stopped as stopped:
-        call.out.fault(str(stopped))
-        return stopped.code
+        wrong = stopped
     except (ClientError, BotoCoreError) as error:
-        call.out.fault(in_one_line(error))
+        wrong = _of_aws(error)
     except LedgerUnreadable as error:
         cure = "use the mendq of the version that is deployed"
-        call.out.fault(f"the ledger holds what this version cannot read ({error}): {cure}")
+        line = f"the ledger holds what this version cannot read ({error}): {cure}"
+        wrong = Stopped(line, word="ledger_unreadable")
     except (LedgerUnavailable, FactsUnavailable, QueueRefusesUs) as error:
         cause = error.__cause__
         aws = cause if isinstance(cause, ClientError | BotoCoreError) else None
-        call.out.fault(in_one_line(aws) if aws else " ".join(str(error).split()))
-    return Exit.FAILED
+        wrong = _of_aws(aws) if aws else Stopped(" ".join(str(error).split()))
+    call.out.fault(wrong)
+    return wrong.code
+
+
+def _of_aws(error: ClientError | BotoCoreError) -> Stopped:
+    word = code_of(error) if isinstance(error, ClientError) else type(error).__name__
+    return Stopped(in_one_line(error), word=word)
 
 
 def in_one_line(error: ClientError | BotoCoreError) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +15,16 @@ from functools import cached_property
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cli.exit_codes import Stopped
 from functions.healing.plain_text import plain
 
 _MOST_LINE = 600
+# A label, its style, and what it says.
+Line = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,35 @@ class Output:
         """A command to be copied: never wrapped, never cut."""
         self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
+    def whole(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
+        """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
+        line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
+        self._people.print(line, soft_wrap=True)
+
+    def under(self, text: str, style: str = "", *, indent: int = 2) -> None:
+        """Indented under what was said last, on as many lines as it takes."""
+        said = Text(plain(text, _MOST_LINE), style=style)
+        self.show(Padding(said, (0, 0, 0, indent), expand=False))
+
+    def lines(self, lines: Iterable[Line], *, indent: int = 2) -> None:
+        """Indented under what was said last; what is long goes on under its own beginning."""
+        shown = Table.grid(padding=(0, 2, 0, 0))
+        shown.add_column(no_wrap=True)
+        shown.add_column(overflow="fold")
+        for label, style, says in lines:
+            label_text = Text(" " * indent + label, style=style)
+            shown.add_row(label_text, Text(plain(says, _MOST_LINE)))
+        if shown.rows:
+            self.show(shown)
+
     def heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
 
-    def fault(self, line: str) -> None:
+    def fault(self, stopped: Stopped) -> None:
         """The one line of what went wrong; what it quotes is others' text."""
-        self.progress.print(Text(f"mendq: {plain(line, _MOST_LINE)}", style="red"), soft_wrap=True)
-        self.document({"error": line})
+        line = f"mendq: {plain(stopped, _MOST_LINE)}"
+        self.progress.print(Text(line, style="red"), soft_wrap=True)
+        self.document(stopped.document())
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:
@@ -77,6 +103,11 @@ def table(*columns: str) -> Table:
         made.add_column(name, no_wrap=True)
     made.add_column(columns[-1], overflow="fold")
     return made
+
+
+def minute(at: datetime) -> str:
+    """Without the seconds, which nobody waits for."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def age(since: datetime, now: datetime) -> str:

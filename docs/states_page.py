@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from functions.healing.advance import CLOUDTRAIL_LAG, TABLE
+from functions.healing.advance import CLOUDTRAIL_LAG, PROVING, TABLE
 from functions.healing.case import SILENT_DAYS, longest_in
 from functions.healing.limits import Timing
-from functions.healing.moves import HAS_WRITTEN, MOVES, Who
+from functions.healing.moves import MOVES, Who
 from functions.healing.states import FINAL, State
 
 HEAD = f"""# The states of a case
@@ -25,7 +25,8 @@ days of silence are {SILENT_DAYS}.
 """
 
 LEFT_OUT = """Left out of it: a case that has written may be rolled back; where a run died at its
-write, it may be contested by whoever comes next.
+write, it may be contested by whoever comes next; and a person may close a case of a symptom that
+this version knows no more.
 """
 
 
@@ -52,7 +53,8 @@ def _rows() -> Iterable[tuple[str, ...]]:
         yield out_of, _code(move.into), move.who, "", move.because
     for row in TABLE:
         when = (row.when.__doc__ or "").rstrip(".")
-        yield _code(row.out_of), _code(row.into), Who.FOLLOW_UP, when, row.because
+        out_of = ", ".join(map(_code, row.out_of))
+        yield out_of, _code(row.into), Who.FOLLOW_UP, when, row.because
 
 
 def _stays() -> Iterable[tuple[str, ...]]:
@@ -61,15 +63,15 @@ def _stays() -> Iterable[tuple[str, ...]]:
         longest = longest_in(state, timing)
         if longest is None:
             continue
-        into = [_code(each.into) for each in TABLE if each.out_of is state]
+        into = [_code(each.into) for each in TABLE if state in each.out_of]
         yield _code(state), f"{longest.total_seconds() / 3600:g} h", into[-1]
 
 
 def _picture() -> str:
     """As GitHub draws it, without what may happen to nearly every case."""
-    drawn = [move for move in MOVES if not set(HAS_WRITTEN) <= set(move.out_of)]
+    drawn = [move for move in MOVES if not {*PROVING} <= {*move.out_of}]
     arrows = [(state, move.into, move.who) for move in drawn for state in move.out_of or ("[*]",)]
-    arrows += [(row.out_of, row.into, Who.FOLLOW_UP) for row in TABLE]
+    arrows += [(state, row.into, Who.FOLLOW_UP) for row in TABLE for state in row.out_of]
     ends = [(state, "[*]", "") for state in State if state in FINAL]
     lines = [f"    {a} --> {b}" + (f": {who}" if who else "") for a, b, who in [*arrows, *ends]]
     return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```", ""])

@@ -17,9 +17,8 @@ from infra.topics import Topics
 
 # A transaction takes the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
-MOVE = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem")
-CLAIM = ("dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")
-PAGE = ("dynamodb:UpdateItem",)
+MOVE = tuple(f"dynamodb:{each}Item" for each in ("Get", "Put", "Update", "Delete"))
+CLAIM = ("dynamodb:ConditionCheckItem",)
 QUERY = ("dynamodb:Query",)
 SWEEP = ("dynamodb:GetItem", "dynamodb:UpdateItem")
 
@@ -39,8 +38,7 @@ class CaseDesk:
         allow(role, ["s3:PutObject"], self.cases.arn_for_objects("cases/*"))
 
     def let_page(self, role: iam.Role) -> None:
-        """Both severities, and the ledger's count of an hour's pages."""
-        allow(role, PAGE, self.ledger.table_arn)
+        """Both severities; an hour's pages are counted in the ledger."""
         for topic in (self.topics.urgent, self.topics.info):
             topic.let_publish(role)
 

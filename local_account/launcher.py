@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import boto3
 from botocore.config import Config
 
+from infra.settings import DeploymentSettings
 from local_account.account_page import ACCESS_ANALYZER_PATH, SQS_ERRORS_PATH, AccountPage
 from local_account.account_settings import checked
 from local_account.assembly_cache import Synthesis
@@ -25,6 +26,7 @@ from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.record import Spelling
 from local_account.deployment import bootstrap, deploy, publish
+from local_account.first_steps import first_steps, print_if_read
 from local_account.make_parent import MakeParent
 from local_account.not_emulated import NotEmulated
 from local_account.private_names import PINNED
@@ -71,7 +73,7 @@ class Launcher:
         self._scratch = scratch
         self._synthesis = Synthesis()
         self._not_emulated = NotEmulated()
-        self._floors_lowered = options.floors_lowered
+        self._settings: DeploymentSettings | None = None
         self._s3: Any = None
         self._asked_to_stop = asyncio.Event()
         self._serving_ends = asyncio.Event()
@@ -139,16 +141,21 @@ class Launcher:
         await _in_thread(lambda: deploy(stack, self._client))
         for line in self._not_emulated.lines:
             say(f"not emulated: {line}")
-        for line in self._floors_lowered:
+        for line in self._floors_lowered():
             say(f"floor lowered: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
+        if not self._options.stop_with_parent:  # a program reads `ready` and knows the rest
+            print_if_read(first_steps(self._url, self._settings))
 
     def _assembly(self) -> StackArtifact:
         if self._options.stack:
             return self._options.stack
-        settings = checked(self._options.settings)
-        self._floors_lowered += settings.floors_lowered()
+        self._settings = checked(self._options.settings)
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
+
+    def _floors_lowered(self) -> tuple[str, ...]:
+        own = self._settings.floors_lowered() if self._settings else ()
+        return (*self._options.floors_lowered, *own)
 
     def _client(self, service_name: str) -> Any:
         return boto3.client(
@@ -167,7 +174,7 @@ class Launcher:
     def _describe(self) -> Mapping[str, Any]:
         return {
             "not_emulated": self._not_emulated.lines,
-            "floors_lowered": list(self._floors_lowered),
+            "floors_lowered": list(self._floors_lowered()),
         }
 
     def _hear_signals(self) -> None:

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.case_view import STYLES, opened_at, summary
+from cli.case_view import NOT_MADE, STYLES, opened_at, step_lines, summary, timing_of, until
 from cli.invocation import Invocation, with_invocation
-from cli.output import age, table
+from cli.output import age
 from functions.aws.open_cases import OpenCases
 from functions.healing.case import Case
-from functions.healing.plain_text import plain
 from functions.healing.queue_names import parts_of
 
-MOST_REASON = 100
+WIDEST_AGE = len("59 min")
+UNDER = WIDEST_AGE + 2
 
 
 @with_invocation
@@ -55,15 +55,17 @@ def _open(source: OpenCases) -> list[Case]:
 
 
 def _show(call: Invocation, ordered: list[Case]) -> None:
-    now = datetime.now(UTC)
-    shown = table("AGE", "STATE", "CASE", "QUEUE, REASON")
+    """A block a case: what is long has the whole width."""
+    now, timing = datetime.now(UTC), timing_of(call.account, ordered)
+    widest = max(len(each.state) for each in ordered)
     for each in ordered:
-        shown.add_row(
-            age(opened_at(each), now),
-            Text(each.state, style=STYLES.get(each.state, "dim")),
-            Text(each.case_id),
-            Text.assemble(
-                parts_of(each.queue_arn).name, "\n", (plain(each.reason, MOST_REASON), "dim")
-            ),
-        )
-    call.out.show(shown)
+        state = (f"{each.state:<{widest}}", STYLES.get(each.state, "dim"))
+        since = f"{age(opened_at(each), now):>{WIDEST_AGE}}"
+        call.out.show(Text.assemble(since, "  ", state, "  ", (each.case_id, "bold")))
+        call.out.whole(parts_of(each.queue_arn).name, "", indent=UNDER)
+        if ends := until(each, timing):
+            call.out.under(ends, "yellow", indent=UNDER)
+        made = "not made: " if each.state in NOT_MADE else ""
+        for line in step_lines(each.steps):
+            call.out.under(f"{made}{line}", indent=UNDER)
+        call.out.under(each.reason, "dim", indent=UNDER)

@@ -9,14 +9,14 @@ from typing import Any
 
 from cli.asking import Yes, confirm
 from cli.case_view import STYLES
-from cli.commands.show import CaseId, look, print_plan
+from cli.commands.show import CaseId, look, print_head, print_plan
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from functions.healing.states import State
 
 _QUESTION = {
     "approve": "Make this change?",
-    "decline": "Decline this change for good?",
+    "decline": "Decline this change?",
     "close": "Close this case?",
 }
 # What the word was meant to lead to; anything else was not done.
@@ -48,7 +48,7 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
-    call.out.say(f"{case_id} on {whole.case.queue_arn} is {whole.case.state}")
+    print_head(call.out, whole)
     print_plan(call.out, whole)
     confirm(_QUESTION[decision], yes=yes)
     event = {"case_id": case_id, "decision": decision, "actor": call.account.identity}
@@ -60,7 +60,8 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
 def _told(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
     if "error" in answer:
         code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
-        raise Stopped(f"not done: {answer.get('reason') or answer['error']}", code)
+        word = str(answer["error"])
+        raise Stopped(f"not done: {answer.get('reason') or word}", code, word)
     call.out.document(answer)
     said = answer.get("state")
     state = next((each for each in State if each == said), None)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from cli.doctor import life, pages
@@ -19,7 +18,7 @@ from cli.doctor.trails import Trails
 from cli.doctor.visibility import NEVER_SEEN, Sight, outside, sights
 from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
-from cli.output import Output, table
+from cli.output import Line, Output, table
 from cli.queues import managed_queues
 from functions.healing.plain_text import plain
 from functions.healing.queue_names import parts_of
@@ -30,6 +29,7 @@ _STYLES = {
     Status.WARN: "yellow",
     Status.FAIL: "bold red",
 }
+_WIDEST = max(map(len, Status))
 _MOST_NAMED = 3
 
 
@@ -108,54 +108,55 @@ def _costs(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
 
 def print_findings(out: Output, found: Findings) -> None:
     """In the order in which it was looked at; what is fine, one line a kind."""
-    shown = table("", "CHECK", "WHAT IS")
     for kind, group in groupby(found.checks, key=lambda each: each.name.partition(" ")[0]):
         checks = list(group)
         fine = [each for each in checks if each.status is Status.OK]
         if len(fine) > 1:
-            shown.add_row(_label(Status.OK), f"{kind}s", f"{len(fine)} of {len(checks)} are fine")
+            says = f"{len(fine)} of {len(checks)} are fine"
+            out.lines(_lines(Check(f"{kind}s", Status.OK, says)), indent=0)
             checks = [each for each in checks if each.status is not Status.OK]
-        _add(shown, checks)
-    out.show(shown)
+        for each in checks:
+            out.lines(_lines(each), indent=0)
     if found.queues:
         _print_sights(out, found.sights)
     _print_costs(out, found)
     out.heading("What no selector can show")
-    for line in NEVER_SEEN:
-        out.say(f"- {line}")
+    out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
     counts = {status: sum(each.status is status for each in found.checks) for status in Status}
     out.say("")
     out.say(", ".join(f"{number} {status}" for status, number in counts.items() if number))
 
 
-def _label(status: Status) -> Text:
-    return Text(status, style=_STYLES[status])
-
-
-def _add(shown: Table, checks: Sequence[Check]) -> None:
-    for each in checks:
-        says = Text(plain(each.says, 300))
-        if each.cure and each.status is not Status.OK:
-            says.append(f"\n-> {plain(each.cure, 300)}", style="bold")
-        shown.add_row(_label(each.status), Text(plain(each.name, 40)), says)
+def _lines(check: Check) -> Iterator[Line]:
+    label = f"{check.status:<{_WIDEST}}"
+    yield label, _STYLES[check.status], f"{check.name}: {plain(check.says, 300)}"
+    if check.cure and check.status is not Status.OK:
+        yield "", "", f"-> {plain(check.cure, 300)}"
 
 
 def _print_sights(out: Output, found: Sequence[Sight]) -> None:
     out.heading("What the trails can show")
-    shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND", "WHY NOT")
+    shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     for each in found:
-        why = Text("\n".join(_whys({**each.blind, **each.partly})), style="dim")
         shown.add_row(
             each.symptom,
             str(len(each.visible)),
             Text(str(len(each.partly)), style="yellow" if each.partly else "dim"),
             Text(str(len(each.blind)), style="red" if each.blind else "dim"),
-            why,
         )
     out.show(shown)
+    hidden: dict[str, list[str]] = {}
+    for each in found:
+        for why in _whys(each):
+            hidden.setdefault(why, []).append(each.symptom)
+    out.lines(
+        [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()],
+        indent=0,
+    )
 
 
-def _whys(reasons: dict[str, str]) -> Iterator[str]:
+def _whys(sight: Sight) -> Iterator[str]:
+    reasons = {**sight.blind, **sight.partly}
     for reason in dict.fromkeys(reasons.values()):
         names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

@@ -18,6 +18,7 @@ from cli.doctor.check import Status, guarded
 from cli.doctor.selectors import logged
 from cli.doctor.trails import Trails
 from cli.drill_queue import LATE_CALL, LATE_CALLS, LEASE_SECONDS, DrillQueue, drill_queue
+from cli.drill_stages import Ending, Stage
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from cli.output import table
@@ -31,18 +32,6 @@ from functions.healing.states import State
 EVERY_SECONDS = 0.5
 DEFAULT_MINUTES = 20.0
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Something that was waited for, and when it was there."""
-
-    name: str
-    at: datetime
-
-    def document(self, start: datetime) -> dict[str, Any]:
-        seconds = round((self.at - start).total_seconds(), 1)
-        return {"stage": self.name, "at": self.at.isoformat(), "seconds": seconds}
 
 
 @with_invocation
@@ -63,14 +52,16 @@ def drill(
     name = arn.rpartition(":")[2]
     call.out.say(
         f"makes queue {name} (tag {MODE_TAG}={mode}, lease {LEASE_SECONDS} s), lets {LATE_CALLS} "
-        "deletes on it fail for real, waits for Mendq, removes the queue again"
+        "deletes on it fail for real, waits for Mendq; then takes back what it changed, ends the "
+        "case and removes the queue"
     )
     call.out.say(f"with this account's settings Mendq {_WILL[reached]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
     with drill_queue(call.account.clients.sqs, name, {MODE_TAG: mode}) as made:
         stages, case = _timed(call, made, arn, reached, minutes * 60)
-    return _told(call, arn, stages, case, reached)
+        ending = _ended(call, made, case)
+    return _told(call, Drilled(arn, reached, stages, case, ending))
 
 
 _WILL = {
@@ -130,6 +121,15 @@ def _timed(
     return stages, case
 
 
+def _ended(call: Invocation, made: DrillQueue, case: Case | None) -> Ending | None:
+    if case is None:
+        return None
+    ending = Ending(call.account, case)
+    with call.out.waiting("taking the change back, ending the case"):
+        ending.run(lambda: made.lease_seconds)
+    return ending
+
+
 def _case_of(call: Invocation, arn: str) -> Case | None:
     return call.account.ledger.look(arn, LEASE_EXPIRED.name, ()).case
 
@@ -149,31 +149,59 @@ _EXPECTED = {
 }
 
 
-def _told(
-    call: Invocation, arn: str, stages: list[Stage], case: Case | None, reached: Mode
-) -> Exit:
-    start = stages[0].at
-    documents = [each.document(start) for each in stages]
-    read_back = stages[-1].name.startswith("read back")
-    done = case is not None and case.state is _EXPECTED[reached]
-    done = done and (read_back or reached is not Mode.HEAL)
-    call.out.document(
-        {
-            "queue_arn": arn,
+@dataclass(frozen=True)
+class Drilled:
+    """What a drill has found; `case` as Mendq left it, None where none came in time."""
+
+    arn: str
+    reached: Mode
+    stages: list[Stage]
+    case: Case | None
+    ending: Ending | None
+
+    @property
+    def mended(self) -> bool:
+        """Whether Mendq did what the settings let it do."""
+        read_back = self.stages[-1].name.startswith("read back")
+        if self.case is None or self.case.state is not _EXPECTED[self.reached]:
+            return False
+        return read_back or self.reached is not Mode.HEAL
+
+    @property
+    def done(self) -> bool:
+        return self.mended and self.ending is not None and not self.ending.fault
+
+    @property
+    def all_stages(self) -> list[Stage]:
+        return [*self.stages, *(self.ending.stages if self.ending else ())]
+
+    def document(self) -> dict[str, Any]:
+        case, start = self.case, self.stages[0].at
+        return {
+            "queue_arn": self.arn,
             "case_id": case and case.case_id,
             "state": case and str(case.state),
             "reason": case and case.reason,
-            "stages": documents,
-            "done": done,
+            "ended_as": self.ending and str(self.ending.case.state),
+            "stages": [each.document(start) for each in self.all_stages],
+            "done": self.done,
         }
-    )
+
+
+def _told(call: Invocation, found: Drilled) -> Exit:
+    call.out.document(found.document())
     shown = table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
-    for stage, each in zip(stages, documents, strict=True):
-        shown.add_row(Text(stage.name), f"{stage.at:%H:%M:%S}", f"{each['seconds']} s")
+    for each in found.all_stages:
+        seconds = each.document(found.stages[0].at)["seconds"]
+        shown.add_row(Text(each.name), f"{each.at:%H:%M:%S}", f"{seconds} s")
     call.out.show(shown)
+    case = found.case
     if case is None:
         line = "no case in time: `mendq doctor` says whether this account's trails can show it"
         call.out.say(line, "red")
         return Exit.FAILED
-    call.out.say(f"{case.case_id} is {case.state}: {case.reason}", "green" if done else "red")
-    return Exit.DONE if done else Exit.FAILED
+    style = "green" if found.mended else "red"
+    call.out.say(f"{case.case_id} was {case.state}: {case.reason}", style)
+    if found.ending is not None and found.ending.fault:
+        call.out.say(found.ending.fault, "red")
+    return Exit.DONE if found.done else Exit.FAILED

@@ -5,27 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from cli.asking import Yes, confirm
 from cli.case_view import find
-from cli.exit_codes import Exit, Stopped
+from cli.exit_codes import Exit, Stopped, error_document
 from cli.invocation import Invocation, with_invocation
 from cli.later_writes import LaterWrites
-from cli.output import Output, table
+from cli.roll_back_answers import (
+    Answer,
+    Histories,
+    print_done,
+    print_preview,
+    was_rolled_back,
+)
+from cli.roll_back_preview import Preview
 from functions.healing.case import Case
-from functions.healing.change_lines import with_unit
-from functions.healing.difference import NOT_SET
-from functions.healing.plain_text import plain
 from functions.healing.states import State
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
-_OUTCOMES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
-Answer = dict[str, Any]
 
 
 @with_invocation
@@ -46,15 +47,15 @@ def roll_back(
     moment = None if since is None else moment_of(since, now)
     with call.out.waiting("looking at what would be undone"):
         chosen = _chosen(call, case_id, moment)
-        preview = _asked(call, chosen, dry_run=True)
-    print_answers(call.out, preview, "Would be")
-    undone = sum(_has(each, "undone") for each in preview)
+        preview = _asked(call, chosen, Preview(call.account, now))
+    print_preview(call.out, preview, chosen)
+    undone = sum(_has(each, "undone") for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
     confirm(_question(undone, len(preview)), yes=yes)
     with call.out.waiting("rolling back"):
-        done = _asked(call, chosen, dry_run=False)
-    print_answers(call.out, done, "Done")
+        done = _asked(call, chosen, None)
+    print_done(call.out, done, chosen)
     return _ended(call, done, one=case_id is not None)
 
 
@@ -81,65 +82,27 @@ def applied_since(transitions: Sequence[Case], since: datetime) -> list[str]:
 
 
 def _question(undone: int, asked: int) -> str:
-    """Every case is asked anew: what a later one wrote hides what the one before it wrote."""
-    if undone == asked:
-        return f"Undo {undone} case(s)?"
-    return f"Undo {undone} of {asked} case(s), and of the others what stands there then?"
+    cases = "case" if asked == 1 else "cases"
+    return f"Undo {undone} {cases}?" if undone == asked else f"Undo {undone} of {asked} {cases}?"
 
 
-def print_answers(out: Output, answers: Sequence[Answer], what: str) -> None:
-    """What was, or would be, done: one line an attribute."""
-    out.heading(what)
-    if not answers:
-        out.say("nothing: no change was written since then")
-    shown = table("CASE", "ATTRIBUTE", "OUTCOME", "VALUE")
-    for answer in answers:
-        if "error" in answer:
-            reason = Text(plain(answer.get("reason", answer["error"]), 300))
-            shown.add_row(answer["case_id"], "", Text("not done", style="red"), reason)
-        for each in answer.get("attributes", ()):
-            outcome = str(each["outcome"])
-            shown.add_row(
-                Text(answer["case_id"]),
-                Text(plain(each["attribute"], 64)),
-                Text(outcome, style=_OUTCOMES.get(outcome, "")),
-                Text(_value(each)),
-            )
-    out.show(shown)
-    for answer in answers:
-        for each in answer.get("attributes", ()):
-            if each["outcome"] == "printed" and each.get("command"):
-                out.say(f"{each['attribute']} is never written back by Mendq; by hand:")
-                out.command(each["command"])
-
-
-def _value(each: Answer) -> str:
-    name = each["attribute"]
-    now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
-    if each["outcome"] == "kept" and each.get("later_case"):
-        return f"{now}: by a later case of Mendq"
-    if each["outcome"] == "kept":
-        return f"{now}: set since by somebody else"
-    if each["outcome"] == "nothing":
-        return f"{now}: as before already"
-    return f"{_shown(name, each.get('after'))} -> {before}"
-
-
-def _shown(name: str, text: object) -> str:
-    return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
-
-
-def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> list[str]:
+def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
+    """The transitions of each case, in the order in which they are to be undone."""
     if case_id is not None:
-        find(call.account, case_id)
-        return [case_id]
-    transitions = list(call.account.open_cases.all_transitions())
-    return applied_since(transitions, since) if since is not None else []
+        return {case_id: find(call.account, case_id)}
+    if since is None:
+        return {}
+    every = LaterWrites.among(call.account.open_cases.all_transitions()).cases
+    transitions = [each for history in every.values() for each in history]
+    return {each: every[each] for each in applied_since(transitions, since)}
 
 
-def _asked(call: Invocation, chosen: Sequence[str], *, dry_run: bool) -> list[Answer]:
+def _asked(call: Invocation, chosen: Histories, preview: Preview | None) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
-    answers = [_ask(call, each, dry_run=dry_run) for each in chosen]
+    answers: list[Answer] = []
+    for case_id, history in chosen.items():
+        answer = _ask(call, case_id, dry_run=preview is not None)
+        answers.append(answer if preview is None else preview.then(history, answer))
     if not any(map(_kept, answers)):
         return answers
     later = LaterWrites.among(call.account.open_cases.all_transitions())
@@ -152,8 +115,11 @@ def _asked(call: Invocation, chosen: Sequence[str], *, dry_run: bool) -> list[An
 
 def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
-    answer = call.account.invoke("RollBackFunction", event)
-    return {"case_id": case_id, **answer}
+    answer = {"case_id": case_id, **call.account.invoke("RollBackFunction", event)}
+    if "error" not in answer:
+        return answer
+    word = str(answer["error"])
+    return {"case_id": case_id, **error_document(word, str(answer.get("reason") or word))}
 
 
 def _has(answer: Answer, outcome: str) -> bool:
@@ -166,7 +132,7 @@ def _kept(answer: Answer) -> list[Answer]:
 
 def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     call.out.document(answers[0] if one else answers)
-    if any(each.get("error") == "not_found" for each in answers):
+    if any(each.get("error", {}).get("code") == "not_found" for each in answers):
         return Exit.NOT_FOUND
     if any("error" in each for each in answers):
         return Exit.FAILED

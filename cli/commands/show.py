@@ -9,7 +9,19 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cli.case_view import STYLES, find, snapshot_of, step_lines, summary, undo_commands
+from cli.case_view import (
+    STYLES,
+    commands,
+    find,
+    plan_reason,
+    runs_out_at,
+    snapshot_of,
+    step_lines,
+    summary,
+    timing_of,
+    undo_commands,
+    until,
+)
 from cli.invocation import Invocation, with_invocation
 from cli.output import Output, table
 from functions.aws.errors import QueueGone
@@ -18,6 +30,8 @@ from functions.healing.case import Case
 from functions.healing.difference import configured, differences
 from functions.healing.evidence import to_text
 from functions.healing.ledger_view import LedgerView, PageRecord
+from functions.healing.limits import Timing
+from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import plain, value
 
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
@@ -34,6 +48,7 @@ class Whole:
     facts: Mapping[str, str] | None
     now: Mapping[str, str] | None
     page: PageRecord | None
+    timing: Timing | None
 
     @property
     def case(self) -> Case:
@@ -47,9 +62,11 @@ class Whole:
         return differences(self.facts, self.now)
 
     def document(self) -> dict[str, Any]:
-        page = self.page
+        page, ends_at = self.page, runs_out_at(self.case, self.timing)
         return {
             **summary(self.case),
+            "plan_reason": plan_reason(self.transitions),
+            "until": None if ends_at is None else to_text(ends_at),
             "evidence": dict(self.case.evidence),
             "transitions": [each.document() for each in self.transitions],
             "facts": None if self.facts is None else configured(self.facts),
@@ -76,7 +93,8 @@ def look(call: Invocation, case_id: str) -> Whole:
         now = attributes_of(call.account.clients, case.queue_arn)
     except QueueGone:
         now = None
-    return Whole(transitions, snapshot_of(call.account, transitions) or known, now, view.page)
+    facts = snapshot_of(call.account, transitions) or known
+    return Whole(transitions, facts, now, view.page, timing_of(call.account, [case]))
 
 
 @with_invocation
@@ -91,12 +109,7 @@ def show(call: Invocation, case_id: CaseId) -> None:
 
 def print_whole(out: Output, whole: Whole) -> None:
     case = whole.case
-    out.show(
-        Text.assemble(
-            (case.case_id, "bold"), "  ", (str(case.state), STYLES.get(case.state, "dim"))
-        )
-    )
-    out.say(case.queue_arn, "dim")
+    print_head(out, whole)
     _timeline(out, whole.transitions)
     _evidence(out, case.evidence)
     print_plan(out, whole)
@@ -106,15 +119,34 @@ def print_whole(out: Output, whole: Whole) -> None:
         for name, text in configured(whole.facts).items():
             facts.add_row(Text(plain(name, 64)), Text(value(text, 300)))
         out.show(facts)
-    for command in undo_commands(whole.transitions):
-        out.heading("Undo")
-        out.command(f"mendq roll-back {case.case_id}")
-        out.say("or by hand, which does not look whether somebody has changed it since:", "dim")
-        out.command(command)
+    _next(out, whole)
     if whole.page is not None and whole.page.body:
         out.heading("Page that is still to be sent")
         for line in whole.page.body.splitlines():
             out.say(line)
+
+
+def _next(out: Output, whole: Whole) -> None:
+    case = whole.case
+    if words := commands(case):
+        out.heading("A person's word")
+        for line in words:
+            out.command(line)
+    for command in undo_commands(whole.transitions):
+        out.heading("Undo")
+        out.command(mendq_command("roll-back", case))
+        out.say("or by hand, which does not look whether somebody has changed it since:", "dim")
+        out.command(command)
+
+
+def print_head(out: Output, whole: Whole) -> None:
+    """Which case, on which queue, how it stands and why."""
+    case, ends = whole.case, until(whole.case, whole.timing)
+    out.say(case.case_id, "bold")
+    out.whole(case.queue_arn)
+    out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
+    if case.reason != plan_reason(whole.transitions):
+        out.say(f"because {case.reason}", "dim")
 
 
 def print_plan(out: Output, whole: Whole) -> None:
@@ -122,7 +154,7 @@ def print_plan(out: Output, whole: Whole) -> None:
     out.heading("Plan")
     for line in step_lines(whole.case.steps) or ["no change"]:
         out.say(line)
-    out.say(f"because {whole.case.reason}", "dim")
+    out.say(f"because {plan_reason(whole.transitions)}", "dim")
     out.heading("Different now")
     if whole.now is None:
         out.say("the queue is gone, or was never there", "red")
@@ -135,16 +167,12 @@ def print_plan(out: Output, whole: Whole) -> None:
 
 
 def _timeline(out: Output, transitions: tuple[Case, ...]) -> None:
-    out.heading("Timeline")
-    shown = table("AT (UTC)", "STATE", "BY", "REASON")
+    out.heading("Timeline (UTC)")
     for each in transitions:
-        shown.add_row(
-            f"{each.at:%Y-%m-%d %H:%M:%S}",
-            Text(each.state, style=STYLES.get(each.state, "dim")),
-            Text(plain(each.actor.rpartition("/")[2], 24)),
-            Text(plain(each.reason, 300)),
-        )
-    out.show(shown)
+        style = STYLES.get(each.state, "dim")
+        out.show(Text.assemble(f"{each.at:%Y-%m-%d %H:%M:%S}  ", (str(each.state), style)))
+        out.whole(f"by {each.actor}", indent=2)
+        out.under(each.reason)
 
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
@@ -154,4 +182,4 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         request_id = evidence.get(f"{which}_request_id")
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
-        out.say(f"by {principal}")
+        out.whole(f"by {principal}", "")

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from functions.aws.call_owner import Functions, ask_owner
 from functions.aws.desk import Desk
 from functions.aws.errors import CaseMoved, OwnerUnavailable
+from functions.aws.filing import try_to_file_owed
 from functions.aws.operator_request import (
     Document,
     OperatorRequest,
@@ -24,6 +25,7 @@ from functions.aws.telling import Telling, tell
 from functions.healing import moves
 from functions.healing.case import Case, longest_in
 from functions.healing.facts import Facts
+from functions.healing.ledger_view import LedgerView
 from functions.healing.moves import Move
 from functions.healing.owners import owner_of_case
 from functions.healing.plan import Refusal
@@ -49,6 +51,8 @@ DECISIONS: Mapping[str, Decision] = MappingProxyType(
         "close": Decision(moves.CLOSE, "closed"),
     }
 )
+# What ends a case of a symptom that this Mendq does not know: nothing of the catalogue is asked.
+_CLOSE_UNKNOWN = Decision(moves.CLOSE_UNKNOWN, "closed")
 
 
 def decide(
@@ -81,11 +85,17 @@ def _once(
     case = history[-1]
     if not desk.is_here(case.queue_arn):
         return refused("elsewhere", "the queue is in another account or region")
+    view = try_to_file_owed(desk.ledger.look(case.queue_arn, case.symptom, ()), desk)
+    symptom = symptom_named(case.symptom)
+    if isinstance(symptom, Refusal):
+        if decision.is_approval:
+            return symptom
+        decision = _CLOSE_UNKNOWN if decision.move is moves.CLOSE else decision
     refusal = _refusal(case, decision, desk)
     if refusal:
         return refusal
     if case.state is not decision.move.into:
-        told = _moved(case, decision, request.actor, desk)
+        told = _moved(case, view, decision, request.actor, desk)
         if isinstance(told, Refusal):
             return told
         case = told
@@ -106,15 +116,13 @@ def _refusal(case: Case, decision: Decision, desk: Desk) -> Refusal | None:
     return None
 
 
-def _moved(case: Case, decision: Decision, actor: str, desk: Desk) -> Case | Refusal:
-    symptom = symptom_named(case.symptom)
-    if isinstance(symptom, Refusal):
-        return symptom
-    view = desk.ledger.look(case.queue_arn, case.symptom, ())
+def _moved(
+    case: Case, view: LedgerView, decision: Decision, actor: str, desk: Desk
+) -> Case | Refusal:
     if view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n):
         return refused("claimed", "another run has just moved the case; ask again", again=True)
     moved = case.moved(decision.move.into, decision.move.because, desk.now, actor=actor)
-    return tell(moved, view, Telling(symptom, Facts(case.queue_arn, {}, {})), desk, desk.owner)
+    return tell(moved, view, Telling(None, Facts(case.queue_arn, {}, {})), desk, desk.owner)
 
 
 def _carried_out(case: Case, desk: Desk, functions: Functions) -> Document:

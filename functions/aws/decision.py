@@ -9,12 +9,13 @@ from functions.aws.run import Group, Outcome, Run, declined
 from functions.aws.seen import Seen
 from functions.aws.telling import Telling, tell
 from functions.healing import guardrails
-from functions.healing.case import Case, opened
+from functions.healing.case import Case, longest_in, opened
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_plan
 from functions.healing.paging import severity_of
+from functions.healing.plain_text import moment
 from functions.healing.plan import Plan, Refusal
 from functions.healing.repeats import is_repeat, is_repeat_of_a_sweep
 from functions.healing.states import State
@@ -84,7 +85,7 @@ class Decision:
         if refusal.becomes is State.CONTESTED:
             steps = self.view.last_written(steps)
         case = self._case(refusal.becomes, refusal.reason, steps, refusal.code)
-        severity = severity_of(case.state, self.seen.mode, of_the_plan=of_the_plan)
+        severity = severity_of(case, self.seen.mode, of_the_plan=of_the_plan)
         telling = Telling(
             self.group.symptom,
             self.facts,
@@ -109,7 +110,7 @@ class Decision:
         telling = Telling(
             self.group.symptom,
             self.facts,
-            severity_of(case.state, self.seen.mode, of_the_plan=True),
+            severity_of(case, self.seen.mode, of_the_plan=True),
             next_command=refusal.next_command,
             news=",".join(self.seen.evidence.principals()),
         )
@@ -127,12 +128,16 @@ class Decision:
         if mode is Mode.HEAL and owner is self.run.whose:
             return self._apply(plan)
         state, reason = _OPENS[mode], plan.reason
+        longest = longest_in(state, self.run.settings.timing)
         if mode is Mode.HEAL:
             reason = f"{plan.reason}; settings let {owner} do it without a person"
-        severity = severity_of(state, mode, of_the_plan=True)
+        elif longest is not None:
+            reason = f"{reason}; it can be approved until {moment(self.run.now + longest)}"
+        case = self._case(state, reason, plan.steps)
+        severity = severity_of(case, mode, of_the_plan=True)
         beyond = tuple(map(str, plan.proposal))
         telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)
-        return self._open(self._case(state, reason, plan.steps), telling)
+        return self._open(case, telling)
 
     def _proposal(self, plan: Plan) -> guardrails.Proposal:
         spread = self.seen.spread

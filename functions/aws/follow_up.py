@@ -21,6 +21,7 @@ from functions.aws.errors import (
     QueueGone,
     QueueRefusesUs,
 )
+from functions.aws.filing import file_owed
 from functions.aws.messages_deleted import messages_deleted
 from functions.aws.open_cases import OpenCase
 from functions.aws.queue_look import attributes_of, tags_of
@@ -45,7 +46,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.managed import MODE_TAG, OFF
 from functions.healing.mode import Mode
 from functions.healing.paging import Severity, severity_of
-from functions.healing.states import State
+from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
@@ -72,8 +73,9 @@ class Followed:
 
 def follow_up(desk: Desk, functions: Functions, remaining_seconds: Callable[[], float]) -> Followed:
     """Raises LedgerUnavailable where the open cases cannot be listed; a case costs only itself."""
-    followed = Followed(desk.open_cases.by_due())
-    for each in _due(followed.open_cases, desk.now):
+    listed = desk.open_cases.listed()
+    followed = Followed([each for each in listed if each.state not in FINAL])
+    for each in _due(listed, desk.now):
         if remaining_seconds() < SECONDS_FOR_A_CASE:
             break
         try:
@@ -92,21 +94,33 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
 
 def _follow(due: OpenCase, desk: Desk, functions: Functions, followed: Followed) -> None:
     symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    view = desk.ledger.look(due.queue_arn, due.symptom, attributes)
+    sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page)
+    view = file_owed(view, desk)
+    if view.case is not None and view.case.is_final:
+        _end(view.case, view, desk, sent=sent)
+        return
     if symptom is None:
         raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = desk.ledger.look(due.queue_arn, symptom.name, attributes)
-    sent = desk.pager.send_left_unsent(due.queue_arn, symptom.name, view.page)
     if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
         settled = settle(view, view.intent, symptom, desk)
         if isinstance(settled, Outcome):
             followed.moved += [settled.case] if settled.case else []
             return
         view = settled
-    if view.case is not None and not view.case.is_final:
+    if view.case is not None:
         _OpenCase(symptom, view.case, view, desk).go_on(functions, followed)
         if not sent:
             hold_back(view.case, desk)
+
+
+def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:
+    """Look no more at what has ended, once people have had the page about it."""
+    if not sent:
+        hold_back(case, desk)
+    elif view.page is None or not view.page.is_on_its_way(desk.now):
+        desk.open_cases.told(case)
 
 
 @dataclass(frozen=True)
@@ -189,7 +203,7 @@ class _OpenCase:
         return Stands.OURS if ours else Stands.OVERRULED
 
     def _severity(self, moved: Case) -> Severity | None:
-        return severity_of(moved.state, Mode.HEAL, of_the_plan=True)
+        return severity_of(moved, Mode.HEAL, of_the_plan=True)
 
     def _facts(self, moved: Case) -> Facts:
         """For the page, where there is one: a queue that cannot be looked at is told of as gone."""

@@ -23,6 +23,7 @@ from functions.aws.telling import tell_mass_symptom
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.guardrails import SECONDS_TO_WRITE
+from functions.healing.managed import counted_as
 from functions.healing.queue_names import arn_of
 from functions.healing.sweeping import named_in
 
@@ -92,19 +93,20 @@ class _Batch:
 
     def mend(self, groups: Iterable[Group]) -> None:
         """Half of the time is for looking, so that what was looked at is decided too."""
-        by_symptom: dict[Symptom, list[Mending]] = defaultdict(list)
+        alike: dict[tuple[Symptom, str], list[Mending]] = defaultdict(list)
         reserve_seconds = self.run.remaining_seconds() / 2
         for group in groups:
             undecided = self._try(group, partial(_undecided, group, self.run), reserve_seconds)
             if undecided:
-                by_symptom[group.symptom].append(undecided)
-        for symptom, mendings in by_symptom.items():
-            self._decide(symptom, mendings)
+                word = counted_as(group.symptom.name, undecided.tags)
+                alike[group.symptom, word].append(undecided)
+        for (symptom, word), mendings in alike.items():
+            self._decide(symptom, word, mendings)
 
-    def _decide(self, symptom: Symptom, mendings: list[Mending]) -> None:
+    def _decide(self, symptom: Symptom, word: str, mendings: list[Mending]) -> None:
         """All are noted before the first is decided, so that a mass symptom writes nothing."""
         try:
-            spread = self._spread(symptom, mendings)
+            spread = self._spread(symptom, word, mendings)
         except LedgerUnavailable as error:
             for each in mendings:
                 self._fail(each.group, error)
@@ -114,13 +116,13 @@ class _Batch:
         if any(self._stopped_as_one_of_many(each.group) for each in mendings):
             self._tell_once(symptom, spread, mendings)
 
-    def _spread(self, symptom: Symptom, mendings: list[Mending]) -> frozenset[str]:
+    def _spread(self, symptom: Symptom, word: str, mendings: list[Mending]) -> frozenset[str]:
         """Of a fault in configuration none: many have had it for long, and are told of slowly."""
         detection = symptom.detection
         if detection and detection.of_configuration and all(e.group.is_found for e in mendings):
             return frozenset()
         queue_arns = [each.group.queue_arn for each in mendings]
-        return self.run.ledger.spread_to(queue_arns, symptom.name, self.run.now)
+        return self.run.ledger.spread_to(queue_arns, word, self.run.now)
 
     def _stopped_as_one_of_many(self, group: Group) -> bool:
         outcome = self.healed.mended.get(group)

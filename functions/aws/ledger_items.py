@@ -11,11 +11,13 @@ from functions.healing.case import Case
 from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence, Sighting, to_text
 from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord, Write
-from functions.healing.page import Known
 from functions.healing.paging import Severity
+from functions.healing.queue_lines import Known
 from functions.healing.spread import Spread
 
 ACCOUNT = "account"
+# Stands in a case until its newest transition lies in the case bucket too.
+UNFILED = "unfiled"
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
 
@@ -86,6 +88,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> LedgerView:
     return LedgerView(
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
         case=case_of(case),
+        unfiled=UNFILED in case,
         failures=failures_of(case),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),

@@ -27,7 +27,7 @@ class Entry:
     """One transition and all that is written with it; `seen` is what it was decided on.
 
     `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
-    is to be looked at again, None: it has ended.
+    is to be looked at, which what has ended is too until it is filed.
     """
 
     case: Case
@@ -36,7 +36,7 @@ class Entry:
     written_by: str
     changes: Mapping[str, AttributeRecord]
     attributes: Mapping[str, str]
-    due_at: datetime | None = None
+    due_at: datetime
     page: PageRecord | None = None
 
 
@@ -75,7 +75,7 @@ def page_item(page: PageRecord) -> dict[str, Any]:
 
 
 def _case_item(entry: Entry) -> dict[str, Any]:
-    """Without its key; an open one stands in the index of open cases."""
+    """Without its key; it stands in the index, an ended one until it is filed and told."""
     case = entry.case
     item = {
         "case_id": {"S": case.case_id},
@@ -86,13 +86,13 @@ def _case_item(entry: Entry) -> dict[str, Any]:
         "document": {"S": json.dumps(case.document())},
         "written_by": {"S": entry.written_by},
         "opened_at": items.epoch(case.opened_at or case.at),
+        items.UNFILED: {"BOOL": True},
+        ledger_index.PARTITION: {"S": ledger_index.EVERY_CASE},
+        ledger_index.SORT: items.epoch(entry.due_at),
     }
     if case.state is State.INEFFECTIVE:
         # What the calls said of themselves decides about the next step too.
         item["failures"] = {"S": items.failures_text(entry.seen.failures)}
-    if entry.due_at is not None:
-        item[ledger_index.PARTITION] = {"S": ledger_index.EVERY_CASE}
-        item[ledger_index.SORT] = items.epoch(entry.due_at)
     return item
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from functions.aws.errors import LedgerUnreadable, PageNotSent, QueueRefusesUs
+from functions.aws.filing import try_to_file_owed
 from functions.aws.gather_facts import gather
 from functions.aws.mending import Mending
 from functions.aws.queue_look import tags_of
@@ -96,6 +97,7 @@ def _found(mending: Mending) -> Mending | Outcome:
 def _settled(group: Group, run: Run) -> LedgerView | Outcome:
     """Before the queue's mode is asked for: what was written has to be told, whatever it is now."""
     view = run.ledger.look(group.queue_arn, group.symptom.name, group.attributes)
+    view = try_to_file_owed(view, run)
     with suppress(PageNotSent):  # a queue must not go unmended because nobody can be told
         run.pager.send_left_unsent(group.queue_arn, group.symptom.name, view.page)
     if view.intent is None or view.held_by_another(run.owner, run.now):

@@ -18,7 +18,7 @@ from functions.aws.transactions import ledger_errors
 from functions.healing import ledger_index
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence
-from functions.healing.states import State
+from functions.healing.states import FINAL, State
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -45,6 +45,10 @@ class OpenCases:
 
     def by_due(self) -> list[OpenCase]:
         """Every open case, the one that is due first at the front."""
+        return [each for each in self.listed() if each.state not in FINAL]
+
+    def listed(self) -> list[OpenCase]:
+        """As `by_due`, with those that have just ended and may not be filed or told yet."""
         with ledger_errors():
             return [
                 case
@@ -69,11 +73,6 @@ class OpenCases:
                 ConsistentRead=True,
             )
             return tuple(_cases_in(item for page in pages for item in page["Items"]))
-
-    def transition(self, case_id: str, n: int) -> Case | None:
-        """One of them; None where there is none. Raises LedgerUnreadable."""
-        found = self._item(items.transition_key(case_id, n))
-        return next(_cases_in(iter([found])), None)
 
     def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
         """The queue's attributes from before this transition wrote; None where none were kept."""
@@ -121,11 +120,10 @@ class OpenCases:
 
     def note_failures(
         self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
-    ) -> None:
+    ) -> bool:
         """Keep newer failed calls beside an open case; with `due_at` it is looked at then.
 
-        Nothing happens where the case has moved, or another run has noted some: the next failed
-        call is noted anew.
+        False, and nothing happens, where the case has moved or another run has noted some.
         """
         values = {":now_known": {"S": items.failures_text(now_known)}}
         change = "SET failures = :now_known"
@@ -134,15 +132,38 @@ class OpenCases:
             change += f", {ledger_index.SORT} = :due"
         values[":known"] = {"S": items.failures_text(known)}
         unchanged = "(attribute_not_exists(failures) OR failures = :known)"
-        self._change(case, change, values, unchanged)
+        return self._change(case, change, values, unchanged)
 
     def postpone(self, case: Case, until: datetime) -> None:
         """Look at it again then; nothing happens where the case has moved."""
         self._change(case, f"SET {ledger_index.SORT} = :due", {":due": items.epoch(until)})
 
+    def filed(
+        self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
+    ) -> None:
+        """Its newest transition lies in the case bucket; what ended in silence leaves the index.
+
+        With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
+        the case has moved, or somebody wants it looked at otherwise by now.
+        """
+        if case.is_final and not case.paged:
+            self._change(case, f"REMOVE {items.UNFILED}, #open, {ledger_index.SORT}", {})
+        elif due_at is None or instead_of is None:
+            self._change(case, f"REMOVE {items.UNFILED}", {})
+        else:
+            change = f"SET {ledger_index.SORT} = :due REMOVE {items.UNFILED}"
+            values = {":due": items.epoch(due_at), ":instead_of": items.epoch(instead_of)}
+            self._change(case, change, values, f"{ledger_index.SORT} = :instead_of")
+
+    def told(self, case: Case) -> None:
+        """What has ended leaves the index once the page about it has gone out too."""
+        filed = f"attribute_not_exists({items.UNFILED})"
+        self._change(case, f"REMOVE #open, {ledger_index.SORT}", {}, filed)
+
     def _change(
         self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""
-    ) -> None:
+    ) -> bool:
+        """False where the case has moved, or is not as `condition` wants it."""
         same = "case_id = :case AND n = :n AND attribute_exists(#open)"
         with ledger_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
             self.client.update_item(
@@ -157,6 +178,8 @@ class OpenCases:
                     ":n": {"N": str(case.n)},
                 },
             )
+            return True
+        return False
 
 
 def _cases_in(found: Iterator[Mapping[str, Any]]) -> Iterator[Case]:

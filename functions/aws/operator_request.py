@@ -58,7 +58,8 @@ def refused(code: str, reason: str, *, again: bool = False) -> Refusal:
 def symptom_named(name: str) -> Symptom | Refusal:
     """The refusal of a case from a Mendq that knew more symptoms."""
     found = next((each for each in CATALOGUE if each.name == name), None)
-    return found or refused("unknown_symptom", f"this Mendq knows no symptom {plain(name)}")
+    reason = f"this Mendq knows no symptom {plain(name)}: `mendq close` ends its case"
+    return found or refused("unknown_symptom", reason)
 
 
 def until_unmoved(once: Callable[[], Document | Refusal]) -> Document | Refusal:

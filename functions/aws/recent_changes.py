@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
-from functions.healing.page import Change
+from functions.healing.queue_lines import Change
 from functions.healing.queue_names import arn_of_url
 
 # An account gets two requests a second: so many answers, and no more are asked for.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functions.aws.applying import apply
 from functions.aws.desk import WritingDesk
 from functions.aws.errors import CaseMoved
+from functions.aws.filing import try_to_file_owed
 from functions.aws.operator_request import (
     Document,
     OperatorRequest,
@@ -60,6 +61,8 @@ def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Docu
     writable = {step.attribute for step in symptom.steps}
     attributes = sorted(writable | {each.attribute for each in written_by(history)})
     view = desk.ledger.look(queue_arn, symptom.name, attributes)
+    if not dry_run:
+        view = try_to_file_owed(view, desk)
     asked = _Asked(history, view, symptom, request.actor, desk)
     return asked.refusal() or asked.settled(dry_run=dry_run)
 
@@ -155,12 +158,12 @@ class _Asked:
         return {n: dict(each) for n, each in kept.items() if each is not None}
 
     def _told_again(self, found: Undo) -> Undo:
-        """Of a case that was rolled back before: what it took back then, it has taken back."""
+        """Of a case that was rolled back before: what stands as it was put back, and what not."""
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        if was_undone:
+        if was_undone and found.outcome is Outcome.NOTHING:
             return replace(found, outcome=Outcome.UNDONE)
-        is_undoable = found.outcome is Outcome.UNDONE
-        return replace(found, outcome=Outcome.KEPT) if is_undoable else found
+        is_theirs = was_undone or found.outcome is Outcome.UNDONE
+        return replace(found, outcome=Outcome.KEPT, step=None, command="") if is_theirs else found
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:

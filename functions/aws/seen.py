@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.aws.run import Group, Outcome, Run
-from functions.healing.advance import WATCHED, with_failures
+from functions.healing.advance import WATCHED
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
+from functions.healing.noted_failures import with_failures
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 
@@ -66,20 +67,32 @@ class Seen:
         """Keep the evidence; another run may have brought the rest of it meanwhile."""
         silent = replace(refusal, becomes=None)
         if self.open_case is not None:
-            self.note_failures(self.open_case)
-            return Outcome(refusal=silent)
+            noted = self.note_failures(self.open_case)
+            return Outcome(refusal=silent if noted else replace(silent, again=True))
         enough = self.remember().suffices(self.group.symptom.evidence)
         return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
 
-    def note_failures(self, case: Case) -> None:
-        """Beside an open case only the newest calls are kept: they tell whether it was mended."""
+    def note_failures(self, case: Case) -> bool:
+        """Beside an open case only the newest calls are kept: they tell whether it was mended.
+
+        False where the case has moved meanwhile, or other runs came in between twice: then the
+        calls are to come again.
+        """
+        if self._noted(case, self.view.failures):
+            return True
+        group = self.group
+        view = self.run.ledger.look(group.queue_arn, group.symptom.name, group.attributes)
+        has_moved = view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n)
+        return not has_moved and self._noted(case, view.failures)
+
+    def _noted(self, case: Case, known: Evidence) -> bool:
         timing, needed = self.run.settings.timing, self.group.symptom.evidence
         calls = Evidence.of(self.fresh)
-        known = with_failures(case, self.view.failures, calls, needed, timing)
-        if known is None:
-            return
-        due_at = self.run.now if case.state in WATCHED and known.suffices(needed) else None
-        self.run.open_cases.note_failures(case, self.view.failures, known, due_at)
+        now_known = with_failures(case, known, calls, needed, timing)
+        if now_known is None:
+            return True
+        due_at = self.run.now if case.state in WATCHED and now_known.suffices(needed) else None
+        return self.run.open_cases.note_failures(case, known, now_known, due_at)
 
     def remember(self) -> Evidence:
         """Keep the evidence for the next failed call; what is kept now, others' among it.

@@ -12,6 +12,7 @@ from typing import Any
 
 from functions.aws.applying import apply
 from functions.aws.errors import CaseUnreadable
+from functions.aws.filing import try_to_file_owed
 from functions.aws.gather_facts import gather
 from functions.aws.queue_look import tags_of
 from functions.aws.run import Outcome, OwnerRun, declined
@@ -24,6 +25,7 @@ from functions.healing.advance import CALLING
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView, with_what_refused
+from functions.healing.managed import counted_as
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_case, owner_of_plan
 from functions.healing.paging import severity_of
@@ -46,7 +48,7 @@ def take_up(request: Mapping[str, Any], run: OwnerRun) -> Outcome:
     if not run.is_here(queue_arn):
         return declined("elsewhere", "the queue is in another account or region")
     attributes = tuple(step.attribute for step in symptom.steps)
-    view = run.ledger.look(queue_arn, symptom.name, attributes)
+    view = try_to_file_owed(run.ledger.look(queue_arn, symptom.name, attributes), run)
     if view.intent is not None and not view.held_by_another(run.owner, run.now):
         settled = settle(view, view.intent, symptom, run)
         if isinstance(settled, Outcome):
@@ -152,7 +154,8 @@ class _TakenUp:
         if frozen is not None:
             return Refusal("frozen", f"changes are frozen: {frozen}")
         run = self.run
-        spread = run.ledger.spread_to([self.case.queue_arn], self.symptom.name, run.now)
+        word = counted_as(self.symptom.name, facts.tags)
+        spread = run.ledger.spread_to([self.case.queue_arn], word, run.now)
         few = len(spread) <= guardrails.FEW_QUEUES
         proposal = guardrails.Proposal(
             plan=plan,
@@ -189,7 +192,7 @@ class _TakenUp:
         telling = Telling(
             self.symptom,
             facts,
-            severity_of(state, Mode.HEAL, of_the_plan=True),
+            severity_of(case, Mode.HEAL, of_the_plan=True),
             next_command=refusal.next_command,
             changes=changes,
         )

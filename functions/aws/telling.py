@@ -1,19 +1,19 @@
-"""Writes a case down and tells the people it concerns: case bucket, ledger, then the page."""
+"""Writes a case down and tells the people it concerns: ledger, case bucket, then the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 
 from functions.aws.desk import Desk
-from functions.aws.errors import CaseMoved
+from functions.aws.filing import file_new, file_owed
 from functions.aws.ledger_writes import Entry
 from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
 from functions.catalogue.symptom import Symptom
-from functions.healing import page
+from functions.healing import account_pages, page
 from functions.healing.advance import Signs, due_at
 from functions.healing.case import Case
 from functions.healing.every_step import is_kept
@@ -24,17 +24,18 @@ from functions.healing.states import State
 
 # Another hour has pages of its own.
 HELD_BACK = timedelta(hours=1)
-LOOK_FOR_PAGE = timedelta(minutes=2)
+# When follow_up looks whether the run that wrote a case down came to its end.
+LOOK_AFTER = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
 class Telling:
     """What there is to say about a queue's case, beyond the case itself.
 
-    `news` tells apart what state and refusal alone would not.
+    `news` tells apart what state and refusal alone would not. Without a symptom nobody is paged.
     """
 
-    symptom: Symptom
+    symptom: Symptom | None
     facts: Facts
     severity: Severity | None = None
     next_command: str = ""
@@ -54,12 +55,14 @@ class Telling:
 def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str) -> Case:
     """The case as it was written down.
 
-    The bucket first: a transition that only the ledger knows would be lost to the night. Raises
-    LedgerUnavailable, PageNotSent or the bucket's error: then the events are to come again.
+    Raises CaseMoved, LedgerUnavailable, PageNotSent or, where an older transition is still owed to
+    the bucket, the bucket's error: then the events are to come again.
     """
+    seen = file_owed(seen, desk)
     page_record = _page_of(case, seen, telling, desk)
     told = replace(case, paged=page_record is not None)
-    signs = Signs(desk.settings.timing, telling.symptom.evidence)
+    due = due_at(told, Signs(desk.settings.timing), told.at)
+    soon = min(due, told.at + LOOK_AFTER)
     entry = Entry(
         told,
         seen,
@@ -67,31 +70,27 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
         written_by=desk.owner,
         changes=telling.changes,
         attributes=telling.configuration(case),
-        due_at=None if case.is_final else _looked_at_next(due_at(case, signs, case.at), told),
+        due_at=soon,
         page=page_record,
     )
-    _write_down(entry, desk)
+    desk.ledger.record(entry)
+    file_new(told, soon if told.paged else due, soon, desk)
     if page_record and not desk.pager.send(case.queue_arn, case.symptom, page_record):
         hold_back(told, desk)
     return told
 
 
-def _looked_at_next(due: datetime, told: Case) -> datetime:
-    """Soon where a page goes out: whoever follows up finds it if this run dies."""
-    return min(due, told.at + LOOK_FOR_PAGE) if told.paged else due
-
-
 def hold_back(case: Case, desk: Desk) -> None:
     """Say once an hour that there are more pages than people can read; this one comes later."""
     account, region = desk.settings.account, desk.clients.region
-    text = page.of_held_back(account, region, desk.now, PAGES_PER_HOUR)
+    text = account_pages.of_held_back(account, region, desk.now, PAGES_PER_HOUR)
     desk.open_cases.postpone(case, desk.now + HELD_BACK)
     desk.pager.send_about_account("held_back", f"{desk.now:%Y-%m-%dT%H}", text)
 
 
 def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> None:
     """One page for all queues; raises LedgerUnavailable or PageNotSent."""
-    text = page.of_mass_symptom(
+    text = account_pages.of_mass_symptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
@@ -108,32 +107,19 @@ def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> Non
     run.pager.send_about_account(symptom.name, news, text)
 
 
-def _write_down(entry: Entry, desk: Desk) -> None:
-    desk.case_bucket.put(entry.case)
-    try:
-        desk.ledger.record(entry)
-    except CaseMoved:
-        _put_back(entry.case, desk)
-        raise
-
-
-def _put_back(loser: Case, desk: Desk) -> None:
-    """Of two that move a case at once the ledger takes one; the bucket is to hold that one."""
-    winner = desk.open_cases.transition(loser.case_id, loser.n)
-    if winner is not None:
-        desk.case_bucket.put(winner)
-
-
 def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> PageRecord | None:
     """None where nobody is to be paged, or people have had this news."""
     one_case = case.case_id if case.state is State.ESCALATED else ""
     news = f"{case.news}:{telling.news}:{one_case}"
-    if telling.severity is None or (seen.page and seen.page.has_told(news, desk.now)):
+    symptom = telling.symptom
+    if symptom is None or telling.severity is None:
+        return None
+    if seen.page and seen.page.has_told(news, desk.now):
         return None
     text = page.of_case(
         replace(case, paged=True),
-        sentence=telling.symptom.sentence,
-        runbook=telling.symptom.runbook,
+        sentence=symptom.sentence,
+        runbook=symptom.runbook,
         attributes=telling.facts.attributes,
         tags=telling.facts.tags,
         event_names=telling.facts.event_names,
@@ -142,7 +128,7 @@ def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> Page
         next_command=telling.next_command,
         first=telling.first,
         beyond=telling.beyond,
-        shown=telling.symptom.shows,
+        shown=symptom.shows,
     )
     urgent = telling.severity is Severity.URGENT
     return PageRecord.after(seen.page, news, text, urgent=urgent, at=desk.now)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from functions.healing.case import SILENT_DAYS, Case, longest_in
-from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
+from functions.healing.evidence import Evidence, EvidenceNeeded
 from functions.healing.limits import Timing
 from functions.healing.states import State
 from functions.healing.steps import SetVisibilityTimeout
@@ -21,11 +21,10 @@ A_SWEEP_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
 ASK_AGAIN = timedelta(hours=1)
 CALL_AGAIN = timedelta(minutes=5)
-NOTED_EVERY = timedelta(minutes=5)
 # What is written into the queue and has to show that it helps.
-PROVING = frozenset({State.APPLIED, State.APPLIED_UNPROVEN})
+PROVING = (State.APPLIED, State.APPLIED_UNPROVEN)
 # A failed call may end it, so it is looked at when one comes.
-WATCHED = PROVING | {State.WATCHING}
+WATCHED = (*PROVING, State.WATCHING)
 # Somebody else is to act: the Lambda that owns the write.
 CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
 
@@ -74,34 +73,6 @@ def counts_from(case: Case, timing: Timing) -> datetime:
     return case.at + timedelta(seconds=wait_seconds)
 
 
-def with_failures(
-    case: Case, known: Evidence, calls: Evidence, needed: EvidenceNeeded, timing: Timing
-) -> Evidence | None:
-    """What is to be known of failed calls since; None where that is known well enough.
-
-    As many as the symptom needs as evidence; more than that are noted every five minutes, so that
-    a storm of failed calls is a trickle of writes.
-    """
-    after = Evidence.of([*known.sightings, *calls.since(counts_from(case, timing)).sightings])
-    newest = _worth_noting(case, after, needed)
-    if newest == known:
-        return None
-    if not known.suffices(needed):
-        return newest
-    later = newest.sightings[-1].event_time - known.sightings[-1].event_time
-    return newest if later >= NOTED_EVERY else None
-
-
-def _worth_noting(case: Case, after: Evidence, needed: EvidenceNeeded) -> Evidence:
-    """The newest, and where a person has been called, those of callers that the case knows not."""
-    strangers: tuple[Sighting, ...] = ()
-    if case.state is State.ESCALATED:
-        known = case.evidence["principals"]
-        strangers = tuple(each for each in after.sightings if each.principal_arn not in known)
-    most = needed.distinct_events
-    return Evidence.of([*strangers[-most:], *after.sightings[-(1 if strangers else most) :]])
-
-
 def quiet_since(case: Case, signs: Signs) -> datetime:
     """Since when no failed call is known."""
     begins = counts_from(case, signs.timing)
@@ -123,9 +94,9 @@ def quiet_at(case: Case, signs: Signs) -> datetime:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: out of a state, into another, when, and in words."""
+    """One line of the table: out of one of these states, into another, when, and in words."""
 
-    out_of: State
+    out_of: tuple[State, ...]
     into: State
     when: Callable[[Case, Signs, datetime], bool]
     because: str
@@ -190,62 +161,62 @@ def _at_once(_case: Case, _signs: Signs, _now: datetime) -> bool:
     return True
 
 
+# Of a state's rows the first that fits is taken.
 TABLE = (
-    Row(State.APPLIED, State.CLOSED, _is_gone, "the queue is gone, or another one of its name"),
+    Row(PROVING, State.CLOSED, _is_gone, "the queue is gone, or another one of its name"),
+    Row(PROVING, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
+    Row(PROVING, State.CONTESTED, _overruled, "somebody has set another value since"),
+    Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
+    Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
     Row(
-        State.APPLIED_UNPROVEN,
-        State.CLOSED,
-        _is_gone,
-        "the queue is gone, or another one of its name",
-    ),
-    Row(State.APPLIED, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
-    Row(State.APPLIED_UNPROVEN, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
-    Row(State.APPLIED, State.CONTESTED, _overruled, "somebody has set another value since"),
-    Row(
-        State.APPLIED_UNPROVEN,
-        State.CONTESTED,
-        _overruled,
-        "somebody has set another value since",
-    ),
-    Row(State.PROPOSED, State.EXPIRED, _waited, "nobody approved it in time"),
-    Row(State.APPROVED, State.EXPIRED, _waited, "it was approved and could not be done in time"),
-    Row(State.APPLIED, State.INEFFECTIVE, _failed_again, "the calls fail as before"),
-    Row(State.APPLIED, State.VERIFIED, _held, "no call failed since, and messages were deleted"),
-    Row(
-        State.APPLIED,
+        PROVING,
         State.VERIFIED,
         _stands_unfound,
         "it stands, and no sweep has found it again",
     ),
-    Row(State.APPLIED, State.APPLIED_UNPROVEN, _was_quiet, "no call failed, but none was made"),
-    Row(State.APPLIED, State.ESCALATED, _waited, "calls still fail now and then"),
-    Row(State.APPLIED_UNPROVEN, State.INEFFECTIVE, _failed_again, "the calls fail as before"),
     Row(
+        (State.APPLIED,),
         State.APPLIED_UNPROVEN,
-        State.VERIFIED,
-        _held,
-        "no call failed since, and messages were deleted",
+        _was_quiet,
+        "it did not show again, but no message was deleted",
     ),
+    Row((State.APPLIED,), State.ESCALATED, _waited, "it still shows now and then"),
     Row(
-        State.APPLIED_UNPROVEN,
+        (State.APPLIED_UNPROVEN,),
         State.ESCALATED,
         _fails_to_the_end,
-        "calls still fail now and then, and no quiet hour proved it",
+        "it still shows now and then, and no quiet hour proved it",
     ),
-    Row(State.APPLIED_UNPROVEN, State.CLOSED, _waited, "for a week nothing proved it or spoke up"),
-    Row(State.VERIFIED, State.WATCHING, _at_once, "watched, in case it comes back"),
-    Row(State.WATCHING, State.INEFFECTIVE, _failed_again, "it came back"),
-    Row(State.WATCHING, State.ESCALATED, _fails_to_the_end, "calls still fail now and then"),
-    Row(State.WATCHING, State.CLOSED, _waited, "it stayed away"),
-    Row(State.INEFFECTIVE, State.ESCALATED, _waited, "no further step was possible within a day"),
-    Row(State.CONTESTED, State.CLOSED, _stayed_away, "it stayed away for 7 days"),
-    Row(State.ESCALATED, State.CLOSED, _stayed_away, "it stayed away for 7 days"),
+    Row(
+        (State.APPLIED_UNPROVEN,),
+        State.CLOSED,
+        _waited,
+        "for a week nothing proved it or spoke up",
+    ),
+    Row((State.PROPOSED,), State.EXPIRED, _waited, "nobody approved it in time"),
+    Row((State.APPROVED,), State.EXPIRED, _waited, "it was approved and could not be done in time"),
+    Row((State.VERIFIED,), State.WATCHING, _at_once, "watched, in case it comes back"),
+    Row((State.WATCHING,), State.INEFFECTIVE, _failed_again, "it came back"),
+    Row((State.WATCHING,), State.ESCALATED, _fails_to_the_end, "it still shows now and then"),
+    Row((State.WATCHING,), State.CLOSED, _waited, "it stayed away"),
+    Row(
+        (State.INEFFECTIVE,),
+        State.ESCALATED,
+        _waited,
+        "no further step was possible within a day",
+    ),
+    Row(
+        (State.CONTESTED, State.ESCALATED),
+        State.CLOSED,
+        _stayed_away,
+        f"it stayed away for {SILENT_DAYS} days",
+    ),
 )
 
 
 def advance(case: Case, signs: Signs, now: datetime) -> Case | None:
     """The case's next transition; None while it stays as it is."""
-    rows = (row for row in TABLE if row.out_of is case.state)
+    rows = (row for row in TABLE if case.state in row.out_of)
     row = next((each for each in rows if each.when(case, signs, now)), None)
     if row is None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.healing.difference import configured
-from functions.healing.page import Known
+from functions.healing.queue_lines import Known
 
 # So long a change is still the first thing to look at.
 CHANGED_LATELY = timedelta(days=7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OPEN_CASES = "open_cases"
-# The partition key is there only while a case is open, so the index holds nothing else.
+# The partition key is there while a case is open, and until its end is filed and told.
 PARTITION = "open"
 SORT = "due_at"
 INCLUDED = ("case_id", "symptom", "state", "opened_at")

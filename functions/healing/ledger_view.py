@@ -13,11 +13,11 @@ from functions.healing.denials import RefusedBy
 from functions.healing.evidence import Evidence
 from functions.healing.facts import Facts
 from functions.healing.page import Page
+from functions.healing.paging import TOLD_AGAIN_AFTER
 from functions.healing.steps import AttributeStep, SetVisibilityTimeout
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
-TOLD_AGAIN_AFTER = timedelta(hours=24)
 SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
 
@@ -94,6 +94,7 @@ class AttributeRecord:
 class PageRecord:
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
+    `at` is when a run last set out to send it; the news is as old as `told` says.
     `told` holds what pages have said of late and when, so that the same news is told once a day
     even where two kinds of it take turns.
     """
@@ -118,13 +119,18 @@ class PageRecord:
     def is_sent(self) -> bool:
         return not self.body
 
+    def is_on_its_way(self, now: datetime) -> bool:
+        """Whether a run may be sending it this minute."""
+        return not self.is_sent and now - self.at <= SENDING
+
     def has_told(self, news: str, now: datetime) -> bool:
         """Whether people have had this news within the day."""
         return news in self.told and now - self.told[news] < TOLD_AGAIN_AFTER
 
     def was_left_unsent(self, now: datetime) -> bool:
         """Whether the run that was to send it has had its time; what is a day old is no news."""
-        return not self.is_sent and SENDING < now - self.at < TOLD_AGAIN_AFTER
+        is_news = now - max(self.told.values(), default=self.at) < TOLD_AGAIN_AFTER
+        return not self.is_sent and is_news and now - self.at > SENDING
 
 
 def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
@@ -142,12 +148,14 @@ class LedgerView:
     """Absent things are None or empty: an empty ledger is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
+    `unfiled`: that transition may not lie in the case bucket yet;
     `attributes` holds a record for each attribute that was asked for; `known` is the queue's
     configuration as it stood when a case was last written down.
     """
 
     frozen: str | None = None
     case: Case | None = None
+    unfiled: bool = False
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)

@@ -9,6 +9,17 @@ from functions.healing.mode import Mode
 
 MODE_TAG = "mendq"
 OFF = "off"
+# On the queue of a drill, whose failing calls say nothing about other queues.
+DRILL_TAG = "mendq:drill"
+
+
+def counted_as(symptom: str, tags: Mapping[str, str]) -> str:
+    """Under which word a queue's symptom counts as one of many.
+
+    Drills count among themselves: they stop nobody else's queue, and a tag set on every queue
+    frees none of them from being counted.
+    """
+    return f"drill#{symptom}" if DRILL_TAG in tags else symptom
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ The functions that do it hold the conditions; a proof holds every transition it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from functions.healing.advance import TABLE
-from functions.healing.states import State
+from functions.healing.paging import TOLD_AGAIN_AFTER
+from functions.healing.states import FINAL, State
 
 
 class Who(StrEnum):
@@ -47,9 +49,20 @@ TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
 
 APPROVE = Move((State.PROPOSED,), State.APPROVED, Who.PERSON, "a person approved the plan")
 DECLINE = Move(
-    (State.PROPOSED, State.APPROVED), State.DECLINED, Who.PERSON, "a person declined the plan"
+    (State.PROPOSED, State.APPROVED),
+    State.DECLINED,
+    Who.PERSON,
+    "a person declined the plan; where it is still wanted it is proposed again, "
+    f"and pages no sooner than {TOLD_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
 )
 CLOSE = Move((State.ESCALATED, State.CONTESTED), State.CLOSED, Who.PERSON, "a person closed it")
+# Nobody else ends such a case: follow_up has no entry to go by.
+CLOSE_UNKNOWN = Move(
+    tuple(state for state in State if state not in FINAL),
+    State.CLOSED,
+    Who.PERSON,
+    "a person closed it: this Mendq knows its symptom no more",
+)
 
 MOVES = (
     Move((), State.OBSERVED, Who.HEAL, "the mode is observe: this is what it would have done"),
@@ -61,6 +74,7 @@ MOVES = (
     APPROVE,
     DECLINE,
     CLOSE,
+    CLOSE_UNKNOWN,
     Move(TAKEN_UP, State.APPLIED, Who.HEAL, "facts and guardrails, asked anew, agree"),
     Move(TAKEN_UP, State.CONTESTED, Who.HEAL, "somebody else overruled what Mendq had written"),
     Move(
@@ -83,7 +97,7 @@ MOVES = (
 
 def may_move(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
-    by_itself = any((row.out_of, row.into) == (out_of, into) for row in TABLE)
+    by_itself = any(out_of in row.out_of and row.into is into for row in TABLE)
     return by_itself or any(
         move.into is into and (out_of in move.out_of if out_of else not move.out_of)
         for move in MOVES

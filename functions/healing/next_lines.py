@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from shlex import quote
 
 from functions.healing.case import Case
 from functions.healing.look_commands import get_attributes
+from functions.healing.paging import TOLD_AGAIN_AFTER
 from functions.healing.plain_text import command_line, plain
 from functions.healing.queue_names import parts_of
 from functions.healing.states import State
@@ -36,8 +38,13 @@ def next_lines(case: Case, runbook: str, next_command: str) -> tuple[str, ...]:
 
 def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
     if case.state is State.PROPOSED:
-        decline = ("or, to turn it down:", mendq_command("decline", case))
+        hours = TOLD_AGAIN_AFTER // timedelta(hours=1)
+        turn_down = f"or, to turn it down (it pages no sooner than {hours} hours from now again):"
+        decline = (turn_down, mendq_command("decline", case))
         return (mendq_command("approve", case), *decline, "to look first:", command)
+    if case.state is State.EXPIRED:
+        seen_again = "where it still shows, Mendq proposes anew what the queue needs then"
+        return (mendq_command("show", case), "the queue as it is now:", command, seen_again)
     if case.state in _SETTLED_BY_A_PERSON:
         return (command, "when it is settled:", mendq_command("close", case))
     return (command,)

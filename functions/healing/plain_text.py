@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -38,6 +39,11 @@ def value(text: object, most: int = MOST_VALUE) -> str:
     """`plain`, in quotes where it holds a space, so that its end is seen."""
     shown = plain(text, most - 2)
     return shown if shown and " " not in shown else '"' + shown.replace('"', "'") + '"'
+
+
+def moment(at: datetime) -> str:
+    """To the second, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def compact_json(document: Any, most: int = MOST_VALUE) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from functions.healing.failed_call import FailedCall
 from functions.healing.page import MOST_BYTES, Page
-from functions.healing.plain_text import Section, body, plain, value
+from functions.healing.plain_text import Section, body, moment, plain, value
 from functions.healing.queue_names import partition_of
 
 QUEUE_NAME = "mendq-pulse.fifo"
@@ -94,7 +94,7 @@ def page_of_lost(pulse: Pulse, account: str, region: str) -> Page:
     if pulse.lost_since is None:
         raise ValueError("no pulse is lost")
     where = f"{plain(account, 12)} {plain(region, 32)}"
-    last = "never" if pulse.seen_at is None else f"{pulse.seen_at:%Y-%m-%d %H:%M:%S} UTC"
+    last = "never" if pulse.seen_at is None else moment(pulse.seen_at)
     within = f"{SEEN_WITHIN.seconds // 60} minutes"
     opening = (
         f"Mendq hears no failed calls in {where}. Please act.",
@@ -102,7 +102,7 @@ def page_of_lost(pulse: Pulse, account: str, region: str) -> Page:
         f"Why: the last {pulse.lost_in_a_row} did not, so failing queues may go unseen too.",
     )
     facts = (
-        f"lost since {pulse.lost_since:%Y-%m-%d %H:%M:%S} UTC",
+        f"lost since {moment(pulse.lost_since)}",
         f"seen last: {last}",
         f"CloudTrail's word for the error then: {value(pulse.spelled or 'not known', 64)}",
     )

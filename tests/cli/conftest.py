@@ -73,6 +73,15 @@ class Operator:
         waiting = list(answers)
         self.account.lambdas[output] = lambda _: waiting.pop(0)
 
+    def proposed(self) -> str:
+        """A queue with a case that waits for a person; the case's id."""
+        arn = self.aws.queue(tag="propose", VisibilityTimeout="30")
+        self.aws.later(seconds=200)
+        self.aws.heal(self.aws.late_deletes(arn, "a", "b", "c"))
+        (case,) = self.aws.transitions()
+        assert case["to"] == "proposed"
+        return str(case["case_id"])
+
     def applied(self, name: str = "orders.fifo") -> str:
         """A queue with a case that was applied; the case's id."""
         arn = self.aws.queue(name, VisibilityTimeout="30")

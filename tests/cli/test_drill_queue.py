@@ -4,6 +4,7 @@ import pytest
 
 from cli.drill_queue import LEASE_SECONDS, drill_queue
 from cli.exit_codes import Exit, Stopped
+from functions.healing.managed import DRILL_TAG
 from tests.cli.conftest import Operator
 
 NAME = "orders.fifo"
@@ -33,5 +34,5 @@ def test_its_own_queue_is_removed_however_the_drill_ends(operator: Operator) -> 
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert tags == {"mendq": "heal"}
+    assert tags == {"mendq": "heal", DRILL_TAG: "true"}
     assert "QueueUrls" not in sqs.list_queues()

@@ -87,10 +87,54 @@ def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyP
     assert Account.of(None, "eu-central-1", "Mendq").region == "eu-central-1"
 
 
+def _refused_as_json(*arguments: str) -> tuple[int, dict[str, str]]:
+    """The exit and the error of the one document on standard output; people get theirs too."""
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.stderr
+    document = json.loads(result.stdout)
+    assert list(document) == ["error"]
+    assert list(document["error"]) == ["code", "message"]
+    return result.exit_code, document["error"]
+
+
 def test_a_mistake_with_json_is_a_document_too(monkeypatch: pytest.MonkeyPatch) -> None:
     _cloudformation_answers(monkeypatch, NO_STACK, 400)
-    result = CliRunner().invoke(app, ["cases", "--json"])
-    assert list(json.loads(result.stdout)) == ["error"]
+    code, error = _refused_as_json("cases")
+    assert (code, error["code"]) == (4, "not_found")
+    assert "Other" in error["message"]
+
+
+def test_a_refusal_of_aws_with_json_carries_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = {"Error": {"Code": "AccessDenied", "Message": "User: x is not authorized"}}
+    _cloudformation_answers(monkeypatch, denied, 403)
+    code, error = _refused_as_json("cases")
+    assert (code, error["code"]) == (1, "AccessDenied")
+    assert "DescribeStacks" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("show",), "CASE"),
+        (("cases", "--nonsense"), "--nonsense"),
+        (("nonsense",), "nonsense"),
+        (("--nonsense",), "--nonsense"),
+        (("drill", "--minutes", "soon"), "--minutes"),
+        (("explain", "/nonexistent/record.json"), "/nonexistent/record.json"),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_a_document_with_json(
+    arguments: tuple[str, ...], named: str
+) -> None:
+    code, error = _refused_as_json(*arguments)
+    wanted = (4, "not_found") if arguments[0] == "explain" else (2, "usage")
+    assert (code, error["code"]) == wanted
+    assert named in error["message"]
+
+
+def test_behind_two_dashes_json_is_an_argument() -> None:
+    result = CliRunner().invoke(app, ["explain", "--nonsense", "--", "--json"])
+    assert (result.exit_code, result.stdout) == (2, "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -20,6 +20,7 @@ from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 pytestmark = pytest.mark.account
 # Three queues at most may show a symptom here: a fourth would make it a mass symptom.
 LEASE_SECONDS = 2
+COLUMNS = 80
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Shell:
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_REGION": REGION,
+            "COLUMNS": f"{COLUMNS}",
         }
         done = subprocess.run(
             [sys.executable, "-m", "cli", *arguments],
@@ -52,6 +54,23 @@ class Shell:
         done = self.run(*arguments)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout
+
+    def text(self, *arguments: str, code: int = 0) -> str:
+        """What people read: nothing cut; what is longer than a line is a name or a command."""
+        shown = self.mendq(*arguments, code=code)
+        assert "..." not in shown
+        assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+        long = (each.strip() for each in shown.splitlines() if len(each.rstrip()) > COLUMNS)
+        assert not [
+            each for each in long if not each.startswith(("arn:", "by arn:", "aws ", "mendq "))
+        ]
+        return shown
+
+    @property
+    def person(self) -> str:
+        """The ARN of whoever sits there."""
+        arn: str = self.account.client("sts").get_caller_identity()["Arn"]
+        return arn
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         return json.loads(self.mendq(*arguments, "--json", code=code))
@@ -90,6 +109,7 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
     queue = _failing(shell, "propose")
     case_id = shell.case_in(queue, "proposed")
     assert shell.json("show", case_id)["steps"][0]["before"] == str(LEASE_SECONDS)
+    _proposal_can_be_read(shell, case_id, queue)
     shell.mendq("approve", case_id, code=2)
     shell.mendq("freeze", "a test", "--yes")
     shell.mendq("thaw", "--yes")
@@ -97,6 +117,11 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
     assert shell.json("approve", case_id, "--yes")["state"] == "applied"
     raised = _lease(queue)
     assert raised > LEASE_SECONDS
+    change = f"VisibilityTimeout: {raised} s -> {LEASE_SECONDS} s"
+    shown = shell.text("roll-back", case_id, "--dry-run")
+    assert "Would be" in shown
+    assert f"undone  {change}" in shown
+    assert queue.arn.rpartition(":")[2] in shown
     preview = shell.json("roll-back", case_id, "--dry-run")
     assert [each["outcome"] for each in preview["attributes"]] == ["undone"]
     assert _lease(queue) == raised
@@ -104,6 +129,39 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
     assert _lease(queue) == LEASE_SECONDS
     assert shell.case_in(queue, "rolled_back") == case_id
     shell.mendq("approve", case_id, "--yes", code=1)
+    _whole_life_can_be_read(shell, case_id)
+
+
+def _proposal_can_be_read(shell: Shell, case_id: str, queue: Queue) -> None:
+    case = shell.json("show", case_id)
+    until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"
+    listed = shell.text("cases")
+    for words in (case_id, "proposed", queue.arn.rpartition(":")[2], until, case["reason"]):
+        assert words in _on_one_line(listed)
+    shown = shell.text("show", case_id)
+    assert f"proposed, {until}" in shown
+    assert f"because {case['reason']}" in _on_one_line(shown)
+    assert f"  mendq approve {case_id} --region {REGION}\n" in shown
+    assert f"  mendq decline {case_id} --region {REGION}\n" in shown
+
+
+def _whole_life_can_be_read(shell: Shell, case_id: str) -> None:
+    case = shell.json("show", case_id)
+    states = [each["to"] for each in case["transitions"]]
+    assert states == ["proposed", "approved", "applied", "rolled_back"]
+    shown = shell.text("show", case_id)
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith("20")] == states
+    assert shown.count(f"  by {shell.person}\n") == 2  # approved and rolled back
+    for each in case["transitions"]:
+        assert each["reason"] in _on_one_line(shown)
+    again = shell.text("roll-back", case_id)
+    assert "Rolled back already" in again
+    assert f"VisibilityTimeout: {LEASE_SECONDS} s stands there" in again
+    assert shell.person in again
+
+
+def _on_one_line(shown: str) -> str:
+    return " ".join(shown.split())
 
 
 def test_a_persons_value_is_kept(shell: Shell) -> None:
@@ -113,6 +171,8 @@ def test_a_persons_value_is_kept(shell: Shell) -> None:
     answer = shell.json("roll-back", case_id, "--yes", code=3)
     assert [each["outcome"] for each in answer["attributes"]] == ["kept"]
     assert _lease(queue) == 77
+    shown = shell.text("roll-back", case_id, "--dry-run", code=3)
+    assert "kept  VisibilityTimeout: 77 s, set since by somebody else" in shown
 
 
 def test_an_export_is_the_same_twice(shell: Shell, tmp_path: Path) -> None:
@@ -126,7 +186,14 @@ def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
     done = shell.json("drill", "--yes", "--minutes", "2")
     assert done["done"], done
     assert done["stages"][0]["stage"] == "calls failed"
-    assert done["stages"][-1]["stage"].startswith("read back")
+    stages = [each["stage"].partition(":")[0] for each in done["stages"]]
+    assert stages[-3:] == ["read back", "fix taken back", "case ended"]
+    assert done["stages"][-2]["stage"] == f"fix taken back: {LEASE_SECONDS} s"
+    seconds = [each["seconds"] for each in done["stages"]]
+    assert seconds == sorted(seconds)
+    ended = shell.json("show", done["case_id"])
+    assert ended["state"] == done["ended_as"] == "rolled_back"
+    assert done["case_id"] not in [each["case_id"] for each in shell.json("cases", "--open")]
     sqs = shell.account.client("sqs")
     assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
 
@@ -141,6 +208,14 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
     sights = {each["symptom"]: each for each in found["symptoms"]}
     assert queue.arn in sights["lease_expired"]["visible"]
     assert not any(queue.arn in {**each["blind"], **each["partly"]} for each in sights.values())
+    shown = shell.text("doctor")
+    assert "functions: " in shown
+    assert "topic urgent: nobody is subscribed" in shown
+    assert "-> set pages.urgent and deploy" in shown
+    for each in found["checks"]:
+        assert each["status"] == "ok" or f"{each['check']}: {each['says']}" in _on_one_line(shown)
+    for symptom in sights:
+        assert symptom in shown
 
 
 def _check(shell: Shell, name: str) -> dict[str, Any]:

@@ -24,7 +24,6 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "LookupEvents": _PAGES_NOBODY,
         "Publish": _PAGES_NOBODY,
         "PutItem": _PAGES_NOBODY,
-        "UpdateItem": _PAGES_NOBODY,
         "Scan": _OPERATORS,
     },
     "roll_back": {

@@ -170,13 +170,14 @@ def _come_again(made: World, scene: Scene, turn: Turn, faults: Sequence[Fault]) 
 
 
 def _state_of(made: World, faults: Sequence[Fault]) -> str:
-    """As the ledger says; the faults do not hear the question."""
+    """As the ledger says, once it is filed too; the faults do not hear the question."""
     for each in faults:
         each.is_deaf = True
     items = made.account.ledger_items()
     for each in faults:
         each.is_deaf = False
-    return next((each["state"]["S"] for (_, sk), each in items.items() if sk[:5] == "case#"), "")
+    cases = (each for (_, sk), each in items.items() if sk[:5] == "case#")
+    return next((each["state"]["S"] for each in cases if "unfiled" not in each), "")
 
 
 def _queue_of(made: World) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
-from functions.healing.advance import NOTED_EVERY
 from functions.healing.evidence import EvidenceNeeded
 from functions.healing.mode import Mode
+from functions.healing.noted_failures import NOTED_EVERY
 from functions.healing.spread import SLOT
 from tests.functions.aws.conftest import Account, moto_account, settings
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda

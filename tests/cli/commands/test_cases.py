@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from tests.cli.conftest import Operator
+from datetime import timedelta
+
+import pytest
+
+from cli.exit_codes import Stopped
+from tests.cli.conftest import Operator, StandIn
+from tests.functions.aws.operators import case_of
 
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason"]
 
@@ -35,9 +41,40 @@ def test_open_ones_are_found_by_the_index(operator: Operator) -> None:
     assert [each["case_id"] for each in operator.json("cases", "--open")] == [case_id]
 
 
-def test_people_get_a_table_with_the_whole_id(operator: Operator) -> None:
-    case_id = operator.applied()
+def test_people_get_whole_names_and_the_whole_reason(operator: Operator) -> None:
+    queue = f"{'orders-of-the-whole-company-' * 2}eu.fifo"
+    case_id = operator.applied(queue)
     shown = operator.mendq("cases").stdout
     assert case_id in shown
-    assert "orders.fifo" in shown
+    assert queue in shown
+    assert "        VisibilityTimeout: 30 s -> 45 s" in shown
+    assert case_of(operator.aws).reason in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_proposal_says_until_when_it_can_be_approved(operator: Operator) -> None:
+    operator.proposed()
+    assert "not made: VisibilityTimeout: 30 s -> 45 s" in operator.mendq("cases").stdout
+    hours = timedelta(hours=operator.account.known.timing.proposal_hours)
+    ends_at = case_of(operator.aws).at + hours
+    assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in operator.mendq("cases").stdout
+
+
+def test_what_waits_for_nobody_says_no_end(operator: Operator) -> None:
+    operator.applied()
+    assert "until" not in operator.mendq("cases").stdout
+
+
+def test_the_cases_are_listed_where_settings_cannot_be_read(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case_id = operator.proposed()
+
+    def unreadable(_: StandIn) -> None:
+        raise Stopped("no settings")
+
+    monkeypatch.setattr(StandIn, "settings", property(unreadable))
+    result = operator.mendq("cases")
+    assert result.exit_code == 0
+    assert case_id in result.stdout
+    assert "until when is not known" in result.stdout

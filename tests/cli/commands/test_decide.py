@@ -7,20 +7,11 @@ import pytest
 from tests.cli.conftest import Operator
 
 
-def _proposed(operator: Operator) -> str:
-    arn = operator.aws.queue(tag="propose", VisibilityTimeout="30")
-    operator.aws.later(seconds=200)
-    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-    (case,) = operator.aws.transitions()
-    assert case["to"] == "proposed"
-    return str(case["case_id"])
-
-
 @pytest.mark.parametrize("command", ["approve", "decline", "close"])
 def test_without_a_terminal_nothing_is_asked_of_the_lambda(
     operator: Operator, command: str
 ) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     result = operator.mendq(command, case_id)
     assert result.exit_code == 2
     assert "--yes" in result.stderr
@@ -33,22 +24,29 @@ def test_a_case_that_is_not_there(operator: Operator, command: str) -> None:
     assert operator.account.invoked == []
 
 
+def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) -> None:
+    case_id = operator.proposed()
+    operator.answers("ApproveFunction", {"error": "wrong_state", "reason": "it is declined"})
+    refused = operator.json("approve", case_id, "--yes", code=1)["error"]
+    assert refused == {"code": "wrong_state", "message": "not done: it is declined"}
+
+
 def test_a_refusal_of_the_lambda_is_told_with_its_reason(operator: Operator) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     operator.answers("ApproveFunction", {"error": "wrong_state", "reason": "it is declined"})
     result = operator.mendq("approve", case_id, "--yes")
     assert (result.exit_code, result.stderr) == (1, "mendq: not done: it is declined\n")
 
 
 def test_what_came_out_differently_is_a_failure(operator: Operator) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     answer = {"case_id": case_id, "state": "refused", "reason": "frozen", "steps": []}
     operator.answers("ApproveFunction", answer)
     assert operator.json("approve", case_id, "--yes", code=1) == answer
 
 
 def test_approved_and_not_made_yet_is_not_called_nothing(operator: Operator) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     answer = {"case_id": case_id, "state": "approved", "reason": "heal could not be called"}
     operator.answers("ApproveFunction", answer)
     result = operator.mendq("approve", case_id, "--yes")
@@ -59,7 +57,7 @@ def test_approved_and_not_made_yet_is_not_called_nothing(operator: Operator) -> 
 
 @pytest.mark.parametrize("said", [{"state": "mended"}, {"state": ["applied"]}, {}])
 def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[str, Any]) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     operator.answers("ApproveFunction", said)
     result = operator.mendq("approve", case_id, "--yes")
     assert result.exit_code == 1
@@ -72,7 +70,7 @@ def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[s
 def test_the_word_reaches_the_lambda_with_who_said_it(
     operator: Operator, command: str, state: str
 ) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     answer = {"case_id": case_id, "state": state, "reason": "", "steps": []}
     operator.answers("ApproveFunction", answer)
     assert operator.json(command, case_id, "--yes") == answer
@@ -82,7 +80,8 @@ def test_the_word_reaches_the_lambda_with_who_said_it(
 
 
 def test_the_plan_is_shown_before_the_question(operator: Operator) -> None:
-    case_id = _proposed(operator)
+    case_id = operator.proposed()
     shown = operator.mendq("approve", case_id).stdout
     assert "VisibilityTimeout: 30 s -> 45 s" in shown
+    assert "proposed, until 20" in shown
     assert "Different now" in shown

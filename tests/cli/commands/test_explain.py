@@ -61,7 +61,8 @@ def test_what_unpacks_to_more_than_a_trail_file_holds_is_one_line(tmp_path: Path
 def test_no_more_records_than_are_read_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.commands.explain.MOST_RECORDS", 2)
     assert _explain(json.dumps([RECORD] * 2).encode())["records"] == 2
-    assert "more than 2 records" in _explain(json.dumps([RECORD] * 3).encode(), code=2)["error"]
+    refused = _explain(json.dumps([RECORD] * 3).encode(), code=2)["error"]
+    assert "more than 2 records" in refused["message"]
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 from cli.commands.roll_back import moment_of
 from cli.exit_codes import Stopped
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import case_of, fail, move, undo
+from tests.functions.aws.operators import ALICE, case_of, fail, move, undo
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 def _answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
     attribute = {"attribute": "VisibilityTimeout", "outcome": outcome, "before": "30"}
     attribute |= {"after": "45", "now": "45", "command": "", **over}
-    return {"case_id": case_id, "state": "rolled_back", "attributes": [attribute]}
+    return {"case_id": case_id, "state": "applied", "attributes": [attribute]}
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2", "h", "-2h", "0h", "2026-13-01", "", "999999d"])
@@ -71,7 +71,7 @@ def test_a_persons_value_that_was_kept_is_exit_3(operator: Operator) -> None:
     operator.answers("RollBackFunction", _answer(case_id, "kept", now="60"))
     result = operator.mendq("roll-back", case_id, "--yes")
     assert result.exit_code == 3
-    assert "60 s: set since by" in result.stdout
+    assert "60 s, set since by" in result.stdout
     assert case_id in result.stdout
     assert len(operator.account.invoked) == 1
 
@@ -86,7 +86,7 @@ def test_what_is_never_written_back_is_printed_whole(operator: Operator) -> None
 
 def test_undone(operator: Operator) -> None:
     case_id = operator.applied()
-    done = _answer(case_id, "undone", now="30")
+    done = {**_answer(case_id, "undone", now="30"), "state": "rolled_back"}
     operator.answers("RollBackFunction", _answer(case_id, "undone"), done)
     assert operator.json("roll-back", case_id, "--yes") == done
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True, False]
@@ -122,6 +122,78 @@ def _mended_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     return first.queue_arn, earlier, later.case_id
 
 
+def _told(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Case, outcome, what stood there and what was put there, in the order of the answers."""
+    every = ((each["case_id"], one) for each in answers for one in each["attributes"])
+    return [(case_id, each["outcome"], each["after"], each["before"]) for case_id, each in every]
+
+
+@pytest.mark.parametrize("last", ["applied", "closed"])
+def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
+    operator: Operator, last: str
+) -> None:
+    queue, earlier, later = _mended_twice(operator, last)
+    stands = operator.aws.visibility(queue)
+    preview = operator.json("roll-back", "--since", "5h", "--dry-run")
+    assert [each.get("once_undone", []) for each in preview] == [[], [later]]
+    shown = operator.mendq("roll-back", "--since", "5h", "--dry-run").stdout
+    assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
+    assert shown.index(earlier) < shown.index("45 s -> 30 s")
+    assert "not done" not in shown
+    assert operator.aws.visibility(queue) == stands
+    assert _told(preview) == _told(operator.json("roll-back", "--since", "5h", "--yes"))
+
+
+def test_the_preview_undoes_nothing_behind_a_value_of_a_person(operator: Operator) -> None:
+    queue, earlier, later = _mended_twice(operator, "applied")
+    url = operator.aws.url(queue)
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=url, Attributes={"VisibilityTimeout": "99"}
+    )
+    preview = operator.json("roll-back", "--since", "5h", "--dry-run", code=1)
+    assert preview[0]["attributes"][0]["outcome"] == "kept"
+    assert preview[1]["error"]["code"] == "wrong_state"
+    assert later in preview[1]["error"]["message"]
+    assert preview[1]["case_id"] == earlier
+
+
+def test_the_preview_of_an_earlier_fix_leaves_it_to_a_later_proposal(operator: Operator) -> None:
+    queue, earlier, _ = _mended_twice(operator, "closed")
+    operator.aws.clients.sqs.tag_queue(QueueUrl=operator.aws.url(queue), Tags={"mendq": "propose"})
+    operator.aws.later(hours=1)
+    fail(operator.aws, queue, "once more")
+    proposed = case_of(operator.aws)
+    assert proposed.state == "proposed"
+    preview = operator.json("roll-back", "--since", "5h", "--dry-run", code=1)
+    assert [each["error"]["code"] for each in preview] == ["wrong_state"] * 2
+    assert preview[1]["case_id"] == earlier
+
+
+def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
+    operator: Operator,
+) -> None:
+    case_id = operator.applied()
+    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+        operator.aws, event["case_id"], dry_run=event["dry_run"]
+    )
+    operator.mendq("roll-back", case_id, "--yes")
+    asked = len(operator.account.invoked)
+    again = operator.mendq("roll-back", case_id)
+    assert again.exit_code == 0
+    assert "Rolled back already" in again.stdout
+    assert "VisibilityTimeout: 30 s stands there, as before the fix" in again.stdout
+    assert "Would be" not in again.stdout
+    assert ALICE in again.stdout
+    url = operator.aws.url("orders.fifo")
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=url, Attributes={"VisibilityTimeout": "77"}
+    )
+    told = " ".join(operator.mendq("roll-back", case_id, "--yes").stdout.split())
+    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in told
+    assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
+    assert operator.aws.visibility("orders.fifo") == 77
+
+
 @pytest.mark.parametrize("last", ["applied", "closed"])
 def test_two_fixes_on_one_queue_are_both_undone(operator: Operator, last: str) -> None:
     queue, earlier, later = _mended_twice(operator, last)
@@ -145,9 +217,9 @@ def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> N
 
 def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
     queue, earlier, later = _mended_twice(operator, "closed")
-    shown = operator.mendq("roll-back", "--since", "5h", "--dry-run")
-    assert shown.exit_code == 0
-    assert "by a later case of Mendq" in " ".join(shown.stdout.split())
+    shown = operator.mendq("roll-back", earlier, "--dry-run")
+    assert shown.exit_code == 1
+    assert f"by a later case of Mendq: {later}" in " ".join(shown.stdout.split())
     alone = operator.json("roll-back", earlier, "--yes", code=1)
     assert alone["attributes"][0]["later_case"] == later
     assert operator.aws.visibility(queue) > 45

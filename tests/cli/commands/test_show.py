@@ -1,6 +1,17 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
+
 from tests.cli.conftest import Operator
+from tests.functions.aws.operators import case_of, say
+
+PERSON = (
+    "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
+    "alice.of.the.platform.team@example.com"
+)
+PLAN = "the lease of 30 s ends before its consumers are done"
 
 
 def test_a_case_that_is_not_there(operator: Operator) -> None:
@@ -37,6 +48,61 @@ def test_what_people_see(operator: Operator) -> None:
     shown = operator.mendq("show", case_id).stdout
     for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq roll-back {case_id}"):
         assert words in shown
+
+
+def _section(shown: str, heading: str) -> str:
+    """What stands under a heading, on one line."""
+    return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("approve", "a person approved"), ("decline", "a person declined")]
+)
+def test_a_persons_word_and_the_plans_reason_are_both_told(
+    operator: Operator, word: str, said: str
+) -> None:
+    case_id = operator.proposed()
+    say(operator.aws, word, case_id, PERSON)
+    shown = operator.mendq("show", case_id).stdout
+    assert PLAN in _section(shown, "Plan")
+    assert said not in _section(shown, "Plan")
+    timeline = _section(shown, "Timeline (UTC)")
+    assert PLAN in timeline
+    assert said in timeline
+    assert f"  by {PERSON}\n" in shown
+    document = operator.json("show", case_id)
+    assert said in document["reason"]
+    assert PLAN in document["plan_reason"]
+
+
+def test_a_proposal_says_until_when_and_what_a_person_may_say(operator: Operator) -> None:
+    case_id = operator.proposed()
+    hours = timedelta(hours=operator.account.known.timing.proposal_hours)
+    ends_at = case_of(operator.aws).at + hours
+    shown = operator.mendq("show", case_id).stdout
+    assert f"proposed, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
+    for word in ("approve", "decline"):
+        assert f"  mendq {word} {case_id} --region us-east-1\n" in shown
+    assert "mendq close" not in shown
+    assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
+
+
+def test_what_was_approved_and_not_made_yet_says_until_when(operator: Operator) -> None:
+    case_id = operator.proposed()
+    operator.aws.later(hours=3)
+    say(operator.aws, "approve", case_id)
+    hours = timedelta(hours=operator.account.known.timing.proposal_hours)
+    ends_at = case_of(operator.aws).at + hours
+    shown = operator.mendq("show", case_id).stdout
+    assert f"approved, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
+    assert f"mendq decline {case_id}" in shown
+    assert f"mendq approve {case_id}" not in shown
+
+
+def test_what_waits_for_nobody_says_no_end(operator: Operator) -> None:
+    case_id = operator.applied()
+    assert "until" not in operator.mendq("show", case_id).stdout
+    assert operator.json("show", case_id)["until"] is None
 
 
 def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:

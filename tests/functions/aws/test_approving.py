@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.aws.operator_request import NOBODY, OperatorRequest
+from functions.aws.telling import Telling, tell
 from functions.healing.case import Case
+from functions.healing.facts import Facts
 from functions.healing.mode import Mode
 from functions.healing.plan import Refusal
 from tests.functions.aws.conftest import Account, settings
@@ -186,11 +189,11 @@ def test_what_a_person_is_to_end_a_person_closes(account: Account, state: str) -
 
 
 @pytest.mark.parametrize("second", ["approve", "decline"])
-@pytest.mark.parametrize("at", ["s3.PutObject", "dynamodb.TransactWriteItems"])
+@pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
 def test_of_two_words_at_once_one_counts(
     account: Account, proposed: Case, second: str, at: str
 ) -> None:
-    """Alice's comes before Bob's transition is in the bucket, or before it is in the ledger."""
+    """Alice's comes before Bob's run looks at the ledger, or before it writes there."""
     came: list[int] = []
     answers: list[dict[str, Any]] = []
 
@@ -221,7 +224,7 @@ def test_a_case_of_another_account_is_not_touched(account: Account, proposed: Ca
 
 
 # An approved plan takes this many calls, heal's among them.
-CALLS = 15
+CALLS = 17
 
 
 def _approved_with(account: Account, case: Case, kind: str, strike_at: int) -> int:
@@ -278,3 +281,55 @@ def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
     assert say(account, "approve", case_id)["state"] == "approved"
     assert say(account, "decline", case_id)["state"] == "declined"
     assert account.visibility(queue) == 30
+
+
+def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
+    """The case, as a Mendq left it that knew one symptom more."""
+    if state != "proposed":
+        move(account, proposed, state)
+    newest = desk_of(account).open_cases.transitions(proposed.case_id)[-1]
+    gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
+    desk = desk_of(account)
+    view = desk.ledger.look(gone.queue_arn, gone.symptom, ())
+    tell(gone, view, Telling(None, Facts(gone.queue_arn, {}, {})), desk, desk.owner)
+    return gone
+
+
+@pytest.mark.parametrize("state", ["proposed", "applied", "watching", "escalated", "contested"])
+def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
+    account: Account, proposed: Case, state: str
+) -> None:
+    case, pages = _of_another_mendq(account, proposed, state), account.pages()
+    account.later(minutes=1)
+    assert say(account, "approve", case.case_id)["error"] == "unknown_symptom"
+    assert say(account, "close", case.case_id, BOB)["state"] == "closed"
+    closed = desk_of(account).open_cases.transitions(case.case_id)[-1]
+    assert (closed.came_from, closed.actor, closed.paged) == (state, BOB, False)
+    assert closed.document() in account.transitions()
+    assert case.case_id not in [each.case_id for each in desk_of(account).open_cases.listed()]
+    assert account.pages() == pages
+    assert account.visibility(proposed.queue_arn) == 30
+    assert say(account, "close", case.case_id)["error"] == "wrong_state"
+
+
+def test_a_proposal_of_a_symptom_that_nobody_knows_any_more_can_be_declined(
+    account: Account, proposed: Case
+) -> None:
+    case = _of_another_mendq(account, proposed, "proposed")
+    assert say(account, "decline", case.case_id)["state"] == "declined"
+
+
+def test_a_proposal_says_until_when_it_can_be_approved(account: Account, proposed: Case) -> None:
+    until = f"{proposed.at + timedelta(hours=24):%Y-%m-%d %H:%M:%S} UTC"
+    assert proposed.reason.endswith(f"; it can be approved until {until}")
+    ((_, body),) = account.pages("info")
+    assert until in body
+
+
+def test_whoever_declines_reads_how_long_it_is_silent(account: Account, proposed: Case) -> None:
+    answered = say(account, "decline", proposed.case_id)
+    assert "pages no sooner than 24 hours after its last page" in answered["reason"]
+    account.later(hours=1)
+    fail(account, proposed.queue_arn, "again")
+    assert states(account) == ["proposed", "declined", "proposed"]
+    assert len(account.pages("info")) == 1

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from functions.aws.desk import Desk
-from functions.aws.errors import CaseUnreadable
+from functions.aws.errors import CaseUnreadable, PageNotSent
 from functions.aws.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
 from functions.aws.take_up import take_up
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account, settings
-from tests.functions.aws.operators import OWNERS
+from tests.functions.aws.operators import OWNERS, case_of, move
 
 GET = "before-call.cloudwatch.GetMetricData"
 
@@ -244,6 +245,54 @@ def test_a_proposal_expires_and_changes_nothing(world: World) -> None:
     assert world.account.visibility(queue) == 30
 
 
+def test_an_approval_that_came_to_nothing_is_told(world: World) -> None:
+    """A person said yes and believes that it is done."""
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    world.heal_is_up = False
+    move(world.account, case_of(world.account), "approved")
+    world.account.later(hours=25)
+    world.follow()
+    assert world.states() == ["proposed", "approved", "expired"]
+    _, (subject, body) = world.account.pages("info")
+    assert subject == "Mendq expired: lease expired on orders.fifo"
+    assert "Why: it was approved and could not be done in time" in body
+    assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
+    assert world.account.pages("urgent") == []
+
+
+def test_what_has_ended_and_could_not_be_told_is_told_later(world: World) -> None:
+    """Nobody else comes by: it is in no state that anything waits for."""
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    world.heal_is_up = False
+    move(world.account, case_of(world.account), "approved")
+    world.account.later(hours=25)
+    with Stubber(world.account.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        assert [type(each) for each in world.follow().errors.values()] == [PageNotSent]
+    assert world.states() == ["proposed", "approved", "expired"]
+    world.account.later(minutes=6)
+    assert world.follow().errors == {}
+    assert [subject for subject, _ in world.account.pages("info")][1:] == [
+        "Mendq expired: lease expired on orders.fifo"
+    ]
+    desk = Desk(world.account.clients, world.account.settings, "looking", world.account.now)
+    assert desk.open_cases.listed() == []
+
+
+def test_an_approved_plan_that_has_changed_is_told(world: World) -> None:
+    queue = world.account.queue(tag="propose", VisibilityTimeout="30")
+    world.fail(queue, "a")
+    move(world.account, case_of(world.account), "approved")
+    world.account.set_visibility(queue, 40)
+    world.minutes(1)
+    assert world.states() == ["proposed", "approved", "expired"]
+    assert world.account.visibility(queue) == 40
+    _, (_, body) = world.account.pages("info")
+    assert "the plan would be VisibilityTimeout 40 -> 60 now" in body
+
+
 def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
     queue = world.account.queue(VisibilityTimeout="30")
     world.fail(queue, "a")
@@ -256,7 +305,8 @@ def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
             followed.append(Followed([]))
             followed[0] = world.follow()
 
-    world.account.clients.s3.meta.events.register("before-call.s3.PutObject", overtake)
+    events: Any = world.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", overtake)
     assert world.follow().errors == {}
     assert world.states() == ["applied", "verified"]
 

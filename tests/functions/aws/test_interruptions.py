@@ -138,13 +138,12 @@ def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> No
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-@pytest.mark.parametrize("at", [WRITE, WRITE + 1])
 @pytest.mark.parametrize("put_back", [30, 20])
 def test_a_person_who_changes_what_a_dead_run_wrote_is_not_overruled(
-    account: Account, at: int, put_back: int
+    account: Account, put_back: int
 ) -> None:
     queue = _settled_queue(account)
-    _die(account, queue, "killed_after", at)
+    _die(account, queue, "killed_after", WRITE)
     account.later(minutes=1)
     account.set_visibility(queue, put_back)
     _redeliver(account, queue)

@@ -10,6 +10,7 @@ from botocore.stub import Stubber
 
 from functions.aws.heal_batch import Healed
 from functions.healing.limits import Limits
+from functions.healing.managed import DRILL_TAG
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account, settings
 
@@ -338,3 +339,59 @@ def test_an_observed_queue_is_observed_in_a_freeze_too(account: Account) -> None
     account.clients.dynamodb.put_item(TableName="ledger", Item=freeze)
     account.heal(account.late_deletes(account.queue(tag="observe"), "1", "2", "3"))
     assert account.transitions()[0]["to"] == "observed"
+
+
+def _mended(account: Account) -> str:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.later(minutes=5)
+    return queue
+
+
+def _noted(account: Account, queue: str) -> str:
+    return str(account.ledger_items()[queue, "case#lease_expired"]["failures"])
+
+
+@pytest.mark.parametrize(("between", "comes_again"), [(1, False), (2, True)])
+def test_a_failed_call_is_noted_though_another_run_comes_in_between(
+    account: Account, between: int, comes_again: bool
+) -> None:
+    """Once it looks again; for more than that the call comes again, and is not lost."""
+    queue = _mended(account)
+    others = [account.late_deletes(queue, f"other-{n}") for n in range(between)]
+
+    is_in: list[int] = []
+
+    def come_in(**_: Any) -> None:
+        if others and not is_in:
+            is_in.append(1)
+            account.heal(others.pop())
+            is_in.clear()
+
+    events: Any = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.UpdateItem", come_in)
+    healed = account.heal(account.late_deletes(queue, "mine"))
+    assert ("message-mine" in healed.errors) is comes_again
+    if comes_again:
+        assert account.heal(account.late_deletes(queue, "mine")).errors == {}
+    assert "mine" in _noted(account, queue)
+    assert all(f"other-{n}" in _noted(account, queue) for n in range(between))
+
+
+def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    account.tag(queues[0], **{DRILL_TAG: "true"})
+    account.heal(_all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [15] * 4
+    assert account.pages("urgent") == []
+
+
+def test_drills_are_counted_among_themselves(account: Account) -> None:
+    """Else a tag on every queue would be a way round the guardrail."""
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    for queue in queues:
+        account.tag(queue, **{DRILL_TAG: "true"})
+    account.heal(_all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [10] * 4
+    assert len(account.pages("urgent")) == 1

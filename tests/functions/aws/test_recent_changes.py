@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from functions.aws.recent_changes import last_change
-from functions.healing.page import Change
+from functions.healing.queue_lines import Change
 from tests.functions.aws.conftest import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"

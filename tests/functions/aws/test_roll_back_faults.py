@@ -15,7 +15,7 @@ from tests.functions.aws.operators import case_of, desk_of, fail, outcomes, stat
 
 DELIVERIES = 3
 # A rollback takes this many calls; `test_every_call_was_struck` fails when it grows.
-CALLS, WRITE = 9, 7
+CALLS, WRITE = 10, 7
 
 
 def _asked_again(account: Account, case_id: str) -> Document:

@@ -124,6 +124,21 @@ def test_a_persons_value_is_kept(account: Account, fixed: str, stands: int, outc
     assert (answered["state"], outcomes(answered)) == ("applied", {"VisibilityTimeout": outcome})
 
 
+@pytest.mark.parametrize(
+    ("stands", "outcome"), [(30, "undone"), (45, "kept"), (44, "kept"), (90, "kept")]
+)
+def test_asked_again_it_says_what_is_true_now(
+    account: Account, fixed: str, stands: int, outcome: str
+) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(minutes=5)
+    account.set_visibility(fixed, stands)
+    again = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert (again["state"], outcomes(again)) == ("rolled_back", {"VisibilityTimeout": outcome})
+    assert [(each["now"], each["command"]) for each in again["attributes"]] == [(str(stands), "")]
+
+
 def test_neither_freeze_nor_budget_nor_tag_stops_it(account: Account, fixed: str) -> None:
     freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
     account.clients.dynamodb.put_item(TableName="ledger", Item=freeze)

@@ -13,7 +13,7 @@ from functions.aws.follow_up import Followed, follow_up
 from functions.healing.mode import Mode
 from functions.healing.paging import PAGES_PER_HOUR
 from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account, settings
-from tests.functions.aws.operators import OWNERS
+from tests.functions.aws.operators import OWNERS, desk_of
 
 PROPOSING = {"lease_expired": Mode.PROPOSE}
 
@@ -139,6 +139,27 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
         followed(account)
     assert len(account.pages("info")) == len(names)
     assert len(account.pages("urgent")) == 1
+
+
+def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) -> None:
+    """Each try to send it is noted; the news is as old as it was."""
+    queue = proposing.queue(VisibilityTimeout="30")
+    with Stubber(proposing.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        proposing.heal(_fail(proposing, queue))
+    record = desk_of(proposing).ledger.look(queue, "lease_expired", ()).page
+    for _ in range(3):
+        proposing.later(hours=7)
+        pager = desk_of(proposing).pager
+        assert record is not None
+        assert record.was_left_unsent(proposing.now)
+        assert pager.pages.take(queue, "lease_expired", record, proposing.now)
+        record = desk_of(proposing).ledger.look(queue, "lease_expired", ()).page
+    proposing.later(hours=7)
+    assert record is not None
+    assert not record.was_left_unsent(proposing.now)
+    assert desk_of(proposing).pager.send_left_unsent(queue, "lease_expired", record)
+    assert proposing.pages("info") == []
 
 
 def test_proposals_take_no_urgent_page_away(account: Account) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from functions.healing import page
 from functions.healing.case import Case
 from functions.healing.examples import QUEUE_ARN
-from functions.healing.page import Change, Known, Page
+from functions.healing.page import Page
+from functions.healing.queue_lines import Change, Known
 from functions.healing.states import State
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

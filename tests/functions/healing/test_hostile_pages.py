@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from functions.healing import page
-from functions.healing.page import Change, Known, Page
+from functions.healing import account_pages, page
+from functions.healing.page import Page
+from functions.healing.queue_lines import Change, Known
 from functions.healing.states import State
 from tests.architecture import test_documents
 from tests.functions.healing.cases_to_page import ATTRIBUTES, CASE, NOW, STEP, paged
@@ -156,7 +157,7 @@ def test_any_text_in_the_other_pages(
     texts: tuple[str, str, str, str, str], names: list[str], queues: int
 ) -> None:
     symptom, sentence, runbook, advice, account = texts
-    mass = page.of_mass_symptom(
+    mass = account_pages.of_mass_symptom(
         symptom,
         sentence,
         runbook,
@@ -167,7 +168,7 @@ def test_any_text_in_the_other_pages(
         region=account,
         advice=advice,
     )
-    for one in (mass, page.of_held_back(account, account, NOW, queues)):
+    for one in (mass, account_pages.of_held_back(account, account, NOW, queues)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
 
@@ -206,7 +207,7 @@ def test_a_command_with_a_line_of_its_own_is_not_shown() -> None:
         paged(
             {"attributes": {"VisibilityTimeout": "45"}}, state=State.ESCALATED, came_from="applied"
         ),
-        page.of_held_back("123456789012", "us-east-1", NOW, 20),
+        account_pages.of_held_back("123456789012", "us-east-1", NOW, 20),
     ],
     ids=["proposed", "refused", "escalated", "held back"],
 )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cli.__main__ import COMMANDS
-from functions.healing import page
-from functions.healing.page import Change
+from functions.healing import account_pages, page
+from functions.healing.queue_lines import Change, Known
 from functions.healing.states import State
 from functions.healing.steps import SetVisibilityTimeout
 from infra.synthesis import STACK_NAME
@@ -114,7 +114,7 @@ def test_the_difference_to_the_last_known_configuration() -> None:
         "what stood there at 2026-11-15 09:30:00 UTC -> what stands there now:",
         "VisibilityTimeout: 60 -> 30",
     ]
-    (same,) = section(paged({"known": page.Known(NOW, ATTRIBUTES)}).body, "SINCE LAST KNOWN")
+    (same,) = section(paged({"known": Known(NOW, ATTRIBUTES)}).body, "SINCE LAST KNOWN")
     assert same == "no difference to what stood there at 2026-11-16 09:30:00 UTC"
     assert section(paged({"known": None}).body, "SINCE LAST KNOWN") == [
         "nothing is known from before"
@@ -222,7 +222,7 @@ def test_a_proposal_is_approved_or_declined_first_of_all() -> None:
     lines = section(paged().body, "NEXT")
     assert lines[:3] == [
         "mendq approve lease_expired-0123456789ab --region us-east-1",
-        "or, to turn it down:",
+        "or, to turn it down (it pages no sooner than 24 hours from now again):",
         "mendq decline lease_expired-0123456789ab --region us-east-1",
     ]
     assert lines[4].startswith("aws sqs list-queue-tags")
@@ -243,9 +243,12 @@ def test_what_a_person_settles_a_person_closes(state: State) -> None:
 
 def test_an_operators_command_is_one_that_mendq_has() -> None:
     tried = paged(state=State.ESCALATED, came_from=State.INEFFECTIVE, steps=(DONE,))
-    lines = [line.split() for each in (paged(), tried) for line in each.body.splitlines()]
+    unfulfilled = paged(state=State.EXPIRED, came_from=State.APPROVED)
+    lines = [
+        line.split() for each in (paged(), tried, unfulfilled) for line in each.body.splitlines()
+    ]
     verbs = {words[1] for words in lines if words[:1] == ["mendq"]}
-    assert verbs == {"approve", "decline", "close", "roll-back"}
+    assert verbs == {"approve", "decline", "close", "roll-back", "show"}
     assert verbs <= set(COMMANDS)
 
 
@@ -281,7 +284,7 @@ def test_many_steps_are_counted_and_set_by_one_command() -> None:
 
 
 def mass(count: int, managed_queues: int = 40, next_command: str = "") -> page.Page:
-    return page.of_mass_symptom(
+    return account_pages.of_mass_symptom(
         "kms_throttled",
         "KMS throttles the queue's calls.",
         "docs/runbooks/kms_throttled.md",
@@ -314,7 +317,7 @@ def test_a_mass_symptom_is_one_page_with_some_names() -> None:
 
 def test_the_page_that_holds_back_the_others() -> None:
     late = (NOW + timedelta(hours=15)).astimezone()
-    text = page.of_held_back("123456789012", "us-east-1", late, 20)
+    text = account_pages.of_held_back("123456789012", "us-east-1", late, 20)
     assert "20 pages went out in the hour of 2026-11-17 00:30:00 UTC" in text.body
     assert " --prefix cases/dt=2026-11-17/" in text.body
     assert f"--stack-name {STACK_NAME} " in text.body

@@ -1,0 +1,45 @@
+"""The doctor's findings at 80 columns: whole words, and each reason once."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.commands.doctor import Findings, print_findings
+from cli.doctor.check import Check, Status
+from cli.doctor.visibility import OUTSIDE
+from cli.output import Output
+
+SOURCE = "eventsourcemapping HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
+QUEUES = [
+    f"arn:aws:sqs:us-east-1:123456789012:{name}"
+    for name in (f"{'orders-of-the-whole-company-' * 2}eu.fifo", "letters")
+]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    checks = [
+        Check(SOURCE, Status.FAIL, "c2931807-83fa-44b7-aa03-74a20fc680c3 is Disabled", "enable it"),
+        Check("function a", Status.OK, "is Active"),
+        Check("function b", Status.OK, "is Active"),
+    ]
+    print_findings(Output(as_json=False), Findings(checks, QUEUES))
+    return capsys.readouterr().out
+
+
+def test_long_names_are_whole(shown: str) -> None:
+    for whole in (*SOURCE.split(), "c2931807-83fa-44b7-aa03-74a20fc680c3", "-> enable it"):
+        assert whole in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_what_is_fine_is_one_line_a_kind(shown: str) -> None:
+    assert "functions: 2 of 2 are fine" in shown
+    assert "function a" not in shown
+
+
+def test_queues_are_named_with_why_they_are_blind(shown: str) -> None:
+    assert shown.count(OUTSIDE) <= 3  # both queues, the FIFO one, the standard one
+    for arn in QUEUES:
+        assert arn.rpartition(":")[2] in shown
