@@ -39,12 +39,11 @@ def test_a_queue_is_deleted_by_its_url() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "command", [lambda arn: create_queue_command(arn, {}), delete_queue_command]
-)
-def test_no_command_is_made_for_what_is_no_queue(command: object) -> None:
+def test_no_command_is_made_for_what_is_no_queue() -> None:
     with pytest.raises(ValueError, match="not the ARN"):
-        command("orders; ls")  # type: ignore[operator]
+        create_queue_command("orders; ls", {})
+    with pytest.raises(ValueError, match="not the ARN"):
+        delete_queue_command("orders; ls")
 
 
 def commands(lines: tuple[str, ...]) -> list[str]:
