@@ -18,6 +18,7 @@ from functions.healing.sweeping import (
     named_in,
     request_about,
     round_of,
+    share_of_the_day,
     together,
     turn_of,
 )
@@ -81,6 +82,14 @@ def test_stretches_add_up() -> None:
     assert (whole.queues, whole.gone, whole.suspects, whole.after) == (2, 1, 1, "b")
     assert (whole.measured, whole.skipped, whole.metrics) == (1, 3, 8)
     assert (whole.by_symptom(), whole.failed) == ({"slow": 1}, failed)
+
+
+def test_a_days_metrics_last_the_day() -> None:
+    shares = [share_of_the_day(20_000, NOW.replace(hour=hour)) for hour in range(24)]
+    assert shares[0] == 833
+    assert shares[-1] == 20_000
+    assert shares == sorted(shares)
+    assert share_of_the_day(0, NOW) == 0
 
 
 def test_a_round_has_one_object() -> None:
