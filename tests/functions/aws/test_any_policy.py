@@ -266,7 +266,7 @@ def test_the_way_leads_to_a_write() -> None:
     assert _written_along(WAY) == [POLICIES[0]]
 
 
-@pytest.mark.parametrize("place", (1, 2, 3))
+@pytest.mark.parametrize("place", [1, 2, 3])
 def test_a_person_who_comes_between_is_never_overruled(place: int) -> None:
     for record in PERSONS:
         between = ("a_person_sets_the_policy", {"policy": POLICIES[2], "record": record})
