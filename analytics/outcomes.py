@@ -42,9 +42,14 @@ def outcome(transitions: Sequence[Case]) -> str:
         return str(state)
     if state not in _MENDED:
         return APPLIED
-    if any(each.state is State.APPROVED for each in transitions):
+    if state is State.APPROVED or any(map(_by_a_person, transitions)):
         return APPROVED
     return _reached_a_person(transitions) or HEALED
+
+
+def _by_a_person(transition: Case) -> bool:
+    """What opens as approved, settings let through, and nobody was asked."""
+    return transition.state is State.APPROVED and transition.n > 1
 
 
 def _reached_a_person(transitions: Sequence[Case]) -> str | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
 
-# An approval waits for heal, which has a minute; asked twice it would be two approvals.
+# An approval waits for the owner of the write, which has a minute; asked twice it would be two.
 _PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
 
 

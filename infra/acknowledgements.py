@@ -30,7 +30,10 @@ class Meant(NamedTuple):
 # The Lambdas that nobody waits for.
 _PARKING = ("StartNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
 # What writes beside heal.
-_OWNERS = {"AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS}
+_OWNERS = {
+    "AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS,
+    "RestorePolicy": Owner.RESTORE_POLICY,
+}
 _ALWAYS = (
     Meant(
         "Trail/Bucket",

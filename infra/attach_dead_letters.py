@@ -34,4 +34,5 @@ class AttachDeadLetters(OwnerLambda):
             purpose=ATTACH_DEAD_LETTERS,
             desk=desk,
         )
+        desk.let_read_a_case(self.role)
         self.knows(AttachDeadLettersSettings(**known_by_owners(desk)))

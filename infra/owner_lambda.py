@@ -36,7 +36,6 @@ class OwnerLambda(OwnLambda):
         desk.let_move_cases(self.role)
         desk.let_claim(self.role)
         desk.let_page(self.role)
-        desk.let_read_a_case(self.role)
         for statement in (
             *look_statements(stack, owner_looks(owner)),
             *write_statements(stack, desk.settings, kinds_of(owner)),

@@ -13,6 +13,7 @@ from constructs import Construct
 
 HEAL = "heal"
 ATTACH_DEAD_LETTERS = "attach-dead-letters"
+RESTORE_POLICY = "restore-policy"
 START_NIGHT = "start-night"
 SCHEDULE = "schedule"
 NIGHT = "night"
@@ -27,6 +28,7 @@ PULSE = "pulse"
 LEFT_OUT = (
     HEAL,
     ATTACH_DEAD_LETTERS,
+    RESTORE_POLICY,
     START_NIGHT,
     SCHEDULE,
     NIGHT,

@@ -31,6 +31,7 @@ from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
 from infra.queue_writes import never_write_to
 from infra.report_bucket import ReportBucket
+from infra.restore_policy import RestorePolicy
 from infra.roles import PULSE, role_arn, role_names
 from infra.roll_back import RollBack
 from infra.schedules import Schedules
@@ -138,7 +139,9 @@ class MendqStack(Stack):
         """What writes beside heal."""
         attach = AttachDeadLetters(self, "AttachDeadLetters", code=self._lambdas, desk=desk)
         self._output("AttachDeadLettersFunction", attach.function.function_name)
-        return {Owner.ATTACH_DEAD_LETTERS: attach}
+        restore = RestorePolicy(self, "RestorePolicy", code=self._lambdas, desk=desk)
+        self._output("RestorePolicyFunction", restore.function.function_name)
+        return {Owner.ATTACH_DEAD_LETTERS: attach, Owner.RESTORE_POLICY: restore}
 
     def _after_heal(
         self, desk: CaseDesk, heal: Heal, owners: Mapping[Owner, OwnerLambda]

@@ -79,7 +79,7 @@ class Clients:
 
     @cached_property
     def functions_that_answer(self) -> LambdaClient:
-        """Waits as long as heal may run, and asks once: heal would do it a second time."""
+        """Waits as long as an owner may run, and asks once: it would do it a second time."""
         patient = _CONFIG.merge(Config(read_timeout=65, retries={"total_max_attempts": 1}))
         client: LambdaClient = self.session.client("lambda", config=patient)
         return client

@@ -36,7 +36,7 @@ def roll_back(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> 
     """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
 
     Done twice it answers the same. Raises what `apply` and the ledger raise: then what was begun
-    is finished by the next call, or by heal.
+    is finished by the next call, by follow_up or by the owner of the write.
     """
 
     def once() -> Document | Refusal:

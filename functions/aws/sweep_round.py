@@ -35,6 +35,7 @@ from functions.healing.sweeping import (
     calls_about,
     fewer_of_many,
     request_about,
+    share_of_the_day,
     together,
 )
 from functions.settings import SweepSettings
@@ -79,7 +80,7 @@ class SweepDesk:
 
     @property
     def allowance(self) -> Allowance:
-        most = self.settings.limits.sweep_metrics_per_day
+        most = share_of_the_day(self.settings.limits.sweep_metrics_per_day, self.now)
         return Allowance(
             may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
             may_measure=lambda metrics: (

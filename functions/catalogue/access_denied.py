@@ -98,7 +98,7 @@ _STATEMENT = {
     "Sid": "Workers",
     "Effect": "Allow",
     "Principal": {"AWS": _CALLED.principals[0]},
-    "Action": "sqs:SendMessage",
+    "Action": list(granted_by(_CALLED.event_names)),
     "Resource": examples.QUEUE_ARN,
 }
 _PINNED = json.dumps({"Version": "2012-10-17", "Statement": [_STATEMENT]})

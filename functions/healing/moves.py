@@ -19,6 +19,7 @@ class Who(StrEnum):
 
     FOLLOW_UP = "follow_up"
     HEAL = "heal"
+    OWNER = "the owner of the write"
     PERSON = "a person"
     ROLL_BACK = "a person, by roll_back"
     NEXT_RUN = "whichever run comes next"
@@ -44,7 +45,7 @@ HAS_WRITTEN = (
     State.ESCALATED,
     State.CLOSED,
 )
-# Where heal looks anew and writes.
+# Where the owner of the write looks anew and writes.
 TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
 
 APPROVE = Move((State.PROPOSED,), State.APPROVED, Who.PERSON, "a person approved the plan")
@@ -68,6 +69,7 @@ MOVES = (
     Move((), State.OBSERVED, Who.HEAL, "the mode is observe: this is what it would have done"),
     Move((), State.REFUSED, Who.HEAL, "the queue's own facts or a guardrail speak against it"),
     Move((), State.PROPOSED, Who.HEAL, "mode, autonomy or the plan want a person to see it first"),
+    Move((), State.APPROVED, Who.HEAL, "settings let another Lambda write it without a person"),
     Move((), State.APPLIED, Who.HEAL, "the change stands in the queue"),
     Move((), State.ESCALATED, Who.HEAL, "a person has to act: Mendq may not, or cannot"),
     Move((), State.CONTESTED, Who.HEAL, "somebody else overruled what Mendq had written"),
@@ -75,15 +77,15 @@ MOVES = (
     DECLINE,
     CLOSE,
     CLOSE_UNKNOWN,
-    Move(TAKEN_UP, State.APPLIED, Who.HEAL, "facts and guardrails, asked anew, agree"),
-    Move(TAKEN_UP, State.CONTESTED, Who.HEAL, "somebody else overruled what Mendq had written"),
+    Move(TAKEN_UP, State.APPLIED, Who.OWNER, "facts and guardrails, asked anew, agree"),
+    Move(TAKEN_UP, State.CONTESTED, Who.OWNER, "somebody else overruled what Mendq had written"),
     Move(
         (State.APPROVED,),
         State.EXPIRED,
-        Who.HEAL,
+        Who.OWNER,
         "the plan would be another by now, or may not be made any more",
     ),
-    Move((State.INEFFECTIVE,), State.ESCALATED, Who.HEAL, "no further step is within the bounds"),
+    Move((State.INEFFECTIVE,), State.ESCALATED, Who.OWNER, "no further step is within the bounds"),
     Move((State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"),
     Move(HAS_WRITTEN, State.ROLLED_BACK, Who.ROLL_BACK, "what it wrote was taken back"),
     Move(

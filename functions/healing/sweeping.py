@@ -15,6 +15,7 @@ from functions.healing.evidence import to_text
 SCHEMA = 1
 # What heal can look at and decide in the time that it has.
 MOST_IN_A_CALL = 20
+HOURS_A_DAY = 24
 
 
 @dataclass(frozen=True, order=True)
@@ -88,6 +89,14 @@ def findings_key(hour: datetime) -> str:
 def turn_of(queue_arn: str, hour: datetime) -> str:
     """Sorted by this, other queues come first each hour: a budget skips not always the same."""
     return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
+
+
+def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
+    """How many of the day's metrics may have been asked for by the end of this hour.
+
+    Without it the first round of a day would take them all, and the others see nothing.
+    """
+    return metrics_per_day * (now.hour + 1) // HOURS_A_DAY
 
 
 def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:

@@ -55,6 +55,8 @@ def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
         (went("applied", "ineffective", "closed", paged=("ineffective",)), "ineffective"),
         (went("applied", "verified", paged=("applied",)), "escalated"),
         (went("proposed", "approved"), "approved"),
+        (went("approved"), "approved"),
+        (went("approved", "applied", "verified"), "healed"),
     ],
 )
 def test_the_latest_transition_decides(transitions: list[Case], word: str) -> None:

@@ -13,7 +13,7 @@ from functions.aws.clients import Clients
 REGION = "us-east-1"
 # Where IAM does not call a service as botocore does.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
-_PREFIX = {"resourcegroupstaggingapi": "tag"}
+_PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag"}
 _ACTION = {"lambda:Invoke": "lambda:InvokeFunction"}
 # A transaction takes the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html

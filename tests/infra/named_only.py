@@ -8,6 +8,7 @@ _OPERATORS = "reads every case of the table; the operator's command does, with i
 _HELD_BACK = "read by itself only where an hour's pages are spent"
 _PAGES_NOBODY = "a person's own word is no news to people"
 _OPENS_NO_CASE = "heal decides about what was found"
+_OTHER_FACTS = "facts that planning a policy does not need"
 _LISTED = "tags come with the listing of all queues"
 
 _OF_A_RUN = {
@@ -17,6 +18,21 @@ _OF_A_RUN = {
 }
 NAMED_ONLY: dict[str, dict[str, str]] = {
     "heal": {"Scan": _OPERATORS},
+    "attach_dead_letters": {"Scan": _OPERATORS},
+    "restore_policy": {
+        **dict.fromkeys(
+            (
+                "GetFunctionConfiguration",
+                "GetMetricData",
+                "ListDeadLetterSourceQueues",
+                "ListEventSourceMappings",
+                "ListMessageMoveTasks",
+                "Query",
+            ),
+            _OTHER_FACTS,
+        ),
+        "Scan": _OPERATORS,
+    },
     "follow_up": {**_OF_A_RUN, "GetItem": _HELD_BACK, "Scan": _OPERATORS},
     "approve": {
         **_OF_A_RUN,

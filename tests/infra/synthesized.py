@@ -22,6 +22,7 @@ OWN_ROLES = tuple(
     for purpose in (
         "heal",
         "attach-dead-letters",
+        "restore-policy",
         "start-night",
         "schedule",
         "night",

@@ -23,6 +23,7 @@ WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
 OWNERS = {
     Owner.HEAL: "HealFunction",
     Owner.ATTACH_DEAD_LETTERS: "AttachDeadLettersFunction",
+    Owner.RESTORE_POLICY: "RestorePolicyFunction",
 }
 INVOKE = "lambda:InvokeFunction"
 ORDERS = f"{QUEUE_ARNS}orders"

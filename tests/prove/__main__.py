@@ -17,6 +17,7 @@ from tests.prove.proof import Proof
 from tests.prove.races import RACES
 from tests.prove.runner import keep, run, tabulate
 from tests.prove.storms import STORMS
+from tests.prove.sweeps import SWEEPS
 from tests.prove.window import WINDOW
 
 PROOFS: tuple[Proof, ...] = (
@@ -27,6 +28,7 @@ PROOFS: tuple[Proof, ...] = (
     *WINDOW,
     *BUDGETS,
     *FUZZ,
+    *SWEEPS,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

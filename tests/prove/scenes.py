@@ -18,6 +18,7 @@ from functions.healing.mode import Mode
 from tests.functions.aws.conftest import settings
 from tests.functions.aws.faults import REDELIVERED_AFTER_MINUTES
 from tests.functions.aws.operators import case_of, fail, say, undo
+from tests.functions.aws.restoring import deny, deploy, pinned_queue
 from tests.functions.aws.sweeping import Sweeping
 from tests.prove.world import World
 
@@ -227,6 +228,21 @@ def _detached(world: World) -> Turn:
     return lambda: bool(undo(world.account, case_id))
 
 
+def _put_back(world: World) -> Turn:
+    """A deployment overwrote the pinned policy and a person approved."""
+    account = world.account
+    queue_arn = pinned_queue(account)
+    deploy(account, queue_arn)
+    account.later(minutes=10)
+    deny(account, queue_arn)
+    account.later(minutes=5)
+    world.heal_is_up = False
+    say(account, "approve", case_of(account).case_id)
+    world.heal_is_up = True
+    account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    return _asked_of_owner(world)
+
+
 SCENES = (
     *(
         Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
@@ -245,6 +261,7 @@ SCENES = (
             ("heal, taking up what did not help", _next_step, "applied"),
             ("attach_dead_letters, a queue made and attached", _made_and_attached, "applied"),
             ("attach_dead_letters, a queue made again", _made_again, "applied"),
+            ("restore_policy, a pinned policy put back", _put_back, "applied"),
             ("follow_up, verified and watched", _verified, "watching"),
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),

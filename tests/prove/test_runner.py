@@ -22,6 +22,7 @@ from tests.prove.races import races
 from tests.prove.runner import keep, run
 from tests.prove.scenes import SCENES
 from tests.prove.storms import mended, observed
+from tests.prove.sweeps import swept
 from tests.prove.window import window
 
 
@@ -86,6 +87,7 @@ def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
         (races, 3),
         (window, 2),
         (budgets, 0.2),
+        (swept, 200),
     ],
 )
 def test_a_small_one_holds(prove: Callable[[Proving, float], None], size: float) -> None:

@@ -29,6 +29,7 @@ from tests.functions.aws.answers import answered
 from tests.functions.aws.conftest import REGION, Account, moto_account
 from tests.functions.aws.faults import Killed
 from tests.functions.aws.operators import OWNERS, desk_of, run_of
+from tests.functions.aws.restoring import Analyzer
 
 INVOKE = "before-send.lambda.Invoke"
 MOVES = "before-call.sqs.ListMessageMoveTasks"
@@ -140,9 +141,11 @@ def world() -> Iterator[World]:
             each.meta.events.register(INVOKE, made.invoked)
         moves: Any = account.clients.sqs.meta.events
         moves.register(MOVES, _no_moves)
+        analyzer = Analyzer(account)
         try:
             yield made
         finally:
+            analyzer.leave()
             for each in callers:
                 each.meta.events.unregister(INVOKE, made.invoked)
             moves.unregister(MOVES, _no_moves)

@@ -47,6 +47,8 @@ def every_client(clients: Clients) -> tuple[Any, ...]:
         clients.functions_that_answer,
         clients.sns,
         clients.cloudtrail,
+        clients.cloudtrail_in_full,
+        clients.access_analyzer,
         clients.cloudwatch,
     )
 

@@ -11,8 +11,10 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.approving import decide
 from functions.aws.attach_dead_letters import attach
-from functions.aws.desk import Desk, WritingDesk
+from functions.aws.desk import Desk, Write, WritingDesk
 from functions.aws.operator_request import Document, OperatorRequest, answer
+from functions.aws.pins import Pins
+from functions.aws.restore_policy import PolicyWriter
 from functions.aws.rolling_back import roll_back
 from functions.aws.run import Run
 from functions.aws.take_up import take_up
@@ -74,10 +76,15 @@ def writing_desk_of(account: Account, remaining_seconds: float = 60) -> WritingD
 
 def run_of(symptom: str, account: Account) -> Run:
     """An invocation of the Lambda that owns the symptom's steps."""
+    run = account.run()
+    pins = Pins(account.clients.dynamodb, account.settings.ledger_table)
+    ways: dict[Owner, Write] = {
+        Owner.ATTACH_DEAD_LETTERS: attach,
+        Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
+    }
     steps = next(each for each in CATALOGUE if each.name == symptom).steps
-    if not steps or steps[0].owner is not Owner.ATTACH_DEAD_LETTERS:
-        return account.run()
-    return replace(account.run(), write=attach, whose=Owner.ATTACH_DEAD_LETTERS)
+    owner = steps[0].owner if steps else Owner.HEAL
+    return replace(run, write=ways.get(owner, run.write), whose=owner)
 
 
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:

@@ -10,16 +10,14 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.pins import Pins
-from functions.aws.restore_policy import PolicyWriter
 from functions.aws.run import Outcome, OwnerRun
 from functions.aws.take_up import take_up
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.pin import Pin, digest_of
-from functions.healing.steps import Owner
 from tests.functions.aws.answers import answered
 from tests.functions.aws.conftest import ACCOUNT, REGION, WORKER, Account
-from tests.functions.aws.operators import case_of
+from tests.functions.aws.operators import case_of, run_of
 from tests.functions.aws.policy_events import by_cloudformation, event
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
@@ -143,16 +141,7 @@ def deny(account: Account, queue: str, word: str = "denied", calls: int = 3) -> 
 
 def restoring_run(account: Account) -> OwnerRun:
     """An invocation of restore_policy."""
-    run = account.run()
-    return OwnerRun(
-        clients=run.clients,
-        settings=run.settings,
-        owner=run.owner,
-        now=run.now,
-        remaining_seconds=run.remaining_seconds,
-        write=PolicyWriter(pins_of(account), run.now).write,
-        whose=Owner.RESTORE_POLICY,
-    )
+    return run_of("access_denied", account)
 
 
 def restore(account: Account, case: Case | None = None) -> Outcome:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from botocore.exceptions import ReadTimeoutError
-from hypothesis import HealthCheck, settings, strategies
+from hypothesis import HealthCheck, given, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from functions.aws.errors import StepFailed
@@ -197,31 +199,86 @@ class Account(RuleBasedStateMachine):
         self.stack.close()
 
 
-def _run(examples: int, steps: int) -> None:
+def test_no_path_writes_a_policy_that_is_not_pinned() -> None:
     run_state_machine_as_test(
         Account,
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
+            max_examples=5,
+            stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
 
 
-def test_no_path_writes_a_policy_that_is_not_pinned() -> None:
-    _run(12, 30)
+Stage = tuple[str, dict[str, Any]]
+# What leads to a write where nothing comes between.
+WAY: tuple[Stage, ...] = (
+    ("somebody_pins", {"automation": False}),
+    ("a_deployment_sets_the_policy", {"policy": POLICIES[2], "record": MACHINES[0]}),
+    ("calls_are_refused", {"calls": 3}),
+    ("a_minute_passes", {}),
+    ("somebody_says", {"word": "approve", "which": 0}),
+    ("a_minute_passes", {}),
+)
+POLICY, CHECKS = strategies.sampled_from(POLICIES), ("CheckNoPublicAccess", "CheckNoNewAccess")
+A_PERSON = strategies.builds(
+    lambda policy, record: ("a_person_sets_the_policy", {"policy": policy, "record": record}),
+    POLICY,
+    strategies.sampled_from(PERSONS),
+)
+DISTURBANCES = strategies.one_of(
+    A_PERSON,
+    strategies.sampled_from(WAY),
+    strategies.just(("somebody_takes_the_pin_away", {})),
+    strategies.just(("somebody_pins", {"automation": True})),
+    strategies.builds(
+        lambda policy, record: (
+            "a_deployment_sets_the_policy",
+            {"policy": policy, "record": record},
+        ),
+        POLICY,
+        strategies.sampled_from(MACHINES),
+    ),
+    strategies.sampled_from(CHECKS).map(
+        lambda check: ("access_analyzer_changes_its_mind", {"check": check, "passes": False})
+    ),
+    strategies.sampled_from((31, 25 * 60, 31 * 24 * 60)).map(
+        lambda minutes: ("time_passes", {"minutes": minutes})
+    ),
+    strategies.just(("somebody_says", {"word": "decline", "which": 0})),
+    strategies.just(("somebody_rolls_back", {"which": 0})),
+)
 
 
-def test_the_path_that_writes_one_is_among_them() -> None:
-    """A property that never comes to a write would hold of anything."""
+def _written_along(stages: Iterable[Stage]) -> list[str]:
     made = Account()
     try:
-        made.somebody_pins(automation=False)
-        made.a_deployment_sets_the_policy(POLICIES[2], MACHINES[0])
-        made.calls_are_refused(3)
-        made.a_minute_passes()
-        made.somebody_says("approve", 0)
-        assert made.known.written == [POLICIES[0]]
+        for name, arguments in stages:
+            getattr(made, name)(**arguments)
+        return made.known.written
     finally:
         made.teardown()
+
+
+def test_the_way_leads_to_a_write() -> None:
+    """A property that never comes to one would hold of anything."""
+    assert _written_along(WAY) == [POLICIES[0]]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_person_who_comes_between_is_never_overruled(place: int) -> None:
+    for record in PERSONS:
+        between = ("a_person_sets_the_policy", {"policy": POLICIES[2], "record": record})
+        assert _written_along((*WAY[:place], between, *WAY[place:])) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    strategies.lists(strategies.tuples(strategies.integers(0, len(WAY)), DISTURBANCES), max_size=3)
+)
+def test_whatever_comes_between(disturbances: list[tuple[int, Stage]]) -> None:
+    stages = list(WAY)
+    for place, stage in sorted(disturbances, key=lambda each: each[0], reverse=True):
+        stages.insert(place, stage)
+    _written_along(stages)

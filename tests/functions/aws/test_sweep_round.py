@@ -61,7 +61,7 @@ def slow(of_configuration: bool = False) -> Symptom:
 def measured_queues(swept: Sweeping, how_many: int) -> list[str]:
     """Queues that were as they are for a day, of which CloudWatch knows something."""
     queues = [swept.account.queue(f"slow-{n:02}") for n in range(how_many)]
-    swept.account.later(days=1)
+    swept.account.now = (swept.account.now + timedelta(days=2)).replace(hour=0, minute=30)
     for each in queues:
         swept.count(each, swept.account.now - timedelta(minutes=30), sent=1)
     return queues
@@ -191,27 +191,33 @@ def test_what_few_show_is_told_whole(swept: Sweeping) -> None:
     assert swept.named() == [(each, "slow") for each in queues]
 
 
-def test_measuring_stops_at_the_days_budget(swept: Sweeping) -> None:
+def of_an_hour(metrics: int) -> Limits:
+    """Limits that let so many metrics be asked for in the first hour of a day."""
+    return Limits(sweep_metrics_per_day=24 * metrics, mass_symptom_share=1)
+
+
+def test_measuring_keeps_to_the_hours_share_of_the_days_budget(swept: Sweeping) -> None:
     measured_queues(swept, 25)
-    swept.account.settings = replace(
-        swept.account.settings, limits=Limits(sweep_metrics_per_day=100, mass_symptom_share=1)
+    swept.account.settings = replace(swept.account.settings, limits=of_an_hour(100))
+    done = swept.sweep([slow()])
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 10, 15, 80)
+    assert swept.findings()["skipped_for_budget"] == 15
+    an_hour_on(swept.account)
+    done = swept.sweep([slow()])
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 0, 25, 0), (
+        "heal measures again what is found, and that counts"
     )
-    asked = []
-    for _ in range(4):
-        done = swept.sweep([slow()])
-        assert done is not None
-        asked.append((done.suspects, done.measured, done.skipped, done.metrics))
-        an_hour_on(swept.account)
-    assert asked[0] == (25, 10, 15, 80)
-    assert all(each == (25, 0, 25, 0) for each in asked[1:]), "the day's are spent"
-    assert swept.findings(swept.account.now - timedelta(hours=1))["skipped_for_budget"] == 25
+    an_hour_on(swept.account)
+    done = swept.sweep([slow()])
+    assert done is not None
+    assert done.measured == 10, "what an hour left is the next one's"
 
 
 def test_a_budget_skips_not_always_the_same(swept: Sweeping) -> None:
     queues = measured_queues(swept, 25)
-    swept.account.settings = replace(
-        swept.account.settings, limits=Limits(sweep_metrics_per_day=100, mass_symptom_share=1)
-    )
+    swept.account.settings = replace(swept.account.settings, limits=of_an_hour(100))
     seen = set[str]()
     for _ in range(40):
         done = swept.sweep([slow()])

@@ -51,14 +51,10 @@ def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
     answer = sweep.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
     assert answer["findings"] >= 1
-    out = capsys.readouterr().out
-    assert metrics(out) == {"SweptQueues": 1, "SweepSkipped": 0}
-    by_symptom = {
-        line["symptom"]: line["SweepFindings"]
-        for line in map(json.loads, out.splitlines())
-        if "SweepFindings" in line
-    }
-    assert by_symptom["dead_letters_expire_first"] == [1.0]
+    sent = metrics(capsys.readouterr().out)
+    by_symptom = {name: value for name, value in sent.items() if "symptom" in name}
+    assert (sent["SweptQueues"], sent["SweepSkipped"]) == (1, 0)
+    assert sum(by_symptom.values()) == answer["findings"] >= 1
     told = [each for each in swept.told if "expire_first" in json.dumps(each)]
     assert heal.handler(told[0], CONTEXT) == {"batchItemFailures": []}
     assert swept.account.attributes(letters)["MessageRetentionPeriod"] == "1209600"

@@ -15,6 +15,7 @@ from local_account.demo.stories.catalogue import CATALOGUE_STORY, ORDERS, PARCEL
 from local_account.demo.stories.lease import INVOICES, LEASE
 from local_account.demo.stories.life import INVOICES as LIFE_INVOICES
 from local_account.demo.stories.life import LETTERS, LIFE, REPORTS
+from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
 from local_account.demo.verdict import faults, incident_faults, joined, page_faults, result_of
 from local_account.demo.watching import Watch
@@ -39,6 +40,9 @@ OTHER_STEPS = [case_of(ORDERS, steps=case_of(PARCELS)["steps"])]
         (LEASE, {"exports": {"cases": []}}, "its cases are none"),
         (LEASE, {"invoices": {"calls_well": 0}}, "in time"),
         (LEASE, {"mails": {"failed_calls": 0}}, "no call failed"),
+        (SWEEP, {"thumbnails": {"failed_calls": 1}}, "1 calls failed, so a sweep proved nothing"),
+        (SWEEP, {"invoices": {"attributes": {"VisibilityTimeout": "2"}}}, "invoices: changed"),
+        (SWEEP, {"invoices": {"cases": []}}, "its cases are none"),
         (CATALOGUE_STORY, {"parcels": {"attributes": {KEY_REUSE: "600"}}}, "changed"),
         (CATALOGUE_STORY, {"parcels": {"calls_well": 2}}, "2 sends accepted, expected 3"),
         (CATALOGUE_STORY, {"scans": {"attributes": {"MaximumMessageSize": "1048576"}}}, "changed"),

@@ -1,0 +1,153 @@
+"""What heal and a sweep see of a queue, beyond its attributes; and which queues there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from functions.aws.gather_facts import gather
+from functions.aws.managed_queues import managed_queues
+from functions.aws.measurements import QUEUES_A_CALL, measure
+from functions.aws.pace import Pace
+from functions.aws.sweep_looks import SweepLooks
+from functions.healing.facts import Facts, Need
+from functions.healing.managed import Consent
+from functions.healing.measuring import Window
+from functions.healing.mode import Mode
+from tests.functions.aws.operators import fail
+from tests.functions.aws.sweeping import Sweeping, sweeping
+
+
+@pytest.fixture
+def seen() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def facts(seen: Sweeping, queue_arn: str, *needs: Need) -> Facts:
+    return gather(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
+
+
+def with_dead_letters(seen: Sweeping) -> tuple[str, str]:
+    """A queue and its dead-letter queue."""
+    letters = seen.account.queue("orders-dlq.fifo")
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    return seen.account.queue("orders.fifo", RedrivePolicy=policy), letters
+
+
+def test_the_sources_of_a_dead_letter_queue_come_with_their_attributes(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    (found,) = facts(seen, letters, Need.DEAD_LETTER_SOURCES).dead_letter_sources or ()
+    assert found.queue_arn == source
+    assert found.attributes["RedrivePolicy"]
+    assert facts(seen, source, Need.DEAD_LETTER_SOURCES).dead_letter_sources == ()
+    assert facts(seen, source).dead_letter_sources is None, "nobody asked"
+
+
+def test_a_dead_letter_queue_that_is_gone_is_told_from_one_that_is_there(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    there = facts(seen, source, Need.DEAD_LETTER_QUEUE).dead_letter_queue
+    assert there is not None
+    assert there.attributes
+    seen.account.clients.sqs.delete_queue(QueueUrl=seen.account.url(letters))
+    gone = facts(seen, source, Need.DEAD_LETTER_QUEUE).dead_letter_queue
+    assert gone is not None
+    assert (gone.queue_arn, gone.attributes) == (letters, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "hours_ago", "moves"),
+    [
+        ("RUNNING", 30, True),
+        ("CANCELLING", 30, True),
+        ("COMPLETED", 5, True),
+        ("COMPLETED", 7, False),
+        ("FAILED", 30, False),
+    ],
+)
+def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
+    seen: Sweeping, status: str, hours_ago: int, moves: bool
+) -> None:
+    source, letters = with_dead_letters(seen)
+    assert not facts(seen, source, Need.MOVE_TASKS).move_task_running
+    started = (seen.account.now - timedelta(hours=hours_ago)).timestamp() * 1000
+    seen.moved[letters] = [{"Status": status, "StartedTimestamp": int(started)}]
+    for queue in (source, letters):
+        assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
+
+
+def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    both = (Need.DEAD_LETTER_SOURCES, Need.OPEN_CASES)
+    assert facts(seen, letters, *both).open_symptoms == frozenset()
+    fail(seen.account, source)
+    assert facts(seen, source, Need.OPEN_CASES).open_symptoms == {"lease_expired"}
+    assert facts(seen, letters, *both).open_symptoms == {"lease_expired"}
+    assert facts(seen, letters, Need.OPEN_CASES).open_symptoms == frozenset()
+
+
+def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Sweeping) -> None:
+    queues = [seen.account.queue(f"q-{n}") for n in range(QUEUES_A_CALL)]
+    at = seen.account.now.replace(second=0) - timedelta(minutes=30)
+    for n, each in enumerate(queues[:-1], start=1):
+        seen.count(each, at, sent=n, visible=10 * n)
+    window = Window(at - timedelta(hours=2), at + timedelta(minutes=5))
+    found = measure(seen.account.clients, dict.fromkeys(queues, window))
+    assert found[queues[-1]] is None
+    sums = [(each.sent, each.visible_now) for each in found.values() if each]
+    assert sums == [(n, 10 * n) for n in range(1, QUEUES_A_CALL)]
+
+
+def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Sweeping) -> None:
+    queue = seen.account.queue("orders")
+    for minutes, is_measured in ((30, False), (40, True)):
+        seen.account.later(minutes=minutes)
+        seen.count(queue, seen.account.now - timedelta(minutes=10), sent=1)
+        found = facts(seen, queue, Need.MEASUREMENTS).measured
+        assert (found is not None) is is_measured
+    seen.account.set_visibility(queue, 60)
+    assert facts(seen, queue, Need.MEASUREMENTS).measured is None, "it has been changed"
+
+
+def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Sweeping) -> None:
+    for name, tag in (("c", "heal"), ("a", "off"), ("b-1", None), ("b-2", "off"), ("z", None)):
+        seen.account.queue(name, tag=tag)
+    seen.account.tag(f"{seen.account.queue('b-3', tag=None)}", team="shop")
+    clients, account = seen.account.clients, seen.account.settings.account
+    consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "gone"))
+    found = managed_queues(clients, account, consent)
+    assert [each.name for each in found] == ["b-1", "b-3", "c", "gone"]
+    assert found[1].tags == {"team": "shop"}, "what is named is looked at with its tags"
+    tagged = managed_queues(clients, account, replace(consent, queues=()))
+    assert [each.name for each in tagged] == ["c"]
+
+
+def test_a_sweep_asks_for_the_same_once(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    asked: list[str] = []
+    note = seen.account.clients.sqs.meta.events
+    note.register("before-parameter-build", lambda model, **_: asked.append(model.name))
+    looks: SweepLooks = seen.desk().looks
+    every = {Need.QUEUE, Need.DEAD_LETTER_QUEUE, Need.DEAD_LETTER_SOURCES, Need.MOVE_TASKS}
+    for _ in range(3):
+        for queue in (source, letters):
+            looks.facts(queue, {}, every)
+    assert sorted(asked) == sorted(
+        [
+            *["GetQueueAttributes"] * 2,
+            *["ListDeadLetterSourceQueues"] * 2,
+            *["ListMessageMoveTasks"] * 2,
+        ]
+    )
+
+
+def test_a_pace_is_kept_evenly() -> None:
+    slept: list[float] = []
+    pace = Pace(4, clock=lambda: 100.0, sleep=slept.append)
+    for _ in range(4):
+        pace.wait()
+    assert slept == [0.25, 0.5, 0.75]

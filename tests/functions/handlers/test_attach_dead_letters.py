@@ -1,0 +1,104 @@
+"""attach_dead_letters as approve and follow_up call it: a case in, what became of it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.aws.call_owner import request_about
+from functions.aws.clients import Clients
+from functions.aws.errors import CaseUnreadable
+from functions.handlers import attach_dead_letters
+from functions.healing.dead_letter_steps import AttachDeadLetters
+from functions.settings import AttachDeadLettersSettings
+from tests.functions.aws.conftest import Account
+from tests.functions.aws.operators import case_of, say, states
+from tests.functions.aws.sweeping import Sweeping, sweeping
+from tests.functions.handlers.test_heal import Context, metrics
+
+CONTEXT: Any = Context()
+
+
+@pytest.fixture
+def swept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
+    with sweeping() as made:
+        known = AttachDeadLettersSettings.__dataclass_fields__
+        shared = {name: getattr(made.account.settings, name) for name in known}
+        for variable, text in AttachDeadLettersSettings(**shared).to_environment().items():
+            monkeypatch.setenv(variable, text)
+        monkeypatch.setattr(Clients, "of_this_lambda", lambda: made.account.clients)
+        attach_dead_letters._cold_start.cache_clear()
+        yield made
+        attach_dead_letters._cold_start.cache_clear()
+
+
+def _approved(swept: Sweeping) -> str:
+    """A queue whose message comes back, a day old by the handler's clock."""
+    account = swept.account
+    account.now -= timedelta(days=1, minutes=5)
+    queue = account.queue("orders")
+    account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
+    account.later(days=1)
+    swept.count(queue, account.now - timedelta(minutes=90), received=12, visible=1, sent=1)
+    swept.count(queue, account.now - timedelta(minutes=10), visible=1)
+    swept.sweep()
+    swept.heal()
+    say(account, "approve", case_of(account).case_id)
+    return queue
+
+
+def _redrive(account: Account, queue: str) -> str:
+    return AttachDeadLetters.standing_in(account.attributes(queue))
+
+
+def test_what_was_approved_is_attached_and_counted(
+    swept: Sweeping, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = _approved(swept)
+    capsys.readouterr()
+    answered = attach_dead_letters.handler(request_about(case_of(swept.account)), CONTEXT)
+    assert answered["state"] == "applied", answered
+    assert [each["attribute"] for each in answered["steps"]] == ["DeadLetterQueue", "RedrivePolicy"]
+    assert _redrive(swept.account, queue)
+    sent = metrics(capsys.readouterr().out)
+    assert (sent["AutoFixes"], sent["Refusals"]) == (1, 0)
+
+
+def test_asked_twice_it_answers_that_the_case_has_moved_on(swept: Sweeping) -> None:
+    queue = _approved(swept)
+    request = request_about(case_of(swept.account))
+    attach_dead_letters.handler(request, CONTEXT)
+    stands = _redrive(swept.account, queue)
+    assert attach_dead_letters.handler(request, CONTEXT)["code"] == "moved_on"
+    assert _redrive(swept.account, queue) == stands
+    assert states(swept.account).count("applied") == 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"Records": []},
+        {"case_id": "c", "queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders"},
+        {"case_id": "c", "queue_arn": "orders", "symptom": "dead_letter_queue_missing"},
+    ],
+)
+@pytest.mark.usefixtures("swept")
+@pytest.mark.filterwarnings("ignore:No application metrics")
+def test_what_names_no_case_of_ours_is_the_callers_fault(event: dict[str, Any]) -> None:
+    with pytest.raises(CaseUnreadable):
+        attach_dead_letters.handler(event, CONTEXT)
+
+
+def test_a_case_that_heal_owns_is_not_touched(swept: Sweeping) -> None:
+    account = swept.account
+    queue = account.queue("leased.fifo", tag="propose", VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    say(account, "approve", case_of(account).case_id)
+    answered = attach_dead_letters.handler(request_about(case_of(account)), CONTEXT)
+    assert answered["code"] == "another_owner"
+    assert account.visibility(queue) == 30
+    assert states(account)[-1] == "approved"

@@ -1,0 +1,90 @@
+"""What restore_policy calls, as it does its work in an account."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from tests.functions.aws.conftest import Account, moto_account
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import case_of, move, states
+from tests.functions.aws.policy_events import DEPLOYS
+from tests.functions.aws.restoring import (
+    EMPTIED,
+    GRANTS,
+    deny,
+    deploy,
+    pinned_queue,
+    policy_for,
+    policy_of,
+    restore,
+    set_policy,
+)
+from tests.infra.aws_calls import Recorded, recording
+from tests.infra.synthesized import CALENDAR
+
+_PASSES = {"result": "PASS", "message": "", "reasons": []}
+
+
+def restoring() -> Recorded:
+    """One policy put back; one stopped as one of many; one that a person set while a run died."""
+    recorded = recording(
+        {
+            "CheckNoPublicAccess": _PASSES,
+            "CheckNoNewAccess": _PASSES,
+            "GetCalendarState": {"State": "OPEN"},
+        }
+    )
+    for act in (_restored, _one_of_many, _contested):
+        with moto_account() as account:
+            account.settings = replace(
+                account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
+            )
+            act(account, replace(account, clients=recorded.clients, deliveries=100))
+    return recorded
+
+
+def _approved(account: Account, watched: Account) -> str:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=10)
+    deny(account, queue)
+    move(account, case_of(account), "approved")
+    account.later(minutes=1)
+    watched.now = account.now
+    return queue
+
+
+def _restored(account: Account, watched: Account) -> None:
+    queue = _approved(account, watched)
+    restore(watched, case_of(account))
+    assert policy_of(account, queue) == GRANTS
+
+
+def _one_of_many(account: Account, watched: Account) -> None:
+    queue = _approved(account, watched)
+    others = [account.queue(f"bulk-{n}") for n in range(5)]
+    account.run().ledger.spread_to(others, "access_denied", account.now)
+    outcome = restore(watched, case_of(account))
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "mass_symptom"
+    assert policy_of(account, queue) == EMPTIED
+
+
+def _contested(account: Account, watched: Account) -> None:
+    queue = _approved(account, watched)
+
+    def kill(**_: object) -> None:
+        raise Killed
+
+    events = watched.clients.sqs_for_writing.meta.events
+    events.register("before-call.sqs.SetQueueAttributes", kill)
+    with suppress(Killed):
+        restore(watched, case_of(account))
+    events.unregister("before-call.sqs.SetQueueAttributes", kill)
+    account.later(minutes=5)
+    set_policy(account, queue, policy_for(DEPLOYS))
+    watched.now = account.now
+    restore(watched, case_of(account))
+    assert states(account)[-1] == "contested"
+    assert policy_of(account, queue) == policy_for(DEPLOYS)
