@@ -50,6 +50,11 @@ ACCOUNT_LOOKS = (
 )
 # Whether messages were deleted since, and what a page shows.
 FOLLOW_UP_LOOKS = (*QUEUE_LOOKS, _METRICS, _LAST_CHANGE)
+# What AWS makes of a policy before it is written; they take no narrower resource.
+POLICY_CHECKS = (
+    LookAction("access-analyzer:CheckNoPublicAccess", "any"),
+    LookAction("access-analyzer:CheckNoNewAccess", "any"),
+)
 # What stands there now, and what a page shows of a write that came between.
 ROLL_BACK_LOOKS = (*QUEUE_LOOKS, _LAST_CHANGE)
 
