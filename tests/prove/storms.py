@@ -98,7 +98,9 @@ def observed(proving: Proving, calls: int = CALLS) -> None:
             whether=len(account.transitions()) <= tellings,
         )
         # In observe mode nothing is open, so it is told again once a cooldown.
-        most = LEDGER_WRITES_OF_A_TRANSITION * tellings + 2 * (1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds()))
+        most = LEDGER_WRITES_OF_A_TRANSITION * tellings + 2 * (
+            1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds())
+        )
         proving.holds(
             f"the ledger is written at most {most} times",
             whether=lambda_.calls.ledger_writes <= most,
