@@ -24,12 +24,15 @@ from tests.real_records import DETONATIONS, detonations
         (content([])[:-1], "truncated"),
         (content([])[:-8] + bytes(8), "corrupt_gzip"),
         (content([]) + b"\x1f\x8bgarbage", "corrupt_gzip"),
-        (gzip.compress(b" ") * 17, "too_many_gzip_members"),
-        (gzip.compress(b"{" * (trail_file.MAXIMUM_CONTAINERS + 1)), "too_many_json_values"),
-        (gzip.compress(b'{"Records": {}}'), "not_a_trail_file"),
-        (gzip.compress(b'{"Records": [NaN'), "not_json"),
-        (gzip.compress(b"\xff\xfe\xfd"), "not_json"),
-        (gzip.compress(b'{"Records": [' + b"9" * 5000 + b"]}"), "not_json"),
+        (gzip.compress(b" ", mtime=0) * 17, "too_many_gzip_members"),
+        (
+            gzip.compress(b"{" * (trail_file.MAXIMUM_CONTAINERS + 1), mtime=0),
+            "too_many_json_values",
+        ),
+        (gzip.compress(b'{"Records": {}}', mtime=0), "not_a_trail_file"),
+        (gzip.compress(b'{"Records": [NaN', mtime=0), "not_json"),
+        (gzip.compress(b"\xff\xfe\xfd", mtime=0), "not_json"),
+        (gzip.compress(b'{"Records": [' + b"9" * 5000 + b"]}", mtime=0), "not_json"),
     ],
 )
 def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> None:
