@@ -38,7 +38,7 @@ def _pinned(operator: Operator) -> Pin:
 
 
 def _refused(operator: Operator, *arguments: str, code: int) -> str:
-    error: str = operator.json("pin", *arguments, code=code)["error"]
+    error: str = operator.json("pin", *arguments, code=code)["error"]["message"]
     assert _pins(operator.aws).last_generation(QUEUE) == 0
     return error
 
