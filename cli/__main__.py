@@ -18,6 +18,7 @@ from cli.commands.pin import pin
 from cli.commands.roll_back import roll_back
 from cli.commands.show import show
 from cli.commands.sweep import sweep
+from cli.output import writable
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": doctor,
@@ -53,7 +54,8 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """Run one command and exit with its number."""
-    app(prog_name="mendq")
+    with writable():
+        app(prog_name="mendq")
 
 
 if __name__ == "__main__":

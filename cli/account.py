@@ -32,6 +32,19 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
 
+
+class OperatorSession(boto3.Session):
+    """Whatever names an endpoint that is no URL, is a mistake of whoever asks."""
+
+    def client(self, *arguments: Any, **named: Any) -> Any:  # type: ignore[override]
+        """Raise Stopped where there is no such endpoint."""
+        try:
+            return super().client(*arguments, **named)
+        except ValueError as wrong:
+            line = f"{wrong}: see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+            raise Stopped(line, Exit.USAGE) from wrong
+
+
 # An approval waits for the owner of the write, which has a minute; asked twice it would be two.
 _PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
 
@@ -45,10 +58,12 @@ class Account:
 
     @classmethod
     def of(cls, profile: str | None, region: str | None, stack: str) -> Account:
-        """Raise Stopped where profile or region are none."""
+        """Raise Stopped where profile, region or stack are none."""
+        if not stack.strip():
+            raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
         try:
-            session = boto3.Session(profile_name=profile, region_name=named)
+            session = OperatorSession(profile_name=profile, region_name=named)
         except ProfileNotFound as missing:
             raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
         if not session.region_name:

@@ -5,13 +5,16 @@ With --json people's text goes to standard error, so that standard output stays 
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -19,8 +22,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.exit_codes import Stopped
-from functions.healing.plain_text import plain
+from cli.exit_codes import Exit, Stopped
+from functions.healing.plain_text import plain, visible
 
 _MOST_LINE = 600
 # A label, its style, and what it says.
@@ -85,15 +88,37 @@ class Output:
 
     def fault(self, stopped: Stopped) -> None:
         """The one line of what went wrong; what it quotes is others' text."""
-        line = f"mendq: {plain(stopped, _MOST_LINE)}"
+        line = f"mendq: {visible(stopped, _MOST_LINE)}"
         self.progress.print(Text(line, style="red"), soft_wrap=True)
-        self.document(stopped.document())
+        with suppress(OSError):  # where standard output works
+            self.document(stopped.document())
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:
         """Show that something goes on; silent where nobody looks."""
         with self.progress.status(Text(plain(for_what))):
             yield
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Where standard output cannot be written, one line says so, and the exit is 1."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        sys.stderr.write("mendq: standard output is closed: nothing was done\n")
+        sys.exit(Exit.FAILED)
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more at its end, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            sys.stderr.write(f"mendq: standard output cannot be written: {error.strerror}\n")
+        sys.exit(Exit.FAILED)
 
 
 def table(*columns: str) -> Table:

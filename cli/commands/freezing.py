@@ -11,8 +11,10 @@ from cli.asking import Yes, confirm
 from cli.invocation import Invocation, with_invocation
 from functions.aws import ledger_items as items
 from functions.healing.evidence import to_text
+from functions.healing.plain_text import plain
 
 NO_REASON = "no reason given"
+MOST_REASON = 500
 
 
 @with_invocation
@@ -23,6 +25,7 @@ def freeze(
 ) -> None:
     """Stop every change; rolling back stays possible."""
     table = call.account.output("LedgerTable")
+    reason = plain(reason, MOST_REASON) or NO_REASON
     by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)

@@ -28,11 +28,22 @@ def plain(text: object, most: int = MOST_VALUE) -> str:
     bare domain stays, and a mail program may link it: `orders.fifo`, `sqs.amazonaws.com` and many a
     role's path look like one, and people have to read those as they are.
     """
+    return _cut(_LINK.sub(lambda found: f"[{found.group()}]", _spelled(text)), most)
+
+
+def visible(text: object, most: int = MOST_VALUE) -> str:
+    """As `plain`, but links stay as they are written: for a terminal, which opens none."""
+    return _cut(_spelled(text), most)
+
+
+def _spelled(text: object) -> str:
     one_line = " ".join(str(text)[:_MOST_READ].split())
     spelled = one_line.encode("ascii", "backslashreplace").decode()
-    visible = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in spelled)
-    unlinked = _LINK.sub(lambda found: f"[{found.group()}]", visible)
-    return unlinked if len(unlinked) <= most else f"{unlinked[: most - 3]}..."
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in spelled)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def value(text: object, most: int = MOST_VALUE) -> str:

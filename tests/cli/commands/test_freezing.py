@@ -35,3 +35,11 @@ def test_thawed(operator: Operator) -> None:
 
 def test_thawing_what_is_not_frozen_asks_nothing(operator: Operator) -> None:
     assert operator.json("thaw") == {"frozen": False, "was": None}
+
+
+def test_a_reason_is_one_line_of_bounded_length(operator: Operator) -> None:
+    said = operator.json("freeze", "up\nand\x1b[2J down " + "x" * 9_000, "--yes")
+    assert said["reason"].startswith("up and\\x1b[2J down xxx")
+    assert len(said["reason"]) == 500
+    assert _frozen(operator) == said["reason"]
+    assert operator.json("freeze", " \n", "--yes")["reason"] == "no reason given"

@@ -15,6 +15,7 @@ from functions.healing.plain_text import (
     first_of,
     plain,
     value,
+    visible,
 )
 
 ANY = st.text(st.characters(exclude_categories=[]))
@@ -38,6 +39,11 @@ ANY = st.text(st.characters(exclude_categories=[]))
 )
 def test_plain(text: str, expected: str) -> None:
     assert plain(text) == expected
+
+
+def test_visible_leaves_a_link_as_it_is_written_and_nothing_else() -> None:
+    assert visible("http://x:1/\x1b\n\u202ey") == "http://x:1/\\x1b \\u202ey"
+    assert visible("x" * 9, 8) == "xxxxx..."
 
 
 @given(text=ANY, most=st.integers(8, 40))
