@@ -20,8 +20,9 @@ logger = Logger(service="follow_up", json_serializer=to_line)
 metrics = Metrics(namespace=NAMESPACE)
 
 
-# The clock may be put forward to see what becomes of a case, but not past the end of its watch.
-MOST_AHEAD = timedelta(days=3)
+# The clock may be put forward to see what becomes of a case: past the week that one waits for a
+# person or stays away after a rollback, but not to a year in which none is open any more.
+MOST_AHEAD = timedelta(days=15)
 
 
 class Scheduled(TypedDict):
