@@ -96,7 +96,7 @@ def _follow(due: OpenCase, desk: Desk, functions: Functions, followed: Followed)
     symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
     attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
     view = desk.ledger.look(due.queue_arn, due.symptom, attributes)
-    sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page)
+    sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
     view = file_owed(view, desk)
     if view.case is not None and view.case.is_final:
         _end(view.case, view, desk, sent=sent)

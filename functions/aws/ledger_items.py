@@ -18,6 +18,8 @@ from functions.healing.spread import Spread
 ACCOUNT = "account"
 # Stands in a case until its newest transition lies in the case bucket too.
 UNFILED = "unfiled"
+# What stands in a page's item until it is sent.
+PAGE_TEXTS = ("subject", "body", "news", "about")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
 
@@ -113,8 +115,8 @@ def page_of(item: Item) -> PageRecord | None:
         at=moment_of(item["at"]),
         urgent=item["urgent"]["BOOL"],
         told={str(news): datetime.fromisoformat(when) for news, when in told.items()},
-        subject=item.get("subject", {}).get("S", ""),
-        body=item.get("body", {}).get("S", ""),
+        **{each: item.get(each, {}).get("S", "") for each in PAGE_TEXTS},
+        since=_moment(item.get("since")),
     )
 
 

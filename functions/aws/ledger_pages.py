@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,15 @@ class LedgerPages:
             },
         )
 
+    def give_back(self, severity: Severity, now: datetime) -> None:
+        """One of the hour's pages that came to nobody."""
+        self._changed(
+            Key=items.pages_key(severity, now),
+            UpdateExpression="ADD pages :less",
+            ConditionExpression="pages > :none",
+            ExpressionAttributeValues={":less": {"N": "-1"}, ":none": {"N": "0"}},
+        )
+
     def take(
         self, partition: str, symptom: str, page: PageRecord, now: datetime
     ) -> PageRecord | None:
@@ -65,10 +75,27 @@ class LedgerPages:
 
     def is_sent(self, partition: str, symptom: str, page: PageRecord) -> None:
         """Keep what it said, drop its text."""
-        sent = page_item(replace(page, subject="", body=""))
-        with ledger_errors():
+        self._ended(partition, symptom, page, page.sent())
+
+    def drop(self, partition: str, symptom: str, page: PageRecord) -> None:
+        """Of what is not to be sent any more."""
+        self._ended(partition, symptom, page, page.dropped())
+
+    def _ended(self, partition: str, symptom: str, page: PageRecord, end: PageRecord) -> None:
+        """Nothing happens where a newer page stands there by now: that one is still to be sent."""
+        with (
+            ledger_errors(),
+            suppress(self.client.exceptions.ConditionalCheckFailedException),
+        ):
             self.client.put_item(
-                TableName=self.table, Item={**items.page_key(partition, symptom), **sent}
+                TableName=self.table,
+                Item={**items.page_key(partition, symptom), **page_item(end)},
+                ConditionExpression="#at = :at AND body = :body",
+                ExpressionAttributeNames={"#at": "at"},
+                ExpressionAttributeValues={
+                    ":at": items.epoch(page.at),
+                    ":body": {"S": page.body},
+                },
             )
 
     def due_for_account(

@@ -70,7 +70,8 @@ def page_item(page: PageRecord) -> dict[str, Any]:
         "told": {"S": json.dumps({news: to_text(when) for news, when in page.told.items()})},
     }
     if page.body:
-        item |= {"subject": {"S": page.subject}, "body": {"S": page.body}}
+        texts = {each: {"S": getattr(page, each)} for each in items.PAGE_TEXTS}
+        item |= {**texts, "since": items.epoch(page.since or page.at)}
     return item
 
 

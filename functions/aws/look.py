@@ -99,7 +99,7 @@ def _settled(group: Group, run: Run) -> LedgerView | Outcome:
     view = run.ledger.look(group.queue_arn, group.symptom.name, group.attributes)
     view = try_to_file_owed(view, run)
     with suppress(PageNotSent):  # a queue must not go unmended because nobody can be told
-        run.pager.send_left_unsent(group.queue_arn, group.symptom.name, view.page)
+        run.pager.send_left_unsent(group.queue_arn, group.symptom.name, view.page, view.case)
     if view.intent is None or view.held_by_another(run.owner, run.now):
         return view
     return settle(view, view.intent, group.symptom, run)

@@ -5,15 +5,17 @@ https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.aws.errors import PageNotSent
+from functions.aws.errors import LedgerUnavailable, PageNotSent
 from functions.aws.ledger_items import ACCOUNT
 from functions.aws.ledger_pages import LedgerPages
+from functions.healing.case import Case
 from functions.healing.ledger_view import PageRecord
 from functions.healing.page import Page
 from functions.healing.paging import Severity
@@ -39,13 +41,26 @@ class Pager:
         severity = Severity.URGENT if page.urgent else Severity.INFO
         if not self.pages.spend(severity, self.now):
             return False
-        self._publish(severity, Page(page.subject, page.body))
+        try:
+            self._publish(severity, Page(page.subject, page.body))
+        except PageNotSent:
+            with suppress(LedgerUnavailable):  # a page fewer this hour, and the error is told
+                self.pages.give_back(severity, self.now)
+            raise
         self.pages.is_sent(partition, symptom, page)
         return True
 
-    def send_left_unsent(self, partition: str, symptom: str, page: PageRecord | None) -> bool:
-        """Send what a run that died, or an hour full of pages, has left; False: it stays again."""
+    def send_left_unsent(
+        self, partition: str, symptom: str, page: PageRecord | None, case: Case | None
+    ) -> bool:
+        """Send what a run that died, or an hour full of pages, has left; False: it stays again.
+
+        What was to be said of a case that has moved on is dropped: `case` is how it stands.
+        """
         if page is None or not page.was_left_unsent(self.now):
+            return True
+        if page.is_outdated(case):
+            self.pages.drop(partition, symptom, page)
             return True
         taken = self.pages.take(partition, symptom, page, self.now)
         return taken is None or self.send(partition, symptom, taken)

@@ -26,6 +26,8 @@ from functions.healing.states import State
 HELD_BACK = timedelta(hours=1)
 # When follow_up looks whether the run that wrote a case down came to its end.
 LOOK_AFTER = timedelta(minutes=2)
+# That another case came to the same before is not this one's news.
+_NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> Non
 
 def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> PageRecord | None:
     """None where nobody is to be paged, or people have had this news."""
-    one_case = case.case_id if case.state is State.ESCALATED else ""
+    one_case = case.case_id if case.state in _NEWS_OF_ITS_OWN else ""
     news = f"{case.news}:{telling.news}:{one_case}"
     symptom = telling.symptom
     if symptom is None or telling.severity is None:
@@ -131,4 +133,6 @@ def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> Page
         shown=symptom.shows,
     )
     urgent = telling.severity is Severity.URGENT
-    return PageRecord.after(seen.page, news, text, urgent=urgent, at=desk.now)
+    return PageRecord.after(
+        seen.page, news, text, urgent=urgent, at=desk.now, about=case.transition
+    )

@@ -87,7 +87,12 @@ class Case:
 
     def key(self) -> str:
         """Its place in the case bucket: writing it twice changes nothing."""
-        return f"cases/dt={self.at:%Y-%m-%d}/{self.case_id}-{self.n}.json"
+        return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
+
+    @property
+    def transition(self) -> str:
+        """Which case this is and how far it has come."""
+        return f"{self.case_id}-{self.n}"
 
     @property
     def is_final(self) -> bool:

@@ -94,9 +94,10 @@ class AttributeRecord:
 class PageRecord:
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
-    `at` is when a run last set out to send it; the news is as old as `told` says.
-    `told` holds what pages have said of late and when, so that the same news is told once a day
-    even where two kinds of it take turns.
+    `at` is when a run last set out to send it, `since` when the first did; what it says is `news`,
+    of the transition `about`, or of none in particular. `told` holds what pages that were sent have
+    said of late and when, so that the same news is told once a day even where two kinds of it take
+    turns.
     """
 
     at: datetime
@@ -104,16 +105,38 @@ class PageRecord:
     told: Mapping[str, datetime]
     subject: str = ""
     body: str = ""
+    news: str = ""
+    about: str = ""
+    since: datetime | None = None
 
     @classmethod
-    def after(
-        cls, last: PageRecord | None, news: str, page: Page, *, urgent: bool, at: datetime
+    def after(  # noqa: PLR0913 - each is one column of the record
+        cls,
+        last: PageRecord | None,
+        news: str,
+        page: Page,
+        *,
+        urgent: bool,
+        at: datetime,
+        about: str = "",
     ) -> PageRecord:
-        """The record of a page that says `news`, beside what was told within the day."""
+        """The record of a page that is to say `news`, beside what was told within the day.
+
+        What `last` was to say and nobody has sent is not told: this one stands in its place.
+        """
         told = last.told if last else {}
         recent = {each: when for each, when in told.items() if at - when < TOLD_AGAIN_AFTER}
         newest = dict(sorted(recent.items(), key=lambda item: item[1])[-MOST_NEWS:])
-        return cls(at, urgent, {**newest, news: at}, page.subject, page.body)
+        return cls(at, urgent, newest, page.subject, page.body, news, about, at)
+
+    def sent(self) -> PageRecord:
+        """The record once people have it: its news counts as told."""
+        news = {self.news: self.at} if self.news else {}
+        return PageRecord(self.at, self.urgent, {**self.told, **news})
+
+    def dropped(self) -> PageRecord:
+        """The record of a page that nobody needs any more: its news was never told."""
+        return PageRecord(self.at, self.urgent, self.told)
 
     @property
     def is_sent(self) -> bool:
@@ -129,8 +152,12 @@ class PageRecord:
 
     def was_left_unsent(self, now: datetime) -> bool:
         """Whether the run that was to send it has had its time; what is a day old is no news."""
-        is_news = now - max(self.told.values(), default=self.at) < TOLD_AGAIN_AFTER
+        is_news = now - (self.since or self.at) < TOLD_AGAIN_AFTER
         return not self.is_sent and is_news and now - self.at > SENDING
+
+    def is_outdated(self, case: Case | None) -> bool:
+        """Whether what it is about has moved on: `case` is how it stands now."""
+        return self.about not in ("", case.transition if case else "")
 
 
 def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:

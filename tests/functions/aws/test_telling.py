@@ -158,7 +158,7 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
     proposing.later(hours=7)
     assert record is not None
     assert not record.was_left_unsent(proposing.now)
-    assert desk_of(proposing).pager.send_left_unsent(queue, "lease_expired", record)
+    assert desk_of(proposing).pager.send_left_unsent(queue, "lease_expired", record, None)
     assert proposing.pages("info") == []
 
 
