@@ -131,7 +131,8 @@ def test_a_pin_that_another_made_meanwhile_is_kept(
         operator.json("pin", "orders", "--yes", "--automation", DEPLOYS)
 
     monkeypatch.setattr(command, "confirm", look)
-    assert "somebody else" in operator.json("pin", "orders", code=1)["error"]
+    refused = operator.json("pin", "orders", code=1)["error"]
+    assert "somebody else" in refused["message"]
     found = _pinned(operator)
     assert (found.generation, found.automation) == (2, (DEPLOYS,))
     assert first.generation == 1
@@ -154,7 +155,8 @@ def test_a_new_pin_shows_what_differs_and_counts_on(operator: Operator) -> None:
 @pytest.mark.usefixtures("queue")
 def test_it_is_taken_away_and_its_number_stays_taken(operator: Operator) -> None:
     operator.json("pin", "orders", "--yes")
-    assert operator.json("pin", "orders", "--remove", code=2)["error"].startswith("not confirmed")
+    refused = operator.json("pin", "orders", "--remove", code=2)["error"]
+    assert refused["message"].startswith("not confirmed")
     document = operator.json("pin", "orders", "--remove", "--yes")
     assert document["removed"]["generation"] == 1
     assert _pins(operator.aws).of(QUEUE) is None
