@@ -51,8 +51,8 @@ def detect(facts: Facts) -> Found | None:
     measured, sources = facts.measured, facts.dead_letter_sources
     if measured is None or not sources or facts.move_task_running or facts.open_symptoms & CAUSES:
         return None
-    risen = measured.visible_now - measured.visible_before
-    if risen < 1 or measured.surplus_deletes < 1:
+    risen = measured.letters_risen
+    if risen < 1 or measured.letters_arrived < 1:
         return None
     names = named([each.queue_arn for each in sources])
     return Found(
@@ -82,6 +82,11 @@ _LETTERS = replace(
     dead_letter_sources=(SourceQueue(examples.STANDARD_ARN, {}),),
     measured=examples.measured(backlog_before=2, backlog_now=3, visible_before=2, visible_now=3),
 )
+_AFTER_SILENCE = replace(
+    examples.measured(backlog_before=1, backlog_now=1, visible_before=1, visible_now=1),
+    began_silent=True,
+)
+_FIRST = replace(_LETTERS, measured=_AFTER_SILENCE)
 
 DEAD_LETTERS_ARRIVING = Symptom(
     name="dead_letters_arriving",
@@ -95,6 +100,7 @@ DEAD_LETTERS_ARRIVING = Symptom(
     detection=Detection(detect, needs=_NEEDS, suspects=suspects),
     detected=(
         Detected("one more than there were", _LETTERS, code="no_known_cause"),
+        Detected("the first one after hours of silence", _FIRST, code="no_known_cause"),
         Detected(
             "letters arrive while somebody deletes others",
             replace(
@@ -107,6 +113,16 @@ DEAD_LETTERS_ARRIVING = Symptom(
         ),
     ),
     near_misses=(
+        NearMiss(
+            "the only letter is there all the while",
+            NOT_FOUND,
+            facts=replace(_FIRST, measured=replace(_AFTER_SILENCE, began_silent=False)),
+        ),
+        NearMiss(
+            "somebody sends to it after hours of silence",
+            NOT_FOUND,
+            facts=replace(_FIRST, measured=replace(_AFTER_SILENCE, sent=1)),
+        ),
         NearMiss(
             "the cause is known",
             NOT_FOUND,

@@ -24,7 +24,9 @@ class Measured:
 
     The backlog is what is visible, in flight or delayed. `until` is early enough that CloudWatch
     has the last minute; `since` is never before the queue was last changed, so that what is
-    measured speaks about the queue as it is now.
+    measured speaks about the queue as it is now. `began_silent`: CloudWatch had no value of the
+    queue at first, and those of before are the first that there are. `deleted_unsure`: so many of
+    the deletes may have come after the last backlog was measured.
     """
 
     since: datetime
@@ -42,6 +44,8 @@ class Measured:
     oldest_age_seconds_before: int
     oldest_age_seconds_now: int
     groups_in_flight_now: int | None = None
+    began_silent: bool = False
+    deleted_unsure: int = 0
 
     @property
     def hours(self) -> float:
@@ -50,7 +54,21 @@ class Measured:
     @property
     def surplus_deletes(self) -> int:
         """Deletes beyond the messages that went: each message is one delete, unless it was two."""
-        return self.deleted + (self.backlog_now - self.backlog_before) - self.sent
+        deleted = self.deleted - self.deleted_unsure
+        return deleted + (self.backlog_now - self.backlog_before) - self.sent
+
+    @property
+    def letters_arrived(self) -> int:
+        """Messages beyond those that were there and were sent: dead letters, on a queue of them.
+
+        SQS reports a queue for as long as messages are in it, so that silence was an empty queue.
+        """
+        return self.surplus_deletes + (self.backlog_before if self.began_silent else 0)
+
+    @property
+    def letters_risen(self) -> int:
+        """How many more are visible than at first; none were where nothing was reported."""
+        return self.visible_now - (0 if self.began_silent else self.visible_before)
 
     @property
     def inexact_by(self) -> float:
@@ -68,10 +86,11 @@ class Measured:
 
         Deletes beyond the receives are one receive that is deleted twice, which harms nobody. What
         expires, is purged or goes to a dead-letter queue lowers the backlog without a delete, so
-        it may hide a race and never makes one. A backlog that grew without being sent is no delete.
+        it may hide a race and never makes one. A backlog that grew without being sent is no delete;
+        where every delete came too late and no message is gone yet, all of them are surplus.
         """
         twice_by_one = self.deleted > self.received + self.inexact_by
-        by_deletes = self.surplus_deletes < self.deleted
+        by_deletes = self.surplus_deletes <= self.deleted
         return self.has_surplus and by_deletes and not twice_by_one
 
     @property

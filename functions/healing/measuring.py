@@ -5,10 +5,12 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.healing.backlog_ends import BACKLOG, BacklogEnds, Points
 from functions.healing.measured import Measured
 
 LONGEST = timedelta(hours=6)
@@ -30,7 +32,7 @@ _GAUGES = {
     "age": "ApproximateAgeOfOldestMessage",
 }
 _OF_FIFO = {"groups": "ApproximateNumberOfGroupsWithInflightMessages"}
-Series = Mapping[str, Sequence[tuple[datetime, float]]]
+Series = Mapping[str, Points]
 
 
 @dataclass(frozen=True)
@@ -74,39 +76,41 @@ def measured(series: Series, window: Window) -> Measured | None:
     """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
 
     A minute without a datapoint counts nothing; of a backlog the first and the last that there are
-    stand for its ends, because a queue that nobody uses for hours sends none.
+    stand for its ends, because a queue that nobody uses for hours sends none; counting begins after
+    the first.
     """
     within = {
-        key: [value for at, value in sorted(points) if window.since <= at < window.until]
+        key: [(at, value) for at, value in sorted(points) if window.since <= at < window.until]
         for key, points in series.items()
     }
     if not any(within.values()):
         return None
-    counts = {key: int(sum(within.get(key, ()))) for key in _COUNTS}
-    gauges = {key: [round(each) for each in within.get(key, ())] or [0] for key in _GAUGES}
-    before, now = ({key: gauges[key][end] for key in gauges} for end in (0, -1))
-    groups = within.get("groups")
+    ends = BacklogEnds.of(within, window.since)
+    points = defaultdict[str, Points](tuple, within)
+    before, now = ({key: end(points[key]) for key in _GAUGES} for end in (ends.before, ends.now))
     return Measured(
         since=window.since,
         until=window.until,
-        sent=counts["sent"],
-        received=counts["received"],
-        deleted=counts["deleted"],
-        empty_receives=counts["empty"],
+        sent=ends.sent(points["sent"]),
+        received=ends.counted(points["received"]),
+        deleted=ends.counted(points["deleted"]),
+        deleted_unsure=ends.unsure(points["deleted"]),
+        empty_receives=ends.counted(points["empty"]),
         backlog_before=_backlog(before),
         backlog_now=_backlog(now),
         visible_before=before["visible"],
         visible_now=now["visible"],
-        least_visible=min(gauges["visible"]),
+        least_visible=min((round(value) for _, value in points["visible"]), default=0),
         in_flight_now=now["in_flight"],
         oldest_age_seconds_before=before["age"],
         oldest_age_seconds_now=now["age"],
-        groups_in_flight_now=round(groups[-1]) if groups else None,
+        groups_in_flight_now=ends.now(points["groups"]) if points["groups"] else None,
+        began_silent=ends.began_silent,
     )
 
 
 def _backlog(gauges: Mapping[str, int]) -> int:
-    return gauges["visible"] + gauges["in_flight"] + gauges["delayed"]
+    return sum(gauges[key] for key in BACKLOG)
 
 
 def _to_the_minute(moment: datetime) -> datetime:

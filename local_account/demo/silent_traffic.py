@@ -27,20 +27,14 @@ class Races:
     well: ClassVar[str] = "answered 200"
 
     def prepare(self, caller: Caller) -> None:
-        """One message is quick work, and done in time."""
-        send(caller, self.messages + 1)
-        self._handle_one(caller, works_seconds=0)
+        send(caller, self.messages)
 
     def work(self, caller: Caller) -> None:
-        self._handle_one(caller, self.works_seconds)
-
-    @staticmethod
-    def _handle_one(caller: Caller, works_seconds: float) -> None:
         answer = caller.sqs.receive_message(
             QueueUrl=caller.queue_url, MaxNumberOfMessages=1, WaitTimeSeconds=1
         )
         for message in answer.get("Messages", []):
-            if caller.enough.wait(works_seconds):
+            if caller.enough.wait(self.works_seconds):
                 return
             delete = partial(
                 caller.sqs.delete_message,

@@ -145,6 +145,20 @@ def test_a_backlog_that_nobody_sent_is_no_delete() -> None:
     assert not arrived.shows_a_race
 
 
+def test_where_every_delete_came_too_late_all_of_them_are_surplus() -> None:
+    """No message is gone yet: each delete was of a handle that had run out."""
+    race = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=4)
+    assert race.surplus_deletes == race.deleted
+    assert race.shows_a_race
+    assert not replace(race, backlog_now=5).shows_a_race, "one came without being sent"
+
+
+def test_deletes_that_may_have_come_after_the_last_backlog_are_no_surplus() -> None:
+    race = examples.measured(sent=100, received=200, deleted=200, deleted_unsure=79)
+    assert race.shows_a_race
+    assert not replace(race, deleted_unsure=80).shows_a_race
+
+
 def test_deletes_beyond_receives_may_be_inexact_as_well() -> None:
     race = examples.measured(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES)
     assert race.shows_a_race
