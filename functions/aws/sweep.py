@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -53,6 +54,11 @@ class _Suspect:
     def metrics(self) -> int:
         return len(metrics_of(fifo=self.facts.is_fifo))
 
+    def turn(self, now: datetime) -> tuple[bool, str]:
+        """Queues whose messages may suffer come first; among them others each hour."""
+        can_wait = all(_detection_of(each).measured_last for each in self.symptoms)
+        return can_wait, turn_of(self.facts.queue_arn, now)
+
 
 @dataclass(frozen=True)
 class _Looked:
@@ -86,7 +92,7 @@ def sweep(
             suspected = [each.suspect for each in looked if each.suspect]
             suspects += suspected
             yield replace(_swept(looked), suspects=len(suspected), after=stretch[-1].name)
-    suspects.sort(key=lambda each: turn_of(each.facts.queue_arn, looks.now))
+    suspects.sort(key=lambda each: each.turn(looks.now))
     yield from _measured(suspects, looks, allowance)
 
 

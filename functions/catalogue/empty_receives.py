@@ -138,7 +138,8 @@ EMPTY_RECEIVES = Symptom(
     plan=plan,
     autonomy=Mode.PROPOSE,
     speaks=speaks,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
+    # SQS starts every queue with short polling: nearly all of an account's may be suspect.
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
     caught=(
         Caught(
             "short polling, SQS's default",

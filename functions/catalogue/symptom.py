@@ -80,13 +80,15 @@ class Detection:
     finds likely from attributes, tags and consumers alone, because each costs money. What is wrong
     with a configuration, and not with what goes on, is `of_configuration`: it is looked for before
     measuring, and measured only where nothing is found so; it is told of a few queues a day, and
-    many at once are no mass symptom.
+    many at once are no mass symptom. What merely costs money, and may be anywhere, is
+    `measured_last`, when all queues are that are suspect of anything else.
     """
 
     detect: Callable[[Facts], Found | None]
     needs: frozenset[Need]
     suspects: Callable[[Facts], bool] = any_facts
     of_configuration: bool = False
+    measured_last: bool = False
 
 
 @dataclass(frozen=True)

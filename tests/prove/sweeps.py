@@ -57,6 +57,7 @@ class ManyQueues:
     calls: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
     metrics: int = 0
+    measured: list[str] = field(default_factory=list)
 
     def name(self, n: int) -> str:
         return f"q-{n:05}"
@@ -88,14 +89,13 @@ class ManyQueues:
         return {"EventSourceMappings": found, **more}
 
     def attributes(self, name: str) -> dict[str, Any]:
-        n = int(name.removeprefix("q-").removesuffix("-dlq"))
         self.asked[name] += 1
-        waiting = n % 100 < WAITING_SHARE
+        n = _number(name)
         attributes = {
             "QueueArn": _ARNS + name,
             "VisibilityTimeout": "30",
             "MessageRetentionPeriod": "345600",
-            "ApproximateNumberOfMessages": "9" if waiting else "0",
+            "ApproximateNumberOfMessages": "9" if _waits(n) else "0",
             "ApproximateNumberOfMessagesNotVisible": "0",
             "ApproximateNumberOfMessagesDelayed": "0",
             "CreatedTimestamp": "1700000000",
@@ -111,6 +111,12 @@ class ManyQueues:
     def get_metric_data(self, params: Mapping[str, Any]) -> dict[str, Any]:
         queries = params["MetricDataQueries"]
         self.metrics += len(queries)
+        names = (
+            each["MetricStat"]["Metric"]["Dimensions"][0]["Value"]
+            for each in queries
+            if each["MetricStat"]["Metric"]["Namespace"] == "AWS/SQS"
+        )
+        self.measured += dict.fromkeys(names)
         at = NOW - timedelta(hours=1)
         return {
             "MetricDataResults": [
@@ -131,6 +137,23 @@ class ManyQueues:
             "ListMessageMoveTasks": lambda _: {"Results": []},
         }
         return answers[operation](params)
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("q-").removesuffix("-dlq"))
+
+
+def _waits(n: int) -> bool:
+    return n % 100 < WAITING_SHARE
+
+
+def may_be_harmed(name: str) -> bool:
+    """Messages wait, or a Lambda function reads with a longer timeout than the lease.
+
+    Everything else is suspect of nothing but short polling.
+    """
+    n = _number(name)
+    return _waits(n) or n % (100 // CONSUMERS_SHARE) == 0
 
 
 class _Answered:
@@ -162,6 +185,7 @@ def swept(proving: Proving, queues: int = QUEUES) -> None:
     paces = Paces(*(Pace(rate, w.clock, w.sleep) for rate, w in zip(rates, waited, strict=True)))
     looks = SweepLooks(clients, NOW, Timing(), lambda _queues: frozenset(), paces)
     spent = Counter[str]()
+    worth_it = sum(may_be_harmed(many.name(n)) for n in range(queues))
 
     def may_measure(metrics: int) -> bool:
         fits = spent["metrics"] + metrics <= limits.sweep_metrics_per_day
@@ -184,6 +208,10 @@ def swept(proving: Proving, queues: int = QUEUES) -> None:
     proving.figure("suspects", done.suspects)
     proving.figure("measured", done.measured)
     proving.figure("skipped_for_budget", done.skipped)
+    harmed = [may_be_harmed(each) for each in many.measured]
+    proving.figure("suspects_of_harm_to_messages", worth_it)
+    proving.figure("measured_of_those", sum(harmed))
+    proving.figure("measured_of_short_polling_alone", len(harmed) - sum(harmed))
     proving.figure("metrics_asked", many.metrics)
     proving.figure("findings", len(done.findings))
     proving.holds("every queue is looked at, and none fails", whether=not done.failed)
@@ -206,6 +234,10 @@ def swept(proving: Proving, queues: int = QUEUES) -> None:
     proving.holds(
         "what is not measured is counted",
         whether=done.measured + done.skipped == done.suspects,
+    )
+    proving.holds(
+        "whose messages may be harmed is measured before what merely polls too often",
+        whether=sum(harmed) == worth_it and all(harmed[:worth_it]),
     )
     proving.holds("it fits into one run of the Lambda", whether=seconds < LAMBDA_SECONDS)
 

@@ -232,6 +232,25 @@ def test_a_budget_skips_not_always_the_same(swept: Sweeping) -> None:
     assert seen == set(queues)
 
 
+def test_what_merely_costs_money_is_measured_last(swept: Sweeping) -> None:
+    queues = measured_queues(swept, 25)
+    harmed, dear = slow(), slow()
+    assert harmed.detection
+    assert dear.detection
+    few = replace(harmed.detection, suspects=lambda facts: facts.queue_arn in queues[-10:])
+    last = replace(dear.detection, measured_last=True)
+    symptoms = [
+        replace(dear, name="dear", detection=last),
+        replace(harmed, name="harmed", detection=few),
+    ]
+    swept.account.settings = replace(swept.account.settings, limits=of_an_hour(80))
+    done = swept.sweep(symptoms)
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped) == (25, 10, 15)
+    assert {each.queue_arn for each in done.findings} == set(queues[-10:])
+    assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
+
+
 def test_what_heal_will_measure_again_counts_too(swept: Sweeping) -> None:
     measured_queues(swept, 1)
     swept.sweep([slow()])
