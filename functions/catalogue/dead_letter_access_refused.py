@@ -41,7 +41,7 @@ def detect(facts: Facts) -> Found | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The sources that name it, beside those that it lets in; never everybody."""
+    """As many of the sources that name it as fit beside those that it lets in; never everybody."""
     found, allowed = detect(facts), _allowed(facts)
     if found is None or allowed is None:
         reason = "it lets in every queue that names it"
@@ -49,14 +49,18 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
         return _page("denied_to_all", reason, facts)
-    wanted = allowed.adding(*_refused(facts))
-    if len(wanted.sources) > MOST_SOURCES:
+    refused = _refused(facts)
+    fitting = refused[: max(0, MOST_SOURCES - len(allowed.sources))]
+    if not fitting:
         reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
         return _page("too_many_sources", reason, facts)
-    step = AllowRedriveFrom(AllowRedriveFrom.standing_in(facts.attributes), wanted.text)
-    return Plan(
-        (step,), f"{found.because}. Whoever named the others may have left it out on purpose"
+    step = AllowRedriveFrom(
+        AllowRedriveFrom.standing_in(facts.attributes), allowed.adding(*fitting).text
     )
+    reason = f"{found.because}. Whoever named the others may have left it out on purpose"
+    if left := refused[len(fitting) :]:
+        reason += f". SQS takes {MOST_SOURCES} by name: {named(left)} would stay out"
+    return Plan((step,), reason)
 
 
 def _allowed(facts: Facts) -> RedriveAllow | None:
@@ -113,6 +117,11 @@ DEAD_LETTER_ACCESS_REFUSED = Symptom(
             "another source is named",
             _letters(_by_queue(_PARCELS), _ORDERS, _PARCELS),
             (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),),
+        ),
+        Detected(
+            "two name it, and one more fits",
+            _letters(_by_queue(*_TEN[:9]), *_TEN, _PARCELS),
+            (AllowRedriveFrom(_by_queue(*_TEN[:9]), _by_queue(_PARCELS, *_TEN[:9])),),
         ),
         Detected(
             "nobody is let in",

@@ -14,7 +14,9 @@ from functions.healing.facts import Facts, SourceQueue
 from functions.healing.limits import Limits
 from functions.healing.plan import Plan
 
-SOURCES = st.sets(st.integers(0, 14).map(lambda n: f"{STANDARD_ARN}-{n}"), max_size=10)
+NAMES = st.integers(0, 24).map(lambda n: f"{STANDARD_ARN}-{n:02}")
+SOURCES = st.sets(NAMES, max_size=15)
+ALLOWED = st.sets(NAMES, max_size=MOST_SOURCES)
 
 
 def letters(allowed: str, sources: set[str]) -> Facts:
@@ -24,22 +26,29 @@ def letters(allowed: str, sources: set[str]) -> Facts:
     )
 
 
-@given(SOURCES, SOURCES)
-def test_all_that_name_it_are_let_in_or_none_more(allowed: set[str], sources: set[str]) -> None:
+@given(ALLOWED, SOURCES)
+def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
+    allowed: set[str], sources: set[str]
+) -> None:
     facts = letters(RedriveAllow("byQueue", tuple(sorted(allowed))).text, sources)
     answer = plan(facts, Limits())
     if not isinstance(answer, Plan):
-        too_many = len(allowed | sources) > MOST_SOURCES
-        assert answer.code == ("too_many_sources" if too_many else "need_already_met")
-        assert too_many or sources <= allowed
+        assert answer.code == ("need_already_met" if sources <= allowed else "too_many_sources")
+        assert sources <= allowed or len(allowed) == MOST_SOURCES
         return
     (step,) = answer.steps
+    assert step.out_of_bounds() is None, "what is planned may be taken"
+    assert step.inverse().after == step.before
     wanted = allow_of(str(step.after))
     assert wanted is not None
     assert wanted.permission == "byQueue"
-    assert set(wanted.sources) == allowed | sources
-    assert detect(replace(facts, attributes={step.attribute: str(step.after)})) is None
-    assert step.out_of_bounds() is None
+    added = set(wanted.sources) - allowed
+    assert allowed < set(wanted.sources) <= allowed | sources
+    assert len(added) == min(len(sources - allowed), MOST_SOURCES - len(allowed))
+    left = sources - allowed - added
+    assert ("would stay out" in answer.reason) is bool(left)
+    found = detect(replace(facts, attributes={step.attribute: str(step.after)}))
+    assert (found is not None) is bool(left)
 
 
 def test_two_that_are_left_out_are_one_plan() -> None:
