@@ -24,11 +24,16 @@ from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.steps import SetMessageRetention
 
+# Said once, with the change: afterwards nothing is found, because nothing is left to set.
+_CANNOT_BE_LONGER = (
+    ". At 14 days both keep the same, and this cannot be longer: for what dies later still, "
+    "somebody has to shorten that source's retention, which deletes its older messages"
+)
+
 
 def detect(facts: Facts) -> Found | None:
     """None where nothing longer could be set, and on FIFO, where a letter's time begins anew."""
-    others = [each for each in facts.dead_letter_sources or () if each.queue_arn != facts.queue_arn]
-    longest = max(others, key=_retention_seconds, default=None)
+    longest = _longest_kept(facts)
     if facts.is_fifo or longest is None:
         return None
     kept, sent_for = facts.retention_seconds, _retention_seconds(longest)
@@ -37,7 +42,7 @@ def detect(facts: Facts) -> Found | None:
     return Found(
         f"it keeps letters for {kept:,} s counted from when they were first sent, and "
         f"{longest.queue_arn} keeps its messages for {sent_for:,} s: what dies late there is "
-        "deleted here before anybody has seen it"
+        f"deleted here before anybody has seen it"
     )
 
 
@@ -48,7 +53,17 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         reason = "letters are kept for as long as they can be, or longer than at their sources"
         return Refusal("need_already_met", reason, becomes=None)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
-    return Plan((step,), found.because)
+    return Plan((step,), f"{found.because}{_CANNOT_BE_LONGER * _is_kept_longest(facts)}")
+
+
+def _longest_kept(facts: Facts) -> SourceQueue | None:
+    others = (each for each in facts.dead_letter_sources or () if each.queue_arn != facts.queue_arn)
+    return max(others, key=_retention_seconds, default=None)
+
+
+def _is_kept_longest(facts: Facts) -> bool:
+    source = _longest_kept(facts)
+    return source is not None and _retention_seconds(source) >= LONGEST_RETENTION_SECONDS
 
 
 def _retention_seconds(source: SourceQueue) -> int:
