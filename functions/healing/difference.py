@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from functions.healing.pin import digest_of
 from functions.healing.plain_text import compact_json, plain, value
 
 # Not configuration: counters, clocks, the queue's own name, and whether another queue exists.
 _NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL)
 _DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
 _MOST_STATEMENT = 500
+_DIGEST = 12
 _MOST_NAME = 64
 _MOST_PATH = 200
 NOT_SET = "not set"
@@ -58,6 +60,15 @@ def as_json(name: str, text: str, most: int) -> str | None:
         return compact_json(document, most) if document else None
     except RecursionError:
         return None
+
+
+def in_short(name: str, text: str) -> str:
+    """A value for a sentence: of a policy how long it is and a digest, never what stands in it."""
+    if name not in _DOCUMENTS or not text:
+        return text or "nothing"
+    statements = _statements(parsed(text) or {})
+    how_long = f" of {len(statements)} statement(s)" if statements else ""
+    return f"a policy{how_long} (sha256 {digest_of(text)[:_DIGEST]})"
 
 
 def _of_attribute(name: str, was: str | None, now: str | None) -> list[str]:

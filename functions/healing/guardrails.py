@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from functions.healing.difference import in_short
 from functions.healing.evidence import STALE_AFTER, Evidence, EvidenceNeeded
 from functions.healing.failed_call import FailedCall
 from functions.healing.ledger_view import LedgerView
@@ -155,8 +156,9 @@ def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
         return Refusal("contested", reason, becomes=None)
     if record.contested_until is None and record.last_written not in (None, str(step.before)):
         reason = (
-            f"another principal set {attribute} to {step.before} "
-            f"after Mendq had set it to {record.last_written}; Mendq stays away for 7 days"
+            f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
+            f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
+            "Mendq stays away for 7 days"
         )
         return Refusal("contested", reason, becomes=State.CONTESTED)
     return None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.difference import configured, differences
+from functions.healing.difference import configured, differences, in_short
 
 SNS: dict[str, Any] = {
     "Sid": "AllowSns",
@@ -162,3 +162,24 @@ def test_one_member_more_is_always_seen(text: str, other: str, more: Any) -> Non
     wider = {**statement, "Condition": {other: "x", f"{other}+": more}}
     assert differences(policy(statement), policy(wider))
     assert differences(policy(wider), policy(statement))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("VisibilityTimeout", "30", "30"),
+        ("Policy", "", "nothing"),
+        ("Policy", policy(SNS, WORKERS)["Policy"], "a policy of 2 statement(s) (sha256 "),
+        ("Policy", '{"Statement":', "a policy (sha256 "),
+        ("RedrivePolicy", redrive()["RedrivePolicy"], "a policy (sha256 "),
+        ("RedriveAllowPolicy", '{"redrivePermission":"denyAll"}', "a policy (sha256 "),
+    ],
+)
+def test_in_a_sentence_a_policy_is_a_length_and_a_digest(name: str, text: str, said: str) -> None:
+    assert in_short(name, text).startswith(said)
+    assert len(in_short(name, text)) < 60
+
+
+@given(st.text(), st.text())
+def test_two_policies_are_told_apart(one: str, other: str) -> None:
+    assert (in_short("Policy", one) == in_short("Policy", other)) is (one == other)

@@ -15,6 +15,7 @@ from functions.healing.guardrails import Home, Proposal, Situation
 from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
 from functions.healing.limits import Limits, Timing
 from functions.healing.plan import Plan, Refusal
+from functions.healing.policy_steps import RestorePolicy
 from functions.healing.states import FINAL, State
 from functions.healing.steps import SetVisibilityTimeout
 
@@ -192,6 +193,23 @@ def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> No
     refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
     assert code(refusal) == expected
     assert (refusal.becomes if refusal else None) == becomes
+
+
+def test_a_contested_policy_is_named_and_not_spelled_out() -> None:
+    """A reason is told in pages and tables; a policy has up to 20 KB, and its owner's names."""
+    theirs, ours = (f'{{"Statement":[{{"Sid":"{sid}"}}]}}' for sid in ("Theirs" * 900, "Ours"))
+    step = RestorePolicy(theirs, "{}")
+    record = AttributeRecord(writes=(Write(NOW - timedelta(hours=30), "{}", ours),))
+    given = replace(
+        proposal(), plan=Plan((step,), "because"), view=LedgerView(attributes={"Policy": record})
+    )
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert refusal is not None
+    assert (refusal.code, refusal.becomes) == ("contested", "contested")
+    assert "a policy of 1 statement(s)" in refusal.reason
+    assert "Theirs" not in refusal.reason
+    assert "Ours" not in refusal.reason
+    assert len(refusal.reason) < 300
 
 
 @pytest.mark.parametrize(
