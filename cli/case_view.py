@@ -12,14 +12,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
 from cli.output import minute
+from cli.undoing import undos_now
 from functions.aws.approving import DECISIONS
-from functions.healing import change_lines
+from functions.catalogue import CATALOGUE
+from functions.healing import change_lines, moves
 from functions.healing.case import Case, longest_in
 from functions.healing.every_step import is_kept
 from functions.healing.evidence import to_text
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
-from functions.healing.rollback import written_by
+from functions.healing.rollback import Outcome, Undo
 from functions.healing.states import State
 from functions.healing.write_commands import set_command
 
@@ -111,9 +113,18 @@ def until(case: Case, timing: Timing | None) -> str:
     )
 
 
+def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
+    """The states of a case like this one that a person's word ends, or moves on."""
+    is_known = any(each.name == case.symptom for each in CATALOGUE)
+    move = DECISIONS[word].move
+    if is_known:
+        return move.out_of
+    return {moves.CLOSE: moves.CLOSE_UNKNOWN.out_of, moves.APPROVE: ()}.get(move, move.out_of)
+
+
 def commands(case: Case) -> list[str]:
     """What a person may say of it in this state."""
-    said = (word for word, each in DECISIONS.items() if case.state in each.move.out_of)
+    said = (word for word in DECISIONS if case.state in may_be_said_of(word, case))
     return [mendq_command(word, case) for word in said]
 
 
@@ -128,13 +139,21 @@ def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, s
     return next((each for each in kept if each is not None), None)
 
 
-def undo_commands(transitions: Sequence[Case]) -> list[str]:
-    """How to take back by hand what stands in the queue; nothing where nothing was written."""
-    if transitions[-1].state is State.ROLLED_BACK:
-        return []
-    before = {
-        each.attribute: each.before
-        for each in written_by(transitions)
-        if not is_kept(each.attribute)
-    }
-    return [set_command(transitions[-1].queue_arn, before)] if before else []
+def standing_of(account: Account, transitions: Sequence[Case]) -> tuple[Undo, ...]:
+    """What taking the case back would do now; nothing where nothing of it is to be taken back.
+
+    Raises QueueGone, FactsUnavailable or LedgerUnavailable.
+    """
+    is_undone = transitions[-1].state is State.ROLLED_BACK
+    return () if is_undone else undos_now(account, transitions)
+
+
+def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
+    """How to take back by hand what still stands in the queue as the case wrote it."""
+    before = {each.attribute: each.before for each in found if each.outcome is Outcome.UNDONE}
+    by_hand = [
+        each.command
+        for each in found
+        if each.outcome is Outcome.PRINTED and not is_kept(each.attribute)
+    ]
+    return [*([set_command(queue_arn, before)] if before else []), *by_hand]

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from cli.account import Account
 from functions.healing.case import Case
-from functions.healing.rollback import Written, written_by
+from functions.healing.rollback import Outcome, Written, written_by
 from functions.healing.states import State
+
+Answer = dict[str, Any]
+
+
+def kept_of(answer: Answer) -> list[Answer]:
+    """The attributes at which somebody else's value stands."""
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.KEPT]
+
+
+def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
+    """Put into what was kept the case of ours whose value that is; the ledger is read for that."""
+    kept = [(answer["case_id"], each) for answer in answers for each in kept_of(answer)]
+    if not kept:
+        return
+    later = LaterWrites.among(account.open_cases.all_transitions())
+    for case_id, each in kept:
+        each["later_case"] = later.case_that_wrote(each["now"], each["attribute"], case_id)
 
 
 @dataclass(frozen=True)

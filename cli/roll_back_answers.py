@@ -43,7 +43,7 @@ def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) 
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        _print_answer(out, answer, histories, [_line(each) for each in _of(answer)])
+        _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
         for each in _of(answer):
             if each["outcome"] == "printed" and each.get("command"):
                 out.say(f"{each['attribute']} is never written back by Mendq; by hand:")
@@ -69,7 +69,8 @@ def _of(answer: Answer) -> Sequence[Answer]:
     return attributes
 
 
-def _line(each: Answer) -> Line:
+def attribute_line(each: Answer) -> Line:
+    """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
 

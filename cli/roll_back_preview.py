@@ -6,17 +6,15 @@ wrote, until the later one is undone: from there on the answer is worked out her
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from cli.account import Account
-from functions.aws.queue_look import attributes_of
+from cli.undoing import undos_now
 from functions.healing.case import Case
-from functions.healing.facts import Facts
-from functions.healing.ledger_view import LedgerView
-from functions.healing.rollback import Outcome, Written, records_after, undos, written_by
+from functions.healing.rollback import Outcome
 from functions.healing.states import State
 
 Answer = dict[str, Any]
@@ -52,25 +50,13 @@ class Preview:
         return in_the_way is not None and in_the_way.case_id in {each.case_id for each in before}
 
     def _answer_behind(self, before: Sequence[Case], history: Sequence[Case]) -> Answer:
-        newest, written = history[-1], written_by(history)
-        names = [each.attribute for each in written]
-        view = self.account.ledger.look(newest.queue_arn, newest.symptom, names)
-        facts = Facts(newest.queue_arn, attributes_of(self.account.clients, newest.queue_arn), {})
-        for each in before:
-            facts, view = _after(each, facts, view)
-        found = undos(written, self._snapshots(written), facts, view)
+        newest = history[-1]
         return {
             "case_id": newest.case_id,
             "state": str(newest.state),
-            "attributes": [each.document() for each in found],
+            "attributes": [each.document() for each in undos_now(self.account, history, before)],
             "once_undone": [each.case_id for each in before],
         }
-
-    def _snapshots(self, written: Sequence[Written]) -> dict[int, Mapping[str, str]]:
-        """By the transition that they were taken for."""
-        source = self.account.open_cases
-        found = {each.first.n: source.snapshot_of(each.first) for each in written}
-        return {n: snapshot for n, snapshot in found.items() if snapshot is not None}
 
 
 def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
@@ -81,14 +67,4 @@ def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
         {"attribute": each["attribute"], "before": each["now"], "after": each["before"]}
         for each in answer.get("attributes", ())
         if each["outcome"] == Outcome.UNDONE
-    )
-
-
-def _after(undone: Case, facts: Facts, view: LedgerView) -> tuple[Facts, LedgerView]:
-    """Queue and ledger once that case is undone."""
-    values = {step["attribute"]: step["after"] for step in undone.steps}
-    records = records_after(undone, view, facts.created_at)
-    return (
-        replace(facts, attributes={**facts.attributes, **values}),
-        replace(view, attributes={**view.attributes, **records}),
     )

@@ -13,7 +13,7 @@ from cli.asking import Yes, confirm
 from cli.case_view import find
 from cli.exit_codes import Exit, Stopped, error_document
 from cli.invocation import Invocation, with_invocation
-from cli.later_writes import LaterWrites
+from cli.later_writes import LaterWrites, kept_of, name_later_cases
 from cli.roll_back_answers import (
     Answer,
     Histories,
@@ -26,6 +26,8 @@ from functions.healing.case import Case
 from functions.healing.states import State
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
+# The case, or the queue that it is about.
+_GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
@@ -40,7 +42,11 @@ def roll_back(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     yes: Yes = False,
 ) -> Exit:
-    """Undo a fix; a person's newer value is kept."""
+    """Undo a fix; a person's newer value is kept.
+
+    Exits with 3 where a person's value was kept, whatever else was undone; with 4 where case or
+    queue is gone; with 1 where something could not be done.
+    """
     if (case_id is None) == (since is None):
         raise Stopped("give either a CASE or --since T", Exit.USAGE)
     now = datetime.now(UTC)
@@ -103,13 +109,7 @@ def _asked(call: Invocation, chosen: Histories, preview: Preview | None) -> list
     for case_id, history in chosen.items():
         answer = _ask(call, case_id, dry_run=preview is not None)
         answers.append(answer if preview is None else preview.then(history, answer))
-    if not any(map(_kept, answers)):
-        return answers
-    later = LaterWrites.among(call.account.open_cases.all_transitions())
-    for answer in answers:
-        for each in _kept(answer):
-            name, case_id = each["attribute"], answer["case_id"]
-            each["later_case"] = later.case_that_wrote(each["now"], name, case_id)
+    name_later_cases(call.account, answers)
     return answers
 
 
@@ -126,17 +126,12 @@ def _has(answer: Answer, outcome: str) -> bool:
     return any(each["outcome"] == outcome for each in answer.get("attributes", ()))
 
 
-def _kept(answer: Answer) -> list[Answer]:
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == "kept"]
-
-
 def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     call.out.document(answers[0] if one else answers)
-    if any(each.get("error", {}).get("code") == "not_found" for each in answers):
-        return Exit.NOT_FOUND
-    if any("error" in each for each in answers):
-        return Exit.FAILED
-    kept = [each.get("later_case") for answer in answers for each in _kept(answer)]
+    errors = {each["error"]["code"] for each in answers if "error" in each}
+    if errors:
+        return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
+    kept = [each.get("later_case") for answer in answers for each in kept_of(answer)]
     if None in kept:
         return Exit.KEPT
     undone = {each["case_id"] for each in answers if _has(each, "undone")}

@@ -16,6 +16,7 @@ from cli.case_view import (
     plan_reason,
     runs_out_at,
     snapshot_of,
+    standing_of,
     step_lines,
     summary,
     timing_of,
@@ -23,7 +24,9 @@ from cli.case_view import (
     until,
 )
 from cli.invocation import Invocation, with_invocation
+from cli.later_writes import Answer, name_later_cases
 from cli.output import Output, table
+from cli.roll_back_answers import attribute_line
 from functions.aws.errors import QueueGone
 from functions.aws.queue_look import attributes_of
 from functions.healing.case import Case
@@ -33,6 +36,7 @@ from functions.healing.ledger_view import LedgerView, PageRecord
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import plain, value
+from functions.healing.rollback import Outcome
 
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
 
@@ -41,7 +45,8 @@ CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` pr
 class Whole:
     """A case and what stands around it; `facts` from before it wrote, else as it was last known.
 
-    `now` is None where the queue is gone.
+    `now` is None where the queue is gone. `standing` is what stands of what was written, as
+    `roll-back --dry-run` says it, and `undo` how to take that back by hand.
     """
 
     transitions: tuple[Case, ...]
@@ -49,6 +54,8 @@ class Whole:
     now: Mapping[str, str] | None
     page: PageRecord | None
     timing: Timing | None
+    standing: tuple[Answer, ...] = ()
+    undo: tuple[str, ...] = ()
 
     @property
     def case(self) -> Case:
@@ -72,7 +79,8 @@ class Whole:
             "facts": None if self.facts is None else configured(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
-            "undo": undo_commands(self.transitions),
+            "standing": list(self.standing),
+            "undo": list(self.undo),
             "page": None
             if page is None
             else {
@@ -89,12 +97,17 @@ def look(call: Invocation, case_id: str) -> Whole:
     case = transitions[-1]
     view: LedgerView = call.account.ledger.look(case.queue_arn, case.symptom, ())
     known = view.known.attributes if view.known else None
+    facts = snapshot_of(call.account, transitions) or known
+    timing = timing_of(call.account, [case])
     try:
         now = attributes_of(call.account.clients, case.queue_arn)
+        found = standing_of(call.account, transitions)
     except QueueGone:
-        now = None
-    facts = snapshot_of(call.account, transitions) or known
-    return Whole(transitions, facts, now, view.page, timing_of(call.account, [case]))
+        return Whole(transitions, facts, None, view.page, timing)
+    answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
+    name_later_cases(call.account, [answer])
+    undo = tuple(undo_commands(case.queue_arn, found))
+    return Whole(transitions, facts, now, view.page, timing, tuple(answer["attributes"]), undo)
 
 
 @with_invocation
@@ -132,10 +145,20 @@ def _next(out: Output, whole: Whole) -> None:
         out.heading("A person's word")
         for line in words:
             out.command(line)
-    for command in undo_commands(whole.transitions):
-        out.heading("Undo")
-        out.command(mendq_command("roll-back", case))
-        out.say("or by hand, which does not look whether somebody has changed it since:", "dim")
+    _undo(out, whole)
+
+
+def _undo(out: Output, whole: Whole) -> None:
+    """How to take it back, where what it wrote stands; else what stands there."""
+    if not whole.standing:
+        return
+    out.heading("Undo")
+    ours = [each for each in whole.standing if each["outcome"] == Outcome.UNDONE]
+    out.lines([attribute_line(each) for each in whole.standing if each not in ours])
+    if ours:
+        out.command(mendq_command("roll-back", whole.case))
+    for command in whole.undo:
+        out.say("by hand, which does not look whether somebody has changed it since:", "dim")
         out.command(command)
 
 

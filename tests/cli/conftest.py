@@ -99,3 +99,13 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
         account = StandIn(session, "Mendq", made.settings)
         monkeypatch.setattr(cli_account.Account, "of", lambda *_: account)
         yield Operator(made, account)
+
+
+def rename_symptom(aws: Account, name: str) -> None:
+    """As a Mendq left the newest transition that knew a symptom of that name."""
+    client = aws.clients.dynamodb
+    for item in client.scan(TableName="ledger")["Items"]:
+        if "document" in item and item["pk"]["S"].startswith("case#"):
+            document = {**json.loads(item["document"]["S"]), "symptom": name}
+            renamed = {**item, "document": {"S": json.dumps(document)}}
+            client.put_item(TableName="ledger", Item=renamed)

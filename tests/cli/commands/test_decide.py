@@ -5,13 +5,22 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Operator
+from tests.functions.aws.operators import Heal, case_of, move, say
+
+
+def _waiting_for(operator: Operator, word: str) -> str:
+    """A case of which the word may be said."""
+    case_id = operator.proposed()
+    if word == "close":
+        move(operator.aws, case_of(operator.aws), "escalated")
+    return case_id
 
 
 @pytest.mark.parametrize("command", ["approve", "decline", "close"])
 def test_without_a_terminal_nothing_is_asked_of_the_lambda(
     operator: Operator, command: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = _waiting_for(operator, command)
     result = operator.mendq(command, case_id)
     assert result.exit_code == 2
     assert "--yes" in result.stderr
@@ -45,14 +54,71 @@ def test_what_came_out_differently_is_a_failure(operator: Operator) -> None:
     assert operator.json("approve", case_id, "--yes", code=1) == answer
 
 
-def test_approved_and_not_made_yet_is_not_called_nothing(operator: Operator) -> None:
+@pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
+def test_approved_and_not_made_yet_is_recorded_and_waits(
+    operator: Operator, code: str, waits: str
+) -> None:
     case_id = operator.proposed()
-    answer = {"case_id": case_id, "state": "approved", "reason": "heal could not be called"}
-    operator.answers("ApproveFunction", answer)
-    result = operator.mendq("approve", case_id, "--yes")
-    assert result.exit_code == 1
-    assert "approved; the change comes within minutes, or the case expires" in result.stdout
-    assert "nothing was changed" not in result.stdout
+    answer = {"case_id": case_id, "state": "approved", "reason": "changes are frozen: x"}
+    operator.answers("ApproveFunction", *[{**answer, "code": code}] * 2)
+    found = operator.json("approve", case_id, "--yes")
+    assert (found["state"], found["waits"]) == ("approved", waits)
+    shown = operator.mendq("approve", case_id, "--yes")
+    assert shown.exit_code == 0
+    assert "recorded; the change waits" in shown.stdout
+    assert "changes are frozen: x" in shown.stdout
+    assert "nothing was changed" not in shown.stdout
+
+
+def test_an_approval_under_a_freeze_is_recorded_and_waits(operator: Operator) -> None:
+    heal = Heal(operator.aws)
+    case_id = operator.proposed()
+    operator.mendq("freeze", "deploying", "--yes")
+    operator.account.lambdas["ApproveFunction"] = lambda event: say(
+        operator.aws, event["decision"], event["case_id"]
+    )
+    found = operator.json("approve", case_id, "--yes")
+    assert (found["state"], found["waits"]) == ("approved", "frozen")
+    assert "deploying" in found["reason"]
+    assert operator.aws.visibility("orders.fifo") == 30
+    operator.mendq("thaw", "--yes")
+    assert operator.json("approve", case_id, "--yes")["state"] == "applied"
+    assert operator.aws.visibility("orders.fifo") == 45
+    asked = (len(heal.asked), len(operator.account.invoked))
+    again = operator.json("approve", case_id)
+    assert (again["state"], again["case_id"]) == ("applied", case_id)
+    assert (len(heal.asked), len(operator.account.invoked)) == asked
+
+
+@pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])
+def test_a_word_said_before_is_told_again(operator: Operator, word: str, state: str) -> None:
+    case_id = operator.proposed()
+    move(operator.aws, case_of(operator.aws), state)
+    assert operator.json(word, case_id)["state"] == state
+    assert operator.account.invoked == []
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("approve", "declined"),
+        ("approve", "applied"),
+        ("approve", "expired"),
+        ("decline", "applied"),
+        ("close", "applied"),
+        ("close", "proposed"),
+    ],
+)
+def test_a_wrong_state_is_refused_before_anybody_is_asked(
+    operator: Operator, word: str, state: str
+) -> None:
+    case_id = operator.proposed()
+    if state != "proposed":
+        move(operator.aws, case_of(operator.aws), state)
+    error = operator.json(word, case_id, code=1)["error"]
+    assert error["code"] == "wrong_state"
+    assert f"is {state}" in error["message"]
+    assert operator.account.invoked == []
 
 
 @pytest.mark.parametrize("said", [{"state": "mended"}, {"state": ["applied"]}, {}])
@@ -70,7 +136,7 @@ def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[s
 def test_the_word_reaches_the_lambda_with_who_said_it(
     operator: Operator, command: str, state: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = _waiting_for(operator, command)
     answer = {"case_id": case_id, "state": state, "reason": "", "steps": []}
     operator.answers("ApproveFunction", answer)
     assert operator.json(command, case_id, "--yes") == answer

@@ -243,3 +243,31 @@ def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
     result = operator.mendq("roll-back", case_id, "--yes")
     assert result.exit_code == 1
     assert "another run is at work" in result.stdout
+
+
+def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+        operator.aws, event["case_id"], dry_run=event["dry_run"]
+    )
+    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
+    found = operator.json("roll-back", case_id, "--yes", code=4)
+    assert found["error"]["code"] == "queue_gone"
+
+
+def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(operator: Operator) -> None:
+    ids = [operator.applied(name) for name in ("first.fifo", "second.fifo")]
+    errors = {"error": "queue_gone", "reason": "x"}, {"error": "claimed", "reason": "y"}
+    operator.account.lambdas["RollBackFunction"] = lambda event: errors[ids.index(event["case_id"])]
+    assert len(operator.json("roll-back", "--since", "1h", "--yes", code=1)) == 2
+
+
+def test_a_value_that_was_kept_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
+    kept, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
+    operator.aws.set_visibility(operator.json("show", kept)["queue_arn"], 60)
+    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+        operator.aws, event["case_id"], dry_run=event["dry_run"]
+    )
+    done = operator.json("roll-back", "--since", "1h", "--yes", code=3)
+    outcomes = {each["case_id"]: each["attributes"][0]["outcome"] for each in done}
+    assert outcomes == {kept: "kept", undone: "undone"}

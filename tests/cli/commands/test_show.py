@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.cli.conftest import Operator
-from tests.functions.aws.operators import case_of, say
+from tests.cli.conftest import Operator, rename_symptom
+from tests.functions.aws.operators import case_of, move, say
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
@@ -116,3 +116,58 @@ def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> 
             client.put_item(TableName=table, Item={**item, "document": {"S": spoilt}})
     for command in (("cases",), ("show", item["pk"]["S"].removeprefix("case#"))):
         assert "\x1b[2J" not in operator.mendq(*command).stdout
+
+
+def _set_by_a_person(operator: Operator, seconds: str) -> None:
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=operator.aws.url("orders.fifo"), Attributes={"VisibilityTimeout": seconds}
+    )
+
+
+def test_undo_is_offered_where_what_it_wrote_stands(operator: Operator) -> None:
+    case_id = operator.applied()
+    (standing,) = operator.json("show", case_id)["standing"]
+    assert (standing["outcome"], standing["now"], standing["before"]) == ("undone", "45", "30")
+    assert f"mendq roll-back {case_id}" in _section(operator.mendq("show", case_id).stdout, "Undo")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outcome", "says"),
+    [("60", "kept", "60 s, set since by somebody else"), ("30", "nothing", "as before already")],
+)
+def test_undo_is_not_offered_where_nothing_of_it_stands(
+    operator: Operator, seconds: str, outcome: str, says: str
+) -> None:
+    case_id = operator.applied()
+    _set_by_a_person(operator, seconds)
+    found = operator.json("show", case_id)
+    assert (found["undo"], found["standing"][0]["outcome"]) == ([], outcome)
+    shown = operator.mendq("show", case_id).stdout
+    assert says in _section(shown, "Undo")
+    assert "roll-back" not in shown
+    assert "set-queue-attributes" not in shown
+
+
+def test_undo_is_not_offered_where_its_value_was_contested(operator: Operator) -> None:
+    case_id = operator.applied()
+    move(operator.aws, case_of(operator.aws), "contested")
+    found = operator.json("show", case_id)
+    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "kept")
+
+
+def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
+    found = operator.json("show", case_id)
+    assert (found["undo"], found["standing"]) == ([], [])
+    shown = operator.mendq("show", case_id).stdout
+    assert "\nUndo\n" not in shown
+    assert "roll-back" not in shown
+
+
+def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator) -> None:
+    case_id = operator.applied()
+    assert "mendq close" not in operator.mendq("show", case_id).stdout
+    rename_symptom(operator.aws, "gone_since")
+    shown = _section(operator.mendq("show", case_id).stdout, "A person's word")
+    assert shown == f"mendq close {case_id} --region us-east-1"
