@@ -34,7 +34,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
         return refusal
     refusal = _too_late(desk) or desk.write(desk.clients, facts, plan.steps)
     if refusal:
-        desk.ledger.release(case, desk.owner)
+        desk.ledger.release(case, desk.owner, seen)
         return refusal
     changes = records_after(case, seen, facts.created_at)
     return tell(case, seen, Telling(symptom, facts, changes=changes), desk, desk.owner)

@@ -22,6 +22,7 @@ from functions.aws.operator_request import (
     until_unmoved,
 )
 from functions.aws.telling import Telling, tell
+from functions.catalogue.symptom import Symptom
 from functions.healing import moves
 from functions.healing.case import Case, longest_in
 from functions.healing.facts import Facts
@@ -85,8 +86,9 @@ def _once(
     case = history[-1]
     if not desk.is_here(case.queue_arn):
         return refused("elsewhere", "the queue is in another account or region")
-    view = try_to_file_owed(desk.ledger.look(case.queue_arn, case.symptom, ()), desk)
     symptom = symptom_named(case.symptom)
+    attributes = _attributes_of(case, symptom)
+    view = try_to_file_owed(desk.ledger.look(case.queue_arn, case.symptom, attributes), desk)
     if isinstance(symptom, Refusal):
         if decision.is_approval:
             return symptom
@@ -95,7 +97,7 @@ def _once(
     if refusal:
         return refusal
     if case.state is not decision.move.into:
-        told = _moved(case, view, decision, request.actor, desk)
+        told = _claimed(view, symptom, desk) or _moved(case, view, decision, request.actor, desk)
         if isinstance(told, Refusal):
             return told
         case = told
@@ -114,6 +116,25 @@ def _refusal(case: Case, decision: Decision, desk: Desk) -> Refusal | None:
         reason = f"the proposal of case {case.case_id} ran out at {ended_at:%Y-%m-%d %H:%M} UTC"
         return refused("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
+
+
+def _attributes_of(case: Case, symptom: Symptom | Refusal) -> list[str]:
+    """All that this case's owner may be at work on."""
+    writable = () if isinstance(symptom, Refusal) else symptom.steps
+    theirs = {step.attribute for step in writable}
+    return sorted(theirs | {step["attribute"] for step in case.steps})
+
+
+def _claimed(view: LedgerView, symptom: Symptom | Refusal, desk: Desk) -> Refusal | None:
+    """What is being written, or was and is not recorded, is no person's to end unseen.
+
+    Where nobody knows the symptom any more, nobody settles it either.
+    """
+    unsettled = view.intent is not None and not isinstance(symptom, Refusal)
+    if not unsettled and not view.held_by_another(desk.owner, desk.now):
+        return None
+    reason = "a run is at work on this queue, or died there; ask again in two minutes"
+    return refused("claimed", reason, again=True)
 
 
 def _moved(

@@ -14,28 +14,42 @@ from datetime import datetime
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.desk import Desk
+from functions.aws.errors import LedgerUnreadable
 from functions.healing.case import Case
 from functions.healing.ledger_view import LedgerView
 
 
 def file_owed(view: LedgerView, desk: Desk) -> LedgerView:
-    """The view with nothing owed any more; raises the bucket's error, or LedgerUnavailable."""
+    """The view with nothing owed any more.
+
+    Raises the bucket's error, LedgerUnavailable, or LedgerUnreadable for a transition that is none
+    of ours.
+    """
     if view.case is None or not view.unfiled:
         return view
-    desk.case_bucket.put(view.case)
-    desk.open_cases.filed(view.case)
-    return replace(view, unfiled=False)
+    for case_id, n in sorted(view.unfiled):
+        is_newest = (case_id, n) == (view.case.case_id, view.case.n)
+        owed = view.case if is_newest else desk.open_cases.transition(case_id, n)
+        if owed is not None:
+            desk.case_bucket.put(owed)
+    desk.open_cases.all_filed(view.case)
+    return replace(view, unfiled=frozenset())
 
 
 def try_to_file_owed(view: LedgerView, desk: Desk) -> LedgerView:
-    """As `file_owed`; a bucket that cannot be written keeps nobody, for follow_up comes by."""
-    with suppress(BotoCoreError, ClientError):
+    """As `file_owed`; what cannot be filed keeps nobody: follow_up comes by."""
+    with suppress(BotoCoreError, ClientError, LedgerUnreadable):
         return file_owed(view, desk)
     return view
 
 
-def file_new(case: Case, due_at: datetime, instead_of: datetime, desk: Desk) -> None:
-    """What this run has just recorded; where the bucket cannot be written, follow_up files it."""
+def file_new(
+    case: Case, seen: LedgerView, due_at: datetime, instead_of: datetime, desk: Desk
+) -> None:
+    """What this run has just recorded on `seen`; what cannot be filed, follow_up files."""
     with suppress(BotoCoreError, ClientError):
         desk.case_bucket.put(case)
-        desk.open_cases.filed(case, due_at, instead_of)
+        if seen.unfiled:
+            desk.open_cases.filed(case)
+        else:
+            desk.open_cases.all_filed(case, due_at, instead_of)

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from functions.aws.call_owner import Functions, call_owner
+from functions.aws.clients import SECONDS_OF_A_HUNG_CALL
 from functions.aws.desk import Desk
 from functions.aws.errors import (
     CaseMoved,
     FactsUnavailable,
     LedgerUnavailable,
+    LedgerUnreadable,
     QueueGone,
     QueueRefusesUs,
 )
@@ -50,18 +55,22 @@ from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
-# What one case may take: two looks, a transition, a page.
-SECONDS_FOR_A_CASE = 10
+# Where one service hangs, a case calls it twice before it is given up.
+SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 
 
 @dataclass
 class Followed:
-    """What became of the cases that were due, and how many are open."""
+    """What became of the cases that were due, and how many are open.
+
+    `bucket_error` is why nothing more is filed in this run: one case has waited for the bucket.
+    """
 
     open_cases: list[OpenCase]
     moved: list[Case] = field(default_factory=list)
     called: list[Case] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
+    bucket_error: Exception | None = None
 
     @property
     def by_state(self) -> Counter[str]:
@@ -84,6 +93,7 @@ def follow_up(desk: Desk, functions: Functions, remaining_seconds: Callable[[], 
             continue
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
             followed.errors[each.case_id] = error
+        if each.case_id in followed.errors:
             _try_again(each, desk)
     return followed
 
@@ -93,26 +103,66 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
 
 
 def _follow(due: OpenCase, desk: Desk, functions: Functions, followed: Followed) -> None:
-    symptom = next((each for each in CATALOGUE if each.name == due.symptom), None)
-    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
-    view = desk.ledger.look(due.queue_arn, due.symptom, attributes)
+    symptom = _symptom_named(due.symptom)
+    view = _look(due.queue_arn, due.symptom, symptom, desk)
     sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
-    view = file_owed(view, desk)
+    view = _filed(view, due, desk, followed)
+    if view.held_by_another(desk.owner, desk.now):
+        return
+    if view.intent is not None:
+        settled = _settled(view, view.intent, symptom, desk)
+        if isinstance(settled, Outcome):
+            followed.moved += [settled.case] if settled.case else []
+            return
+        view = settled
     if view.case is not None and view.case.is_final:
         _end(view.case, view, desk, sent=sent)
         return
     if symptom is None:
         raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
-    if view.intent is not None and not view.held_by_another(desk.owner, desk.now):
-        settled = settle(view, view.intent, symptom, desk)
-        if isinstance(settled, Outcome):
-            followed.moved += [settled.case] if settled.case else []
-            return
-        view = settled
     if view.case is not None:
         _OpenCase(symptom, view.case, view, desk).go_on(functions, followed)
         if not sent:
             hold_back(view.case, desk)
+
+
+def _filed(view: LedgerView, due: OpenCase, desk: Desk, followed: Followed) -> LedgerView:
+    """What cannot be filed keeps nobody from settling and moving the case; it stays owed."""
+    if not view.unfiled:
+        return view
+    error = followed.bucket_error
+    if error is None:
+        try:
+            return file_owed(view, desk)
+        except (BotoCoreError, ClientError) as failed:
+            error = followed.bucket_error = failed
+        except LedgerUnreadable as unreadable:
+            error = unreadable
+    followed.errors[due.case_id] = error
+    return view
+
+
+def _settled(
+    view: LedgerView, intent: Case, symptom: Symptom | None, desk: Desk
+) -> LedgerView | Outcome:
+    """Where the claim is of another symptom's case, that one; this one's turn comes again."""
+    claimed_for = _symptom_named(intent.symptom)
+    if claimed_for is None:
+        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
+    if claimed_for is symptom:
+        return settle(view, intent, claimed_for, desk)
+    theirs = _look(intent.queue_arn, intent.symptom, claimed_for, desk)
+    settled = settle(theirs, intent, claimed_for, desk)
+    return settled if isinstance(settled, Outcome) else Outcome()
+
+
+def _symptom_named(name: str) -> Symptom | None:
+    return next((each for each in CATALOGUE if each.name == name), None)
+
+
+def _look(queue_arn: str, name: str, symptom: Symptom | None, desk: Desk) -> LedgerView:
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    return desk.ledger.look(queue_arn, name, attributes)
 
 
 def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:
@@ -120,7 +170,7 @@ def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:
     if not sent:
         hold_back(case, desk)
     elif view.page is None or not view.page.is_on_its_way(desk.now):
-        desk.open_cases.told(case)
+        desk.open_cases.told(case, desk.now)
 
 
 @dataclass(frozen=True)
@@ -151,7 +201,8 @@ class _OpenCase:
             followed.called.append(case)
         if moved is None:
             until = due_at(case, signs, self.desk.now)
-            later = until if until > self.desk.now else self.desk.now + TRY_AGAIN
+            soon = self.desk.now + TRY_AGAIN
+            later = soon if until <= self.desk.now or self.view.unfiled else until
             self.desk.open_cases.postpone(case, later)
 
     def _signs(self) -> Signs:
@@ -222,9 +273,5 @@ class _OpenCase:
 
 def _try_again(due: OpenCase, desk: Desk) -> None:
     """Where even that fails, the next minute finds it where it was."""
-    try:
-        transitions = desk.open_cases.transitions(due.case_id)
-        if transitions:
-            desk.open_cases.postpone(transitions[-1], desk.now + TRY_AGAIN)
-    except Exception:  # noqa: BLE001, S110 - the first error is the one that is told
-        pass
+    with suppress(LedgerUnavailable):
+        desk.open_cases.postpone_unread(due, desk.now + TRY_AGAIN)

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from functions.aws import ledger_claims as claims
 from functions.aws import ledger_items as items
 from functions.aws import ledger_writes as writes
-from functions.aws.errors import CaseMoved, LedgerUnreadable, code_of
+from functions.aws.errors import CaseMoved, code_of
 from functions.aws.ledger_claims import Claim
 from functions.aws.ledger_writes import Entry
 from functions.aws.transactions import CANCELLED, failed_condition, ledger_errors, unconflicted
@@ -47,10 +47,8 @@ class Ledger:
                     TransactItems=[{"Get": {"TableName": self.table, "Key": key}} for key in keys]
                 )
             )
-        try:
+        with items.reading(f"an item about {queue_arn}"):
             return items.view_of([each.get("Item", {}) for each in answer["Responses"]], attributes)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LedgerUnreadable(f"an item about {queue_arn}: {error!r}") from error
 
     def remember(
         self,
@@ -72,7 +70,9 @@ class Ledger:
                 self._change_set(key, "DELETE", "sightings", [each.to_text() for each in drop], now)
             if add:
                 texts = [each.to_text() for each in add]
-                evidence = items.evidence_of(self._change_set(key, "ADD", "sightings", texts, now))
+                kept = self._change_set(key, "ADD", "sightings", texts, now)
+                with items.reading(f"the evidence about {queue_arn}"):
+                    evidence = items.evidence_of(kept)
         return evidence
 
     def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
@@ -80,7 +80,8 @@ class Ledger:
         key = items.spread_key(symptom)
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-            spread = items.spread_of(answer.get("Item", {}))
+            with items.reading(f"the spread of {symptom}"):
+                spread = items.spread_of(answer.get("Item", {}))
             if outdated := spread.outdated(now):
                 self._change_set(key, "DELETE", "queues", outdated, now)
             if missing := spread.missing(queue_arns, now):
@@ -110,9 +111,9 @@ class Ledger:
         failed = self._transact([each.part for each in conditions])
         return conditions[failed].refusal if failed is not None else None
 
-    def release(self, intent: Case, owner: str) -> None:
+    def release(self, intent: Case, owner: str, seen: LedgerView) -> None:
         """Let go of a claim that nothing was written under."""
-        self._transact(claims.release_parts(intent, owner))
+        self._transact(claims.release_parts(intent, owner, seen))
 
     def record(self, entry: Entry) -> None:
         """Move the case, and with `changes` the attributes' records; ends the evidence.

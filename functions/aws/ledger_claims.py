@@ -13,6 +13,7 @@ from typing import Any
 
 from functions.aws import ledger_items as items
 from functions.aws.ledger_writes import Part, case_unmoved
+from functions.healing import ledger_index
 from functions.healing.case import Case
 from functions.healing.ledger_view import LedgerView
 from functions.healing.plan import Refusal
@@ -48,10 +49,7 @@ def claim_conditions(
     """All or none of them go through."""
     conditions = [
         *(_condition(_hold(claim, step), "another run is at work on it") for step in claim.steps),
-        _condition(
-            {"ConditionCheck": case_unmoved(claim.intent, claim.seen, claim.owner)},
-            "another run has just moved its case",
-        ),
+        _condition(_hold_case(claim), "another run has just moved its case"),
     ]
     if claim.intent.undoes:
         return conditions
@@ -67,7 +65,7 @@ def claim_conditions(
     ]
 
 
-def release_parts(intent: Case, owner: str) -> list[Part]:
+def release_parts(intent: Case, owner: str, seen: LedgerView) -> list[Part]:
     """End a claim that nothing was written under; its snapshot goes with it."""
     return [
         *(
@@ -83,11 +81,47 @@ def release_parts(intent: Case, owner: str) -> list[Part]:
             for step in intent.steps
         ),
         {"Delete": {"Key": items.snapshot_key(intent)}},
+        *([_release_case(seen.case, owner)] if seen.case is not None else []),
     ]
+
+
+def _release_case(case: Case, owner: str) -> Part:
+    return {
+        "Update": {
+            "Key": items.case_key(case.queue_arn, case.symptom),
+            "UpdateExpression": "REMOVE claim_owner, claim_until",
+            "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
+            "ExpressionAttributeValues": {":owner": {"S": owner}},
+        }
+    }
 
 
 def _condition(part: Part, reason: str, code: str = "claimed") -> Condition:
     return Condition(part, Refusal(code, reason, becomes=None, again=True))
+
+
+def _hold_case(claim: Claim) -> Part:
+    """Nobody else moves it; once the claim has run out, follow_up looks what became of it.
+
+    Before the first case there is nothing to hold: whoever brought it here comes again.
+    """
+    unmoved = case_unmoved(claim.intent, claim.seen, claim.owner, claim.owner)
+    if claim.seen.case is None:
+        return {"ConditionCheck": unmoved}
+    until = items.epoch(claim.intent.at + timedelta(seconds=CLAIM_SECONDS))
+    return {
+        "Update": {
+            **unmoved,
+            "UpdateExpression": "SET claim_owner = :owner, claim_until = :until, "
+            f"#open = :every, {ledger_index.SORT} = :until",
+            "ExpressionAttributeNames": {"#open": ledger_index.PARTITION},
+            "ExpressionAttributeValues": {
+                **unmoved["ExpressionAttributeValues"],
+                ":until": until,
+                ":every": {"S": ledger_index.EVERY_CASE},
+            },
+        }
+    }
 
 
 def _hold(claim: Claim, step: AttributeStep) -> Part:

@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from functions.aws.errors import LedgerUnreadable
 from functions.healing.case import Case
 from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence, Sighting, to_text
-from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord, Write
+from functions.healing.ledger_view import (
+    AttributeRecord,
+    LedgerView,
+    PageRecord,
+    Transition,
+    Write,
+)
 from functions.healing.paging import Severity
 from functions.healing.queue_lines import Known
 from functions.healing.spread import Spread
 
 ACCOUNT = "account"
-# Stands in a case until its newest transition lies in the case bucket too.
+# The transitions, of this case and of those before it, that may not lie in the case bucket yet.
 UNFILED = "unfiled"
+# What values of any kind may raise where a reader of ours expects another.
+_NOT_OURS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 # What stands in a page's item until it is sent.
 PAGE_TEXTS = ("subject", "body", "news", "about")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever an item that is none of ours raises into LedgerUnreadable."""
+    try:
+        yield
+    except _NOT_OURS as error:
+        raise LedgerUnreadable(f"{what}: {error!r}") from error
 
 
 def key(partition: str, sort: str) -> Key:
@@ -82,15 +109,12 @@ def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[
 
 
 def view_of(items: Sequence[Item], attributes: Sequence[str]) -> LedgerView:
-    """The view that the items of `look_keys`, each possibly empty, give.
-
-    Raises KeyError, TypeError or ValueError where one is not of our making.
-    """
+    """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
     freeze, case, evidence, page, configuration, *records = items
     return LedgerView(
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
         case=case_of(case),
-        unfiled=UNFILED in case,
+        unfiled=unfiled_of(case),
         failures=failures_of(case),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
@@ -141,6 +165,17 @@ def case_of(item: Item) -> Case | None:
         code=item.get("code", {}).get("S", ""),
         opened_at=_moment(item.get("opened_at")),
     )
+
+
+def marks(transitions: Iterable[Transition]) -> dict[str, list[str]]:
+    """How transitions stand in a set: of which case, the how manieth."""
+    return {"SS": sorted(f"{case_id}#{n:06}" for case_id, n in transitions)}
+
+
+def unfiled_of(item: Item) -> frozenset[Transition]:
+    """The transitions that a case's item owes to the case bucket."""
+    parted = (each.rpartition("#") for each in item.get(UNFILED, {}).get("SS", []))
+    return frozenset((case_id, int(n)) for case_id, _, n in parted)
 
 
 def failures_of(item: Item) -> Evidence:

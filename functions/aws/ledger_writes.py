@@ -43,7 +43,7 @@ class Entry:
 def record_parts(entry: Entry) -> list[Part]:
     """Move the case, end its evidence, change records and claims, note the configuration."""
     case = entry.case
-    moved = case_unmoved(case, entry.seen, entry.written_by)
+    moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner)
     item = {**moved.pop("Key"), **_case_item(entry)}
     parts: list[Part] = [
         {"Put": {"Item": item, **moved}},
@@ -87,7 +87,7 @@ def _case_item(entry: Entry) -> dict[str, Any]:
         "document": {"S": json.dumps(case.document())},
         "written_by": {"S": entry.written_by},
         "opened_at": items.epoch(case.opened_at or case.at),
-        items.UNFILED: {"BOOL": True},
+        items.UNFILED: items.marks({*entry.seen.unfiled, (case.case_id, case.n)}),
         ledger_index.PARTITION: {"S": ledger_index.EVERY_CASE},
         ledger_index.SORT: items.epoch(entry.due_at),
     }
@@ -106,15 +106,22 @@ def _transition_item(case: Case) -> dict[str, Any]:
     }
 
 
-def case_unmoved(case: Case, seen: LedgerView, written_by: str) -> Part:
-    """Where it was when it was looked at; or this very run has written it, and lost the answer."""
+def case_unmoved(case: Case, seen: LedgerView, written_by: str, owner: str) -> Part:
+    """Where it was when it was looked at; or this very run has written it, and lost the answer.
+
+    Nor may anybody but `owner` have claimed it since: what they write is to be recorded.
+    """
     previous = seen.case
     return {
         "Key": items.case_key(case.queue_arn, case.symptom),
         "ConditionExpression": "attribute_not_exists(pk) "
         "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
-        "AND (attribute_not_exists(failures) OR failures = :failures))",
+        "AND (attribute_not_exists(failures) OR failures = :failures) "
+        "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner "
+        "OR claim_until <= :at))",
         "ExpressionAttributeValues": {
+            ":owner": {"S": owner},
+            ":at": items.epoch(case.at),
             ":failures": {"S": items.failures_text(seen.failures)},
             ":previous": {"S": previous.case_id if previous else ""},
             ":at_n": {"N": str(previous.n if previous else 0)},

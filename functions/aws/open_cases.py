@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenCase:
-    """What the index says of an open case; it may lag behind the case by a moment."""
+    """What the index says of an open case, whose item has this `key`; it may lag by a moment."""
 
+    key: items.Key
     case_id: str
     queue_arn: str
     symptom: str
@@ -74,15 +75,17 @@ class OpenCases:
             )
             return tuple(_cases_in(item for page in pages for item in page["Items"]))
 
+    def transition(self, case_id: str, n: int) -> Case | None:
+        """One of a case's transitions, or None where it is kept no more; LedgerUnreadable."""
+        return next(_cases_in(iter([self._item(items.transition_key(case_id, n))])), None)
+
     def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
         """The queue's attributes from before this transition wrote; None where none were kept."""
         found = self._item(items.snapshot_key(case))
         if not found:
             return None
-        try:
+        with items.reading(f"the snapshot of {case.case_id}"):
             attributes: Mapping[str, str] = json.loads(found["configuration"]["S"])["attributes"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerUnreadable(f"the snapshot of {case.case_id}: {error!r}") from error
         return attributes
 
     def _item(self, key: items.Key) -> Mapping[str, Any]:
@@ -135,19 +138,41 @@ class OpenCases:
         return self._change(case, change, values, unchanged)
 
     def postpone(self, case: Case, until: datetime) -> None:
-        """Look at it again then; nothing happens where the case has moved."""
-        self._change(case, f"SET {ledger_index.SORT} = :due", {":due": items.epoch(until)})
+        """Look at it again then; nothing happens where it has moved, or is claimed until before."""
+        change, values = f"SET {ledger_index.SORT} = :due", {":due": items.epoch(until)}
+        unclaimed = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
+        self._change(case, change, values, unclaimed)
 
-    def filed(
+    def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
+        """As `postpone`, of a case that cannot be read; only while it is due as it was listed."""
+        with ledger_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
+            self.client.update_item(
+                TableName=self.table,
+                Key=listed.key,
+                UpdateExpression=f"SET {ledger_index.SORT} = :until",
+                ConditionExpression=f"{ledger_index.SORT} = :due",
+                ExpressionAttributeValues={
+                    ":until": items.epoch(until),
+                    ":due": items.epoch(listed.due_at),
+                },
+            )
+
+    def filed(self, case: Case) -> None:
+        """This transition lies in the case bucket, and others may not."""
+        values = {":filed": items.marks([(case.case_id, case.n)])}
+        self._change(case, f"DELETE {items.UNFILED} :filed", values)
+
+    def all_filed(
         self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
     ) -> None:
-        """Its newest transition lies in the case bucket; what ended in silence leaves the index.
+        """Nothing is owed any more; what ended in silence, and nobody claims, leaves the index.
 
         With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
         the case has moved, or somebody wants it looked at otherwise by now.
         """
         if case.is_final and not case.paged:
-            self._change(case, f"REMOVE {items.UNFILED}, #open, {ledger_index.SORT}", {})
+            change = f"REMOVE {items.UNFILED}, #open, {ledger_index.SORT}"
+            self._change(case, change, {}, "attribute_not_exists(claim_owner)")
         elif due_at is None or instead_of is None:
             self._change(case, f"REMOVE {items.UNFILED}", {})
         else:
@@ -155,10 +180,14 @@ class OpenCases:
             values = {":due": items.epoch(due_at), ":instead_of": items.epoch(instead_of)}
             self._change(case, change, values, f"{ledger_index.SORT} = :instead_of")
 
-    def told(self, case: Case) -> None:
-        """What has ended leaves the index once the page about it has gone out too."""
-        filed = f"attribute_not_exists({items.UNFILED})"
-        self._change(case, f"REMOVE #open, {ledger_index.SORT}", {}, filed)
+    def told(self, case: Case, now: datetime) -> None:
+        """What has ended leaves the index once it is filed, told, and claimed by nobody."""
+        over = (
+            f"attribute_not_exists({items.UNFILED}) "
+            "AND (attribute_not_exists(claim_until) OR claim_until <= :now)"
+        )
+        values = {":now": items.epoch(now)}
+        self._change(case, f"REMOVE #open, {ledger_index.SORT}", values, over)
 
     def _change(
         self, case: Case, change: str, values: Mapping[str, Any], condition: str = ""
@@ -184,18 +213,17 @@ class OpenCases:
 
 def _cases_in(found: Iterator[Mapping[str, Any]]) -> Iterator[Case]:
     for item in found:
-        try:
+        with items.reading(f"a transition in {item.get('pk')}"):
             case = items.case_of(item)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LedgerUnreadable(f"a transition in {item.get('pk')}: {error!r}") from error
         if case is not None:
             yield case
 
 
 def _open_case_of(item: Mapping[str, Any]) -> OpenCase | None:
     """None for an item that is none of ours: one bad item must not hide the others."""
-    try:
+    with suppress(LedgerUnreadable), items.reading("an open case"):
         return OpenCase(
+            key=items.key(item["pk"]["S"], item["sk"]["S"]),
             case_id=item["case_id"]["S"],
             queue_arn=item["pk"]["S"],
             symptom=item["symptom"]["S"],
@@ -203,5 +231,4 @@ def _open_case_of(item: Mapping[str, Any]) -> OpenCase | None:
             opened_at=items.moment_of(item["opened_at"]),
             due_at=items.moment_of(item[ledger_index.SORT]),
         )
-    except (KeyError, ValueError):
-        return None
+    return None

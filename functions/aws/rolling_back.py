@@ -64,6 +64,8 @@ def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Docu
     if not dry_run:
         view = try_to_file_owed(view, desk)
     asked = _Asked(history, view, symptom, request.actor, desk)
+    if asked.newest.undoes:
+        return asked.answer(dry_run=dry_run)
     return asked.refusal() or asked.settled(dry_run=dry_run)
 
 
@@ -126,7 +128,7 @@ class _Asked:
         facts = self._facts()
         found = undos(written, self._snapshots(written), facts, self.view)
         if self.newest.undoes:
-            return _document(self.newest, map(self._told_again, found))
+            return _document(self.newest, (self._told_again(each, facts) for each in found))
         if dry_run or not steps_of(found):
             return _document(self.newest, found)
         return self._undo(found, facts)
@@ -157,10 +159,14 @@ class _Asked:
         kept = {n: self.desk.open_cases.snapshot_of(case) for n, case in firsts.items()}
         return {n: dict(each) for n, each in kept.items() if each is not None}
 
-    def _told_again(self, found: Undo) -> Undo:
-        """Of a case that was rolled back before: what stands as it was put back, and what not."""
+    def _told_again(self, found: Undo, facts: Facts) -> Undo:
+        """Of a case that was rolled back before: what stands as it was put back, and what not.
+
+        Another queue of the same name has it from whoever made it.
+        """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        if was_undone and found.outcome is Outcome.NOTHING:
+        made_anew = facts.created_at is not None and facts.created_at > self.newest.at
+        if was_undone and found.outcome is Outcome.NOTHING and not made_anew:
             return replace(found, outcome=Outcome.UNDONE)
         is_theirs = was_undone or found.outcome is Outcome.UNDONE
         return replace(found, outcome=Outcome.KEPT, step=None, command="") if is_theirs else found

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hashlib import sha256
 
 from functions.aws.desk import Desk
-from functions.aws.filing import file_new, file_owed
+from functions.aws.filing import file_new
 from functions.aws.ledger_writes import Entry
 from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
@@ -57,10 +57,8 @@ class Telling:
 def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str) -> Case:
     """The case as it was written down.
 
-    Raises CaseMoved, LedgerUnavailable, PageNotSent or, where an older transition is still owed to
-    the bucket, the bucket's error: then the events are to come again.
+    Raises CaseMoved, LedgerUnavailable or PageNotSent: then the events are to come again.
     """
-    seen = file_owed(seen, desk)
     page_record = _page_of(case, seen, telling, desk)
     told = replace(case, paged=page_record is not None)
     due = due_at(told, Signs(desk.settings.timing), told.at)
@@ -76,7 +74,7 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
         page=page_record,
     )
     desk.ledger.record(entry)
-    file_new(told, soon if told.paged else due, soon, desk)
+    file_new(told, seen, soon if told.paged else due, soon, desk)
     if page_record and not desk.pager.send(case.queue_arn, case.symptom, page_record):
         hold_back(told, desk)
     return told

@@ -39,7 +39,7 @@ def settle(view: LedgerView, intent: Case, symptom: Symptom, desk: Desk) -> Outc
     facts = Facts(intent.queue_arn, _attributes(intent, desk), {})
     found = Found(view, intent, facts)
     if not facts.exists or found.cannot_have_landed():
-        desk.ledger.release(intent, found.record.claim_owner or desk.owner)
+        desk.ledger.release(intent, found.record.claim_owner or desk.owner, view)
         return found.freed()
     case, changes, severity = intent.after(view.case), found.written(), None
     if not found.landed():

@@ -21,6 +21,9 @@ REMEMBERED = timedelta(hours=48)
 SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
 
+# A case's id, and the how manieth of its transitions.
+Transition = tuple[str, int]
+
 
 @dataclass(frozen=True)
 class Write:
@@ -175,14 +178,14 @@ class LedgerView:
     """Absent things are None or empty: an empty ledger is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
-    `unfiled`: that transition may not lie in the case bucket yet;
+    `unfiled` are the transitions that may not lie in the case bucket yet, other cases' too;
     `attributes` holds a record for each attribute that was asked for; `known` is the queue's
     configuration as it stood when a case was last written down.
     """
 
     frozen: str | None = None
     case: Case | None = None
-    unfiled: bool = False
+    unfiled: frozenset[Transition] = frozenset()
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)

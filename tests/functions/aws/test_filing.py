@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions.aws.follow_up import follow_up
@@ -100,14 +102,17 @@ def test_what_has_ended_and_was_not_filed_is_filed_by_the_follow_up(account: Acc
     assert not {"unfiled", ledger_index.PARTITION, ledger_index.SORT} & item.keys()
 
 
-def test_the_next_transition_files_the_one_before(account: Account) -> None:
+def test_the_next_transition_keeps_the_one_before_owed(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     _dies_before_it_is_filed(account, queue)
     (applied,) = (each for each in desk_of(account).open_cases.listed() if each.queue_arn == queue)
     newest = desk_of(account).open_cases.transitions(applied.case_id)[-1]
     account.later(days=1)
     move(account, newest, "verified")
-    assert states(account) == ["applied", "verified"]
+    assert states(account) == ["verified"]
+    account.later(minutes=2)
+    _followed(account)
+    assert states(account) == ["applied", "verified", "watching"]
     _as_in_the_ledger(account)
 
 
@@ -131,3 +136,105 @@ def test_a_case_that_was_filed_is_looked_at_when_it_is_due(account: Account) -> 
     (case,) = desk_of(account).open_cases.by_due()
     assert (case.due_at - account.now).total_seconds() == 105 + 15 * 60
     assert "unfiled" not in account.ledger_items()[queue, "case#lease_expired"]
+
+
+@contextmanager
+def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
+    """Counts how often it is tried all the same."""
+
+    def refuse(**_: object) -> None:
+        calls.append(1)
+        raise ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
+
+    events = account.clients.s3.meta.events
+    events.register("before-call.s3.PutObject", refuse, "down")
+    try:
+        yield
+    finally:
+        events.unregister("before-call.s3.PutObject", unique_id="down")
+
+
+def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Account) -> None:
+    """An older case of the same queue is owed when the fix is written down."""
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue, "observed")
+        account.tag(queue, mendq="heal")
+        account.later(minutes=40)
+        healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.visibility(queue) == 45
+    assert account.transitions() == []
+    account.later(minutes=3)
+    _followed(account)
+    assert states(account) == ["observed", "applied"]
+    assert "unfiled" not in account.ledger_items()[queue, "case#lease_expired"]
+
+
+def test_a_bucket_that_is_down_stops_no_rollback(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue)
+        (case,) = desk_of(account).open_cases.by_due()
+        account.later(minutes=5)
+        assert undo(account, case.case_id)["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
+    account.later(minutes=3)
+    _followed(account)
+    assert states(account) == ["applied", "rolled_back"]
+    assert desk_of(account).open_cases.listed() == []
+
+
+def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(account: Account) -> None:
+    queues = [account.queue(f"{n}.fifo", "propose", VisibilityTimeout="30") for n in range(3)]
+    account.later(minutes=5)
+    calls: list[int] = []
+    with _bucket_down(account, calls):
+        for queue in queues:
+            fail(account, queue, queue)
+        account.later(hours=25)
+        calls.clear()
+        followed = follow_up(desk_of(account), OWNERS, lambda: 60)
+    assert [each.state for each in followed.moved] == ["expired"] * 3
+    assert len(followed.errors) == 3
+    # One owed transition for all, and each that was new.
+    assert len(calls) == 1 + 3
+    account.later(minutes=6)
+    _followed(account)
+    assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
+
+
+def test_what_was_not_filed_is_tried_again_in_minutes_and_not_when_the_case_is_due(
+    account: Account,
+) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue)
+        account.later(minutes=3)
+        assert follow_up(desk_of(account), OWNERS, lambda: 60).errors.keys()
+        account.later(minutes=1)
+        _followed(account)
+    account.later(minutes=5)
+    _followed(account)
+    assert states(account) == ["proposed"]
+
+
+def test_a_transition_that_cannot_be_read_stops_nothing_else(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue, "observed")
+    (key,) = (each for each in account.ledger_items() if each[0].startswith("case#"))
+    item = {"pk": {"S": key[0]}, "sk": {"S": key[1]}, "document": {"S": "{"}}
+    account.tag(queue, mendq="heal")
+    account.later(minutes=40)
+    with _bucket_down(account, []):
+        fail(account, queue)
+    account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+    account.later(hours=50)
+    followed = follow_up(desk_of(account), OWNERS, lambda: 60)
+    assert [type(each).__name__ for each in followed.errors.values()] == ["LedgerUnreadable"]
+    assert [each.state for each in followed.moved] == ["applied_unproven"]

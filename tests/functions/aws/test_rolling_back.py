@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
+from functions.aws.errors import CaseMoved
 from functions.healing.limits import Limits
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.faults import Fault, Killed
@@ -253,17 +254,16 @@ def test_for_a_week_heal_stays_away_and_says_nothing(account: Account, fixed: st
     assert account.visibility(fixed) == 45
 
 
-def test_a_case_that_moves_meanwhile_is_rolled_back_all_the_same(
-    account: Account, fixed: str
-) -> None:
-    """follow_up verifies it between our write and our record."""
+def test_nobody_moves_a_case_between_its_claim_and_its_record(account: Account, fixed: str) -> None:
+    """follow_up, which looked before, would verify it."""
     case = case_of(account)
     moved: list[int] = []
 
     def verify(**_: Any) -> None:
         if not moved:
             moved.append(1)
-            move(account, case, "verified")
+            with pytest.raises(CaseMoved):
+                move(account, case, "verified")
 
     account.clients.sqs_for_writing.meta.events.register("before-call.sqs", verify)
     answered = undo(account, case.case_id)
@@ -271,8 +271,33 @@ def test_a_case_that_moves_meanwhile_is_rolled_back_all_the_same(
     assert outcomes(answered) == {"VisibilityTimeout": "undone"}
     assert [(each["n"], each["to"]) for each in account.transitions()] == [
         (1, "applied"),
-        (2, "verified"),
-        (3, "rolled_back"),
+        (2, "rolled_back"),
     ]
+    assert moved == [1]
     kept = desk_of(account).open_cases.transitions(case.case_id)
     assert [each.document() for each in kept] == account.transitions()
+
+
+def test_told_again_while_a_later_case_is_open(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(days=8)
+    fail(account, fixed, "later")
+    assert states(account) == ["applied", "rolled_back", "applied"]
+    answered = undo(account, case_id)
+    assert (answered["state"], outcomes(answered)) == (
+        "rolled_back",
+        {"VisibilityTimeout": "kept"},
+    )
+    assert account.visibility(fixed) == 45
+
+
+def test_told_again_about_a_queue_that_was_made_anew(account: Account, fixed: str) -> None:
+    """Whoever made it chose the old value: nothing was undone there."""
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    account.later(minutes=5)
+    assert undo(account, case_id)["error"] == "queue_gone"
+    account.queue(VisibilityTimeout="30")
+    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "kept"}

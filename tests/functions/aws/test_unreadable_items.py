@@ -1,0 +1,105 @@
+"""One item of the ledger that is none of ours costs itself, whatever stands in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.aws.clients import SECONDS_OF_A_HUNG_CALL
+from functions.aws.errors import LedgerUnreadable
+from functions.aws.follow_up import SECONDS_FOR_A_CASE, follow_up
+from functions.healing import ledger_index
+from tests.functions.aws.conftest import ACCOUNT, REGION, Account
+from tests.functions.aws.operators import OWNERS, case_of, desk_of, fail, states, undo
+
+BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
+NUMBERS = ["1" + "0" * 30, "1" + "0" * 20, "1" + "0" * 13, "-1" + "0" * 13, "1.5"]
+NESTED = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.fixture
+def proposed(account: Account) -> str:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
+def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
+    item = account.ledger_items().get((queue, sort), {"pk": {"S": queue}, "sk": {"S": sort}})
+    account.clients.dynamodb.put_item(TableName="ledger", Item={**item, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({name: {"N": number}} for name in ("opened_at", ledger_index.SORT) for number in NUMBERS),
+        {"opened_at": {"NULL": True}},
+        {"opened_at": {"S": "now"}},
+        {"state": {"S": "x"}},
+        {"state": {"L": []}},
+        {"case_id": {"N": "7"}},
+    ],
+)
+def test_a_listed_case_that_is_none_of_ours_hides_no_other(
+    account: Account, proposed: str, fields: dict[str, Any]
+) -> None:
+    good = account.ledger_items()[proposed, "case#lease_expired"]
+    item = {**good, "pk": {"S": BAD}, "case_id": {"S": "bad"}, **fields}
+    account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+    account.later(hours=25)
+    followed = follow_up(desk_of(account), OWNERS, lambda: 60)
+    assert [(each.queue_arn, each.state) for each in followed.moved] == [(proposed, "expired")]
+
+
+@pytest.mark.parametrize(
+    ("sort", "fields"),
+    [
+        ("case#lease_expired", {"opened_at": {"N": "1" + "0" * 20}}),
+        ("case#lease_expired", {"document": {"S": NESTED}}),
+        ("case#lease_expired", {"failures": {"S": "[1e400]"}}),
+        ("case#lease_expired", {"unfiled": {"SS": ["x"]}}),
+        ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
+        ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
+        ("evidence#lease_expired", {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}}),
+        ("page#lease_expired", {"told": {"S": "[]"}}),
+    ],
+)
+def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
+    account: Account, proposed: str, sort: str, fields: dict[str, Any]
+) -> None:
+    _put(account, proposed, sort, **fields)
+    with pytest.raises(LedgerUnreadable):
+        desk_of(account).ledger.look(proposed, "lease_expired", ("VisibilityTimeout",))
+    assert undo(account, case_of(account).case_id)["error"] == "ledger_unreadable"
+    before = account.attributes(proposed)
+    healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
+    assert healed.errors == {}
+    assert account.attributes(proposed) == before
+
+
+def test_cases_that_cannot_be_read_wait_behind_those_that_can(
+    account: Account, proposed: str
+) -> None:
+    """There is time for one a minute, and the unreadable ones have been due for longer."""
+    good = account.ledger_items()[proposed, "case#lease_expired"]
+    for n in range(3):
+        due = {ledger_index.SORT: {"N": f"{int(account.now.timestamp()) - 9_000 + n}"}}
+        bad = {"pk": {"S": f"{BAD}{n}"}, "case_id": {"S": f"bad-{n}"}, "document": {"S": "{"}}
+        account.clients.dynamodb.put_item(TableName="ledger", Item={**good, **bad, **due})
+    account.later(hours=25)
+    for _ in range(4):
+        left = iter([SECONDS_FOR_A_CASE, 0])
+        follow_up(desk_of(account), OWNERS, lambda left=left: next(left))  # type: ignore[misc]
+        account.later(minutes=1)
+    assert states(account) == ["proposed", "expired"]
+
+
+def test_a_case_is_begun_only_where_two_hung_calls_of_it_fit(account: Account) -> None:
+    config: Any = account.clients.dynamodb.meta.config
+    tries = config.retries["total_max_attempts"]
+    hung_seconds = tries * (config.connect_timeout + config.read_timeout)
+    assert hung_seconds < SECONDS_OF_A_HUNG_CALL
+    assert 2 * SECONDS_OF_A_HUNG_CALL <= SECONDS_FOR_A_CASE < 60
