@@ -20,6 +20,7 @@ from cli.doctor.trails import Trails
 from cli.drill_queue import LATE_CALL, LATE_CALLS, LEASE_SECONDS, DrillQueue, drill_queue
 from cli.drill_stages import Ending, Stage
 from cli.exit_codes import Exit, Stopped
+from cli.interrupts import as_interrupts
 from cli.invocation import Invocation, with_invocation
 from cli.output import table
 from functions.catalogue.lease_expired import LEASE_EXPIRED
@@ -58,9 +59,13 @@ def drill(
     call.out.say(f"with this account's settings Mendq {_WILL[reached]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
-    with drill_queue(call.account.clients.sqs, name, {MODE_TAG: mode}) as made:
-        stages, case = _timed(call, made, arn, reached, minutes * 60)
-        ending = _ended(call, made, case)
+    sqs = call.account.clients.sqs
+    with as_interrupts(), drill_queue(sqs, name, {MODE_TAG: mode}) as made:
+        try:
+            stages, case = _timed(call, made, arn, reached, minutes * 60)
+            ending = _ended(call, made, case)
+        except KeyboardInterrupt:
+            raise _interrupted(call, made, arn) from None
     return _told(call, Drilled(arn, reached, stages, case, ending))
 
 
@@ -128,6 +133,15 @@ def _ended(call: Invocation, made: DrillQueue, case: Case | None) -> Ending | No
     with call.out.waiting("taking the change back, ending the case"):
         ending.run(lambda: made.lease_seconds)
     return ending
+
+
+def _interrupted(call: Invocation, made: DrillQueue, arn: str) -> Stopped:
+    """What is left to say once the case has ended, as it would have without the interrupt."""
+    ending = _ended(call, made, _case_of(call, arn))
+    said = "no case was opened yet"
+    if ending is not None:
+        said = ending.fault or f"{ending.case.case_id} is {ending.case.state}"
+    return Stopped(f"interrupted: {said}; queue {arn.rpartition(':')[2]} is removed")
 
 
 def _case_of(call: Invocation, arn: str) -> Case | None:

@@ -1,0 +1,26 @@
+"""Signals that end a process end what it has begun as well."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+# A closed terminal and a supervisor's word, as Ctrl-C.
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def as_interrupts() -> Iterator[None]:
+    """They raise KeyboardInterrupt for as long as the block lasts; in the main thread only."""
+    before = {each: signal.signal(each, _interrupt) for each in _ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
