@@ -109,23 +109,29 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
         return
     found, symptom = explained["read"], explained["symptom"]
     out.say(f"{found['event_name']} on {found['queue_arn'] or 'no queue that is named'}", "bold")
-    out.say(f"read      {found['error_code']} (as recorded: {found['raw_error_code']})")
-    out.say(f"said      {found['error_message']}")
-    out.say(f"by        {found['principal_arn']} at {found['event_time']}")
-    out.say(f"label     {explained['label']}")
+    read_as = {
+        "read": f"{found['error_code']} (as recorded: {found['raw_error_code']})",
+        "said": found["error_message"],
+        "by": f"{found['principal_arn']} at {found['event_time']}",
+        "label": explained["label"],
+    }
+    matched = _matched(symptom) if symptom else {}
+    out.lines([(name, "dim", says) for name, says in {**read_as, **matched}.items()], indent=0)
     if symptom is None:
         out.say("no symptom of the catalogue: it is counted and never acted on")
-        return
+
+
+def _matched(symptom: dict[str, Any]) -> dict[str, str]:
     needed = symptom["evidence_needed"]
-    out.say(f"symptom   {symptom['sentence']} ({symptom['ships_as']})")
-    out.say(
-        f"evidence  {needed['distinct_events']} distinct events within "
-        f"{needed['within_seconds']} s"
-        + ("" if symptom["counts_as_evidence"] else "; this one does not count")
-    )
-    out.say(f"facts     {', '.join(symptom['facts_needed']) or 'none'}")
-    out.say(f"may write {', '.join(symptom['steps']) or 'nothing'}")
-    out.say(f"plan      {symptom['plan']}")
+    counts = "" if symptom["counts_as_evidence"] else "; this one does not count"
+    events = f"{needed['distinct_events']} distinct events within {needed['within_seconds']} s"
+    return {
+        "symptom": f"{symptom['sentence']} ({symptom['ships_as']})",
+        "evidence": f"{events}{counts}",
+        "facts": ", ".join(symptom["facts_needed"]) or "none",
+        "may write": ", ".join(symptom["steps"]) or "nothing",
+        "plan": symptom["plan"],
+    }
 
 
 def _document(file: str) -> Any:

@@ -108,4 +108,16 @@ def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
 def test_what_people_read() -> None:
     shown = CliRunner().invoke(app, ["explain", "-"], input=json.dumps(RECORD).encode()).stdout
     assert "3 distinct events within 600 s" in shown
-    assert "may write VisibilityTimeout" in shown
+    assert "may write  VisibilityTimeout" in shown
+
+
+def test_what_people_read_stands_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = CliRunner().invoke(app, ["explain", "-"], input=json.dumps(RECORD).encode()).stdout
+    _, *told = lines.splitlines()
+    labels = {line[:11].strip() for line in told} - {""}
+    assert labels == {
+        *("read", "said", "by", "label"),
+        *("symptom", "evidence", "facts", "may write", "plan"),
+    }
+    assert all(line[9:11] == "  " and line[11] != " " for line in told)
