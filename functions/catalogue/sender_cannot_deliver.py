@@ -39,7 +39,10 @@ _NEEDS = frozenset({Need.QUEUE, Need.OPEN_CASES})
 
 
 def detect(facts: Facts) -> Found | None:
-    """None where a failed call has said it already, and where the policy cannot be read."""
+    """None where a failed call has said it already, and where the policy cannot be read.
+
+    SQS answers with the key as it was set; one that was given by its id is not known to be AWS's.
+    """
     senders = _services_that_send(facts.attributes.get("Policy", ""))
     key = facts.kms_key
     if key is None or not is_aws_managed(key) or not senders or "kms_denied" in facts.open_symptoms:
@@ -118,6 +121,11 @@ SENDER_CANNOT_DELIVER = Symptom(
     detected=(
         Detected("a topic, by its principal", _queue(_SNS), code="aws_managed_key"),
         Detected(
+            "AWS's key by the ARN of its alias",
+            _queue(_SNS, f"arn:aws:kms:us-east-1:123456789012:{AWS_MANAGED_ALIAS}"),
+            code="aws_managed_key",
+        ),
+        Detected(
             "a topic, by its ARN",
             _queue(_policy(Principal="*", Condition=_TOPIC)),
             code="aws_managed_key",
@@ -125,6 +133,11 @@ SENDER_CANNOT_DELIVER = Symptom(
     ),
     near_misses=(
         NearMiss("a customer managed key", NOT_FOUND, facts=_queue(_SNS, "alias/orders")),
+        NearMiss(
+            "a key that was given by its id may be anybody's",
+            NOT_FOUND,
+            facts=_queue(_SNS, "1234abcd-12ab-34cd-56ef-1234567890ab"),
+        ),
         NearMiss("no key", NOT_FOUND, facts=_queue(_SNS, "")),
         NearMiss(
             "a role of the account may use the key",
