@@ -17,8 +17,9 @@ from rich.progress import track
 
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
-from cli.queues import ManagedQueue, managed_queues
+from cli.queues import managed_queues
 from functions.aws.errors import QueueGone
+from functions.aws.managed_queues import ManagedQueue
 from functions.aws.queue_look import attributes_of
 from functions.healing.difference import configured, parsed
 

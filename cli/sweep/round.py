@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from cli.account import Account
+from cli.queues import managed_queues
 from cli.sweep.price import dollars, dollars_per_month
 from cli.sweep.would_do import Judge, WouldDo
 from functions.aws.errors import FactsUnavailable, QueueRefusesUs
-from functions.aws.managed_queues import ManagedQueue, managed_queues
+from functions.aws.managed_queues import ManagedQueue
 from functions.aws.sweep import Allowance, sweep
 from functions.aws.sweep_looks import SweepLooks, open_about
 from functions.healing.sweeping import Finding, Swept, together
@@ -29,7 +30,7 @@ class Round:
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """Raises FactsUnavailable."""
-        return managed_queues(self.account.clients, self.account.account_id, self.account.consent)
+        return managed_queues(self.account)
 
     @cached_property
     def _looks(self) -> SweepLooks:

@@ -27,10 +27,7 @@ class ManagedQueue:
 
 
 def managed_queues(clients: Clients, account: str, consent: Consent) -> tuple[ManagedQueue, ...]:
-    """All of them, in order of their names; one that settings name alone need not exist.
-
-    Raises FactsUnavailable.
-    """
+    """All that there are, in order of their names. Raises FactsUnavailable."""
     with looking("the managed queues"):
         tags = _tagged(clients, consent)
         names = {name for pattern in consent.queues for name in _names(clients, pattern)}
@@ -59,10 +56,12 @@ def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
 
 
 def _names(clients: Clients, pattern: str) -> Iterator[str]:
-    if not pattern.endswith("*"):
-        yield pattern
-        return
+    """The names of queues that there are."""
     pages = clients.sqs.get_paginator("list_queues").paginate(
         QueueNamePrefix=pattern.removesuffix("*"), PaginationConfig={"PageSize": 1000}
     )
-    yield from (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
+    for page in pages:
+        for url in page.get("QueueUrls", []):
+            name = url.rpartition("/")[2]
+            if name == pattern or pattern.endswith("*"):
+                yield name

@@ -3,14 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cli.queues import managed_queues
-from functions.healing.mode import Mode
 from tests.cli.conftest import Operator
 
 
 def test_nothing_tagged_and_nothing_named_manages_nothing(operator: Operator) -> None:
     operator.aws.queue("untagged", tag=None)
     operator.aws.queue("off", tag="off")
-    assert managed_queues(operator.account) == []
+    assert managed_queues(operator.account) == ()
 
 
 def test_tagged_and_named_once_each_in_order(operator: Operator) -> None:
@@ -18,8 +17,8 @@ def test_tagged_and_named_once_each_in_order(operator: Operator) -> None:
         operator.aws.queue(name, tag=tag)
     known = replace(operator.account.known, queues=("b-*", "gone"))
     found = managed_queues(replace(operator.account, known=known))
-    assert [(each.name, each.mode) for each in found] == [
-        ("a-tagged", Mode.PROPOSE),
-        ("b-both", Mode.HEAL),
-        ("b-named", Mode.OBSERVE),
-    ]
+    assert [(each.name, dict(each.tags)) for each in found] == [
+        ("a-tagged", {"mendq": "propose"}),
+        ("b-both", {"mendq": "heal"}),
+        ("b-named", {}),
+    ], "one that is named and does not exist is none"

@@ -114,13 +114,20 @@ def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: S
 
 
 def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Sweeping) -> None:
-    for name, tag in (("c", "heal"), ("a", "off"), ("b-1", None), ("b-2", "off"), ("z", None)):
+    for name, tag in (
+        ("c", "heal"),
+        ("a", "off"),
+        ("b-1", None),
+        ("b-2", "off"),
+        ("z", None),
+        ("zz", None),
+    ):
         seen.account.queue(name, tag=tag)
     seen.account.tag(f"{seen.account.queue('b-3', tag=None)}", team="shop")
     clients, account = seen.account.clients, seen.account.settings.account
-    consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "gone"))
+    consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "z", "gone"))
     found = managed_queues(clients, account, consent)
-    assert [each.name for each in found] == ["b-1", "b-3", "c", "gone"]
+    assert [each.name for each in found] == ["b-1", "b-3", "c", "z"]
     assert found[1].tags == {"team": "shop"}, "what is named is looked at with its tags"
     tagged = managed_queues(clients, account, replace(consent, queues=()))
     assert [each.name for each in tagged] == ["c"]

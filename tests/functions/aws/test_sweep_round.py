@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from functions.aws.managed_queues import ManagedQueue
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.catalogue.symptom import Detection, Found, Symptom
 from functions.healing.daily_pace import NEW_QUEUES_A_DAY
@@ -301,8 +302,18 @@ def test_one_queue_or_entry_that_fails_costs_itself(swept: Sweeping) -> None:
     }
 
 
-def test_a_named_queue_that_is_gone_is_no_error(swept: Sweeping) -> None:
-    swept.account.settings = replace(swept.account.settings, queues=("gone",))
+def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
+    swept: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = ManagedQueue(swept.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
+    monkeypatch.setattr("functions.aws.sweep_round.managed_queues", lambda *_: (gone,))
     done = swept.sweep()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (1, 1, {})
+
+
+def test_a_name_in_settings_without_a_queue_is_not_looked_at(swept: Sweeping) -> None:
+    swept.account.settings = replace(swept.account.settings, queues=("gone",))
+    done = swept.sweep()
+    assert done is not None
+    assert (done.queues, done.gone, done.failed) == (0, 0, {})
