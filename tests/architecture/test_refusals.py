@@ -30,7 +30,9 @@ def _codes(source: str) -> Iterator[str]:
 
 def _emitted() -> set[str]:
     sources = (each.read_text() for each in (ROOT / "functions").rglob("*.py"))
-    examples = (each.code for entry in CATALOGUE for each in entry.caught if each.code)
+    caught = (each.code for entry in CATALOGUE for each in entry.caught)
+    detected = (each.code for entry in CATALOGUE for each in entry.detected)
+    examples = {code for code in (*caught, *detected) if code}
     found = {code for source in sources for code in _codes(source)}
     return {*found, *examples, *(each.code for each in FINDINGS)}
 
@@ -44,6 +46,11 @@ def test_a_code_is_found_however_its_call_is_broken_into_lines() -> None:
     source = 'x = Refusal(\n  "a_code", y)\nz = declined("b_code", "")\nRefusal(given.code, "")'
     assert set(_codes(source)) == {"a_code", "b_code"}
     assert {"own_call", "said_already", "too_little_evidence", "account_budget"} <= _emitted()
+
+
+def test_a_code_that_only_an_example_of_a_sweep_s_gives_is_found() -> None:
+    """It is handed to what makes the refusal, and spelled out nowhere in it."""
+    assert {"denied_to_all", "too_many_sources"} <= _emitted()
 
 
 def test_every_refusal_s_code_is_explained_in_a_runbook() -> None:
