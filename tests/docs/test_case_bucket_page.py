@@ -1,0 +1,51 @@
+"""docs/case-bucket.md names every field that is written, and no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from functions.healing import examples
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.states import State
+from functions.healing.sweeping import Finding, Swept
+from tests.functions.healing.test_guardrails import case
+
+PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
+_ROW = re.compile(r"^\| (`.+?`) \|", re.MULTILINE)
+TRANSITION, FINDINGS = PAGE.split("\n## ")[1:]
+TRANSITION, EVIDENCE = TRANSITION.split("\n`evidence`:\n")
+
+
+def _fields(part: str) -> list[str]:
+    return re.findall(r"`(\w+)`", " ".join(_ROW.findall(part)))
+
+
+REFUSED = examples.failed_call("SendMessage", "AccessDenied")
+
+
+@pytest.mark.parametrize(
+    ("part", "written"),
+    [
+        (TRANSITION, case(State.APPLIED).document()),
+        (EVIDENCE, Evidence((Sighting.of(REFUSED),)).document()),
+        (FINDINGS, Swept().document(examples.AT)),
+    ],
+)
+def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:
+    assert sorted(_fields(part)) == sorted(written)
+
+
+def test_what_is_optional_is_said() -> None:
+    late = examples.failed_call("DeleteMessage", "MessageNotInflight")
+    plain, refused = (Evidence((Sighting.of(each),)).document() for each in (late, REFUSED))
+    assert refused.keys() - plain.keys() == {"event_names", "refused_by"}
+    assert "| `event_names`, `refused_by` | only where" in EVIDENCE
+
+
+def test_the_fields_of_a_finding_are_named() -> None:
+    for name in Finding("arn", "symptom", "because").document():
+        assert f"`{name}`" in FINDINGS
