@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from functions.healing.advance import GONE, PROVING, UNMANAGED
 from functions.healing.case import Case
 from functions.healing.states import FINAL, State
 
@@ -13,6 +14,8 @@ APPROVED = "approved"
 APPLIED = "applied"
 
 _MENDED = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+# Closed, and not because the symptom stayed away.
+_ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
 _SAME_WORD = frozenset(
     {
         State.OBSERVED,
@@ -42,9 +45,18 @@ def outcome(transitions: Sequence[Case]) -> str:
         return str(state)
     if state not in _MENDED:
         return APPLIED
+    if transitions[-1].reason in _ENDED_UNSEEN and (word := _left_behind(transitions[-1])):
+        return word
     if state is State.APPROVED or any(map(_by_a_person, transitions)):
         return APPROVED
     return _reached_a_person(transitions) or HEALED
+
+
+def _left_behind(closed: Case) -> str | None:
+    """Nobody listened any more: it is as it was then; what had been verified was healed."""
+    if closed.came_from in PROVING:
+        return APPLIED
+    return str(closed.came_from) if closed.came_from in _SAME_WORD else None
 
 
 def _by_a_person(transition: Case) -> bool:

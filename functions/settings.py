@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Self, get_type_hints
 
 from functions.healing.limits import Limits, Timing
+from functions.healing.managed import Consent
 from functions.healing.mode import Mode
 from functions.healing.steps import Owner
 
@@ -65,12 +66,27 @@ class CaseSettings(LambdaSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnerSettings(CaseSettings):
-    """What every Lambda needs beside it that owns a write."""
+class ConsentSettings(LambdaSettings):
+    """What every Lambda needs that has to know which queues are managed, and how far."""
 
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
+
+    @property
+    def consent(self) -> Consent:
+        return Consent(self.mode, self.tag_may_raise_to, self.queues)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagingSettings(CaseSettings, ConsentSettings):
+    """What every Lambda needs that moves cases of managed queues by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerSettings(ManagingSettings):
+    """What every Lambda needs beside it that owns a write."""
+
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
     freeze_calendars: tuple[str, ...] = ()
 
@@ -94,7 +110,7 @@ class RestorePolicySettings(OwnerSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowUpSettings(CaseSettings):
+class FollowUpSettings(ManagingSettings):
     """What follow_up needs beside it: the Lambdas that own the writes, by name."""
 
     owners: Mapping[Owner, str]
@@ -113,15 +129,12 @@ class RollBackSettings(CaseSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepSettings(LambdaSettings):
+class SweepSettings(ConsentSettings):
     """What the sweep needs: it moves no case."""
 
     ledger_table: str
     case_bucket: str
     heal_function: str
-    mode: Mode = Mode.OBSERVE
-    tag_may_raise_to: Mode = Mode.OBSERVE
-    queues: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     timing: Timing = field(default_factory=Timing)
 

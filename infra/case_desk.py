@@ -70,3 +70,11 @@ class CaseDesk:
             "limits": self.settings.limits,
             "timing": self.settings.timing,
         }
+
+    def managed(self) -> dict[str, Any]:
+        """The fields of ConsentSettings beside the account."""
+        return {
+            "mode": self.settings.mode,
+            "tag_may_raise_to": self.settings.tag_may_raise_to,
+            "queues": self.settings.queues,
+        }

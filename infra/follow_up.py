@@ -49,4 +49,4 @@ class FollowUp(ParkingLambda):
             self.role.add_to_policy(statement)
         self.may(["lambda:InvokeFunction"], *(each.function_arn for each in owners.values()))
         names = {owner: each.function_name for owner, each in owners.items()}
-        self.knows(FollowUpSettings(**desk.known(), owners=names))
+        self.knows(FollowUpSettings(**desk.known(), **desk.managed(), owners=names))

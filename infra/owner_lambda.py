@@ -50,9 +50,7 @@ def known_by_owners(desk: CaseDesk) -> dict[str, Any]:
     settings = desk.settings
     return {
         **desk.known(),
-        "mode": settings.mode,
-        "tag_may_raise_to": settings.tag_may_raise_to,
-        "queues": settings.queues,
+        **desk.managed(),
         "autonomy": settings.autonomy,
         "freeze_calendars": settings.freeze_calendars,
     }

@@ -43,15 +43,13 @@ class Sweep(ParkingLambda):
         for statement in look_statements(Stack.of(self), sweep_looks()):
             self.role.add_to_policy(statement)
         allow(self.role, ["lambda:InvokeFunction"], heal.function_arn)
-        settings, known = desk.settings, desk.known()
+        known = desk.known()
         shared = SweepSettings.__dataclass_fields__.keys() & known.keys()
         self.knows(
             SweepSettings(
                 **{name: known[name] for name in shared},
+                **desk.managed(),
                 heal_function=heal.function_name,
-                mode=settings.mode,
-                tag_may_raise_to=settings.tag_may_raise_to,
-                queues=settings.queues,
             )
         )
 

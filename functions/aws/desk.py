@@ -17,7 +17,7 @@ from functions.healing.paging import Severity
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.steps import AttributeStep
-from functions.settings import CaseSettings
+from functions.settings import CaseSettings, ManagingSettings
 
 # Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
@@ -57,6 +57,13 @@ class Desk:
         }
         pages = LedgerPages(self.clients.dynamodb, self.settings.ledger_table)
         return Pager(self.clients.sns, pages, topics, self.now)
+
+
+@dataclass(frozen=True)
+class ManagingDesk(Desk):
+    """Of who moves cases by itself, and so asks whether their queues are still to be managed."""
+
+    settings: ManagingSettings
 
 
 @dataclass(frozen=True)

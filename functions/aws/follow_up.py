@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.call_owner import Functions, call_owner
 from functions.aws.clients import SECONDS_OF_A_HUNG_CALL
-from functions.aws.desk import Desk
+from functions.aws.desk import Desk, ManagingDesk
 from functions.aws.errors import (
     CaseMoved,
     FactsUnavailable,
@@ -39,6 +39,7 @@ from functions.catalogue.symptom import Symptom
 from functions.healing.advance import (
     CALLING,
     PROVING,
+    WAITED_OUT,
     Signs,
     Stands,
     advance,
@@ -48,9 +49,9 @@ from functions.healing.advance import (
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
-from functions.healing.managed import MODE_TAG, OFF
 from functions.healing.mode import Mode
 from functions.healing.paging import Severity, severity_of
+from functions.healing.queue_names import parts_of
 from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -80,7 +81,9 @@ class Followed:
         return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
 
 
-def follow_up(desk: Desk, functions: Functions, remaining_seconds: Callable[[], float]) -> Followed:
+def follow_up(
+    desk: ManagingDesk, functions: Functions, remaining_seconds: Callable[[], float]
+) -> Followed:
     """Raises LedgerUnavailable where the open cases cannot be listed; a case costs only itself."""
     listed = desk.open_cases.listed()
     followed = Followed([each for each in listed if each.state not in FINAL])
@@ -102,7 +105,7 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
     return [each for each in cases if each.due_at <= now]
 
 
-def _follow(due: OpenCase, desk: Desk, functions: Functions, followed: Followed) -> None:
+def _follow(due: OpenCase, desk: ManagingDesk, functions: Functions, followed: Followed) -> None:
     symptom = _symptom_named(due.symptom)
     view = _look(due.queue_arn, due.symptom, symptom, desk)
     sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
@@ -180,7 +183,7 @@ class _OpenCase:
     symptom: Symptom
     case: Case
     view: LedgerView
-    desk: Desk
+    desk: ManagingDesk
 
     def go_on(self, functions: Functions, followed: Followed) -> None:
         """Move it where there is reason to; hand it to the owner of the write that it waits for."""
@@ -208,6 +211,8 @@ class _OpenCase:
     def _signs(self) -> Signs:
         timing, needed = self.desk.settings.timing, self.symptom.evidence
         signs = Signs(timing, needed, self.view.failures)
+        if self.case.state in WAITED_OUT:
+            return replace(signs, stands=self._taken_away())
         if self.case.state not in PROVING:
             return signs
         return replace(
@@ -243,7 +248,7 @@ class _OpenCase:
         now = Facts(self.case.queue_arn, attributes, {})
         if now.created_at is not None and now.created_at > self.case.at:
             return Stands.GONE
-        if tags.get(MODE_TAG) == OFF:
+        if not self._is_managed(tags):
             return Stands.UNMANAGED
         steps = {step.attribute: step for step in self.symptom.steps}
         ours = all(
@@ -252,6 +257,24 @@ class _OpenCase:
             if each["attribute"] in steps
         )
         return Stands.OURS if ours else Stands.OVERRULED
+
+    def _taken_away(self) -> Stands | None:
+        """Whether nobody listens for it any more; that it is missing may be what people were told.
+
+        None as well where the queue cannot be looked at.
+        """
+        try:
+            tags = tags_of(self.desk.clients, self.case.queue_arn)
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        managed = self._is_managed(tags or {})
+        if tags is None:
+            return None if managed and self.case.state is not State.WATCHING else Stands.GONE
+        return None if managed else Stands.UNMANAGED
+
+    def _is_managed(self, tags: Mapping[str, str]) -> bool:
+        name = parts_of(self.case.queue_arn).name
+        return self.desk.settings.consent.mode_of(name, tags) is not None
 
     def _severity(self, moved: Case) -> Severity | None:
         return severity_of(moved, Mode.HEAL, of_the_plan=True)

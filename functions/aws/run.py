@@ -48,7 +48,7 @@ class OwnerRun(WritingDesk):
 
     @property
     def consent(self) -> Consent:
-        return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+        return self.settings.consent
 
     @cached_property
     def closed_calendars(self) -> str | None:

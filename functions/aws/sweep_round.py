@@ -58,7 +58,7 @@ class SweepDesk:
 
     @property
     def consent(self) -> Consent:
-        return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+        return self.settings.consent
 
     @property
     def sweep_ledger(self) -> SweepLedger:

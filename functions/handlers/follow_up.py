@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
-from functions.aws.desk import Desk
+from functions.aws.desk import ManagingDesk
 from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.follow_up import follow_up
 from functions.aws.follow_up_telemetry import emit, log
@@ -46,7 +46,7 @@ def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
     settings, clients = _cold_start()
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     now = min(scheduled_at, datetime.now(UTC) + MOST_AHEAD)
-    desk = Desk(clients, settings, context.aws_request_id, now)
+    desk = ManagingDesk(clients, settings, context.aws_request_id, now)
     followed = follow_up(
         desk, settings.owners, lambda: context.get_remaining_time_in_millis() / 1000
     )

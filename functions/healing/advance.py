@@ -25,12 +25,19 @@ CALL_AGAIN = timedelta(minutes=5)
 PROVING = (State.APPLIED, State.APPLIED_UNPROVEN)
 # A failed call may end it, so it is looked at when one comes.
 WATCHED = (*PROVING, State.WATCHING)
+# Nobody acts on it; while it waits, its queue may be taken away from Mendq.
+WAITED_OUT = (State.WATCHING, State.CONTESTED, State.ESCALATED)
 # Somebody else is to act: the Lambda that owns the write.
 CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
 
 
+# Why a case is closed although nothing showed that the symptom stayed away.
+GONE = "the queue is gone, or another one of its name"
+UNMANAGED = "the queue is not managed any more"
+
+
 class Stands(Enum):
-    """What became of the values that a case has written."""
+    """What became of a case's queue and the values that it has written there."""
 
     OURS = "ours"
     OVERRULED = "overruled"
@@ -137,12 +144,12 @@ def _fails_to_the_end(case: Case, signs: Signs, now: datetime) -> bool:
 
 
 def _is_gone(_case: Case, signs: Signs, _now: datetime) -> bool:
-    """The queue that was written is no more."""
+    """The queue is no more."""
     return signs.stands is Stands.GONE
 
 
 def _is_unmanaged(_case: Case, signs: Signs, _now: datetime) -> bool:
-    """Its tag says off: heal notes no failed call of it any more."""
+    """Neither tag nor settings manage it: heal notes no failed call of it any more."""
     return signs.stands is Stands.UNMANAGED
 
 
@@ -163,8 +170,8 @@ def _at_once(_case: Case, _signs: Signs, _now: datetime) -> bool:
 
 # Of a state's rows the first that fits is taken.
 TABLE = (
-    Row(PROVING, State.CLOSED, _is_gone, "the queue is gone, or another one of its name"),
-    Row(PROVING, State.CLOSED, _is_unmanaged, "the queue is not managed any more"),
+    Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_gone, GONE),
+    Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_unmanaged, UNMANAGED),
     Row(PROVING, State.CONTESTED, _overruled, "somebody has set another value since"),
     Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
     Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
@@ -238,7 +245,9 @@ def due_at(case: Case, signs: Signs, now: datetime) -> datetime:
         return case.at
     if ends_at is not None:
         return ends_at
-    return quiet_since(case, signs) + timedelta(days=SILENT_DAYS)
+    silent_at = quiet_since(case, signs) + timedelta(days=SILENT_DAYS)
+    # A gauge, and so an alarm, counts it: it is not to outlast the queue.
+    return min(silent_at, now + ASK_AGAIN) if silent_at > now else silent_at
 
 
 def _is_lease(attribute: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from analytics.cases import case_rows, read_transition
 from analytics.outcomes import in_order, outcome
+from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
 from functions.healing.states import State
 from tests.analytics.authored import transition
@@ -61,6 +62,26 @@ def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
 )
 def test_the_latest_transition_decides(transitions: list[Case], word: str) -> None:
     assert outcome(transitions) == word
+
+
+@pytest.mark.parametrize("because", [GONE, UNMANAGED])
+@pytest.mark.parametrize(
+    ("states", "word"),
+    [
+        (("applied",), "applied"),
+        (("applied", "applied_unproven"), "applied"),
+        (("proposed", "approved", "applied"), "applied"),
+        (("escalated",), "escalated"),
+        (("applied", "contested"), "contested"),
+        (("applied", "verified", "watching"), "healed"),
+    ],
+)
+def test_what_nobody_listens_for_any_more_is_not_called_healed(
+    states: tuple[str, ...], word: str, because: str
+) -> None:
+    *before, closed = went(*states, "closed")
+    left = replace(closed, came_from=before[-1].state, reason=because)
+    assert outcome([*before, left]) == word
 
 
 def test_every_state_has_a_word() -> None:

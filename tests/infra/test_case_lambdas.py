@@ -8,6 +8,7 @@ import pytest
 
 from functions.catalogue import CATALOGUE
 from functions.healing import ledger_index
+from functions.healing.mode import Mode
 from functions.healing.steps import Owner, write_actions
 from functions.settings import ApproveSettings, CaseSettings, FollowUpSettings, RollBackSettings
 from tests.infra.permissions import decision
@@ -157,6 +158,8 @@ def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")
     assert (settings.timing.pulse_minutes, named.timing.pulse_minutes) == (60, 20)
+    if isinstance(named, FollowUpSettings):
+        assert named.consent.mode is Mode.PROPOSE
     if isinstance(settings, FollowUpSettings | ApproveSettings):
         assert settings.owners.keys() == set(OWNERS)
         for owner, function in settings.owners.items():

@@ -11,7 +11,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.approving import decide
 from functions.aws.attach_dead_letters import attach
-from functions.aws.desk import Desk, Write, WritingDesk
+from functions.aws.desk import ManagingDesk, Write, WritingDesk
 from functions.aws.operator_request import Document, OperatorRequest, answer
 from functions.aws.pins import Pins
 from functions.aws.restore_policy import PolicyWriter
@@ -60,11 +60,11 @@ class Heal:
         return take_up(asked, run_of(asked["symptom"], self.account)).document()
 
 
-def desk_of(account: Account) -> Desk:
+def desk_of(account: Account) -> ManagingDesk:
     """An invocation of its own."""
     account.deliveries += 1
     owner = f"invocation-{account.deliveries}"
-    return Desk(account.clients, account.settings, owner, account.now)
+    return ManagingDesk(account.clients, account.settings, owner, account.now)
 
 
 def writing_desk_of(account: Account, remaining_seconds: float = 60) -> WritingDesk:

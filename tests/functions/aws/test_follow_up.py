@@ -20,7 +20,7 @@ from functions.aws.take_up import take_up
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account, settings
-from tests.functions.aws.operators import OWNERS, case_of, move
+from tests.functions.aws.operators import OWNERS, case_of, desk_of, move
 
 GET = "before-call.cloudwatch.GetMetricData"
 
@@ -68,10 +68,7 @@ class World:
         return {each["queue_arn"].rpartition(":")[2] for each in self.account.transitions()}
 
     def follow(self, remaining_seconds: Callable[[], float] = lambda: 60) -> Followed:
-        self.account.deliveries += 1
-        owner = f"invocation-{self.account.deliveries}"
-        desk = Desk(self.account.clients, self.account.settings, owner, self.account.now)
-        return follow_up(desk, OWNERS, remaining_seconds)
+        return follow_up(desk_of(self.account), OWNERS, remaining_seconds)
 
     def minutes(self, count: int, *, each: Callable[[], object] | None = None) -> None:
         for _ in range(count):

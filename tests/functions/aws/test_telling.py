@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from functions.aws.desk import Desk
 from functions.aws.follow_up import Followed, follow_up
 from functions.healing.mode import Mode
 from functions.healing.paging import PAGES_PER_HOUR
@@ -30,10 +29,7 @@ def proposing(account: Account) -> Account:
 
 def followed(account: Account) -> Followed:
     """One run of follow_up, which calls nobody."""
-    account.deliveries += 1
-    owner = f"invocation-{account.deliveries}"
-    desk = Desk(account.clients, account.settings, owner, account.now)
-    return follow_up(desk, OWNERS, lambda: 60)
+    return follow_up(desk_of(account), OWNERS, lambda: 60)
 
 
 def _page_item(account: Account, queue: str) -> dict[str, Any]:
