@@ -15,7 +15,7 @@ from cli.doctor.check import Check, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
 from cli.doctor.trails import Trails
-from cli.doctor.visibility import NEVER_SEEN, Sight, outside, sights
+from cli.doctor.visibility import NEVER_SEEN, Sight, not_logged, outside, sights
 from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
 from cli.output import Line, Output, table
@@ -47,6 +47,10 @@ class Findings:
         return outside(self.trails.logging, self.queues)
 
     @property
+    def not_logged(self) -> dict[str, frozenset[str]]:
+        return not_logged(self.trails.logging, self.queues)
+
+    @property
     def sights(self) -> list[Sight]:
         return list(sights(self.trails.logging, self.queues))
 
@@ -56,6 +60,7 @@ class Findings:
             "managed_queues": self.queues,
             "symptoms": [each.document() for each in self.sights],
             "outside_selectors": self.outside,
+            "not_logged": {arn: sorted(calls) for arn, calls in self.not_logged.items()},
             "cost_of_seeing": [each.document() for each in self.costs],
             "priced": PRICED,
             "never_seen": list(NEVER_SEEN),
@@ -94,15 +99,21 @@ def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
         yield Check("managed queues", Status.WARN, "none: nothing is looked after", cure)
         return
     yield Check("managed queues", Status.OK, f"{len(found.queues)} by tag or by name")
-    if blind := found.outside:
+    blind = found.outside
+    if blind:
         says = f"{len(blind)} of {len(found.queues)} lie outside the trails' selectors"
         cure = "add them to trail.queueArnPrefixes, and deploy"
+        yield Check("selectors", Status.WARN, says, cure)
+    if partly := {arn: calls for arn, calls in found.not_logged.items() if arn not in blind}:
+        calls = ", ".join(sorted(frozenset().union(*partly.values())))
+        says = f"{len(partly)} of {len(found.queues)} are logged in part: not {calls}"
+        cure = "add them to trail.eventNames, and deploy"
         yield Check("selectors", Status.WARN, says, cure)
 
 
 def _costs(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
-    if found.outside:
-        found.costs = costs(call.account.clients, found.outside, now)
+    if found.not_logged:
+        found.costs = costs(call.account.clients, found.not_logged, now)
     yield from ()
 
 
@@ -117,8 +128,13 @@ def print_findings(out: Output, found: Findings) -> None:
             checks = [each for each in checks if each.status is not Status.OK]
         for each in checks:
             out.lines(_lines(each), indent=0)
+    shown_by_calls = [each for each in found.sights if not each.is_swept_only]
     if found.queues:
-        _print_sights(out, found.sights)
+        _print_sights(out, shown_by_calls)
+    else:
+        _print_calls(out, shown_by_calls)
+    swept = ", ".join(each.symptom for each in found.sights if each.is_swept_only)
+    out.say(f"found by the sweep, whatever a trail logs: {swept}", "dim")
     _print_costs(out, found)
     out.heading("What no selector can show")
     out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
@@ -155,6 +171,18 @@ def _print_sights(out: Output, found: Sequence[Sight]) -> None:
     )
 
 
+def _print_calls(out: Output, found: Sequence[Sight]) -> None:
+    """Before any queue is managed: what could be seen of one that the selectors cover."""
+    out.heading("What the trails can show, once a queue is managed")
+    shown = table("SYMPTOM", "CALLS LOGGED", "NOT LOGGED OF ANY QUEUE")
+    for each in found:
+        every = len(each.calls_logged) + len(each.calls_not_logged)
+        style = "" if each.calls_logged else "red"
+        logged = Text(f"{len(each.calls_logged)} of {every}", style=style)
+        shown.add_row(each.symptom, logged, ", ".join(each.calls_not_logged))
+    out.show(shown)
+
+
 def _whys(sight: Sight) -> Iterator[str]:
     reasons = {**sight.blind, **sight.partly}
     for reason in dict.fromkeys(reasons.values()):
@@ -177,5 +205,7 @@ def _print_costs(out: Output, found: Findings) -> None:
         )
     out.show(shown)
     out.say(PRICED, "dim")
-    if len(found.outside) > MOST_QUEUES:
-        out.say(f"the first {MOST_QUEUES} of {len(found.outside)} queues", "dim")
+    if uncounted := sorted({call for each in found.costs for call in each.uncounted}):
+        out.say(f"on top come calls of which there is no metric: {', '.join(uncounted)}", "dim")
+    if len(found.not_logged) > MOST_QUEUES:
+        out.say(f"the first {MOST_QUEUES} of {len(found.not_logged)} queues", "dim")

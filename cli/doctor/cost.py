@@ -5,9 +5,10 @@ https://aws.amazon.com/cloudtrail/pricing/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from functions.aws.clients import Clients
@@ -20,20 +21,25 @@ MOST_QUEUES = 100
 _DAY_SECONDS = 86_400
 _QUERIES_PER_CALL = 500
 # A message is at most one call to send, one to receive, one to delete; a batch is fewer.
-_METRICS = (
-    "NumberOfMessagesSent",
-    "NumberOfMessagesReceived",
-    "NumberOfMessagesDeleted",
-    "NumberOfEmptyReceives",
-)
+_METRICS = {
+    "NumberOfMessagesSent": frozenset({"SendMessage", "SendMessageBatch"}),
+    "NumberOfMessagesReceived": frozenset({"ReceiveMessage"}),
+    "NumberOfMessagesDeleted": frozenset({"DeleteMessage", "DeleteMessageBatch"}),
+    "NumberOfEmptyReceives": frozenset({"ReceiveMessage"}),
+}
+_COUNTED = frozenset().union(*_METRICS.values())
 
 
 @dataclass(frozen=True)
 class Cost:
-    """`calls_per_week` is an upper bound where calls are batches; None: no metric at all."""
+    """`calls_per_week` is an upper bound where calls are batches; None: no metric at all.
+
+    `uncounted` are calls that would be logged as well, and of which there is no metric.
+    """
 
     queue_arn: str
     calls_per_week: int | None
+    uncounted: tuple[str, ...] = ()
 
     @property
     def dollars_per_month(self) -> float | None:
@@ -46,16 +52,21 @@ class Cost:
             "queue_arn": self.queue_arn,
             "calls_per_week": self.calls_per_week,
             "dollars_per_month": self.dollars_per_month,
+            "uncounted": list(self.uncounted),
         }
 
 
-def costs(clients: Clients, queue_arns: Sequence[str], now: datetime) -> list[Cost]:
-    """Of the first `MOST_QUEUES` of them: GetMetricData is billed by the metric."""
-    asked = queue_arns[:MOST_QUEUES]
+def costs(clients: Clients, calls: Mapping[str, frozenset[str]], now: datetime) -> list[Cost]:
+    """Of logging these calls too, by queue.
+
+    Of the first `MOST_QUEUES` of them: GetMetricData is billed by the metric.
+    """
+    asked = list(islice(calls, MOST_QUEUES))
     queries = {
         f"m{number}_{index}": (arn, metric)
         for number, arn in enumerate(asked)
-        for index, metric in enumerate(_METRICS)
+        for index, (metric, counted) in enumerate(_METRICS.items())
+        if counted & calls[arn]
     }
     sums: dict[str, float] = {}
     names = list(queries)
@@ -64,7 +75,14 @@ def costs(clients: Clients, queue_arns: Sequence[str], now: datetime) -> list[Co
         for query, value in _sums(clients, part, now).items():
             arn = queries[query][0]
             sums[arn] = sums.get(arn, 0.0) + value
-    return [Cost(arn, round(sums[arn]) if arn in sums else None) for arn in asked]
+    return [
+        Cost(
+            arn,
+            round(sums[arn]) if arn in sums else None,
+            tuple(sorted(calls[arn] - _COUNTED)),
+        )
+        for arn in asked
+    ]
 
 
 def _sums(clients: Clients, queries: dict[str, tuple[str, str]], now: datetime) -> dict[str, float]:

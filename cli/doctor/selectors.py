@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,24 +24,27 @@ class Trail:
     name: str
     selectors: tuple[Selector, ...]
 
-    def logs(self, queue_arn: str, event_name: str) -> bool:
-        """Whether the data event of somebody else on that queue is logged."""
+    def logs(self, queue_arn: str | None, event_name: str) -> bool:
+        """Whether the data event of somebody else on that queue is logged; None: on any queue."""
         return any(_selects(each, queue_arn, event_name) for each in self.selectors)
 
 
-def logged(trails: Sequence[Trail], queue_arn: str, event_names: Sequence[str]) -> frozenset[str]:
+def logged(
+    trails: Sequence[Trail], queue_arn: str | None, event_names: Iterable[str]
+) -> frozenset[str]:
     """Those of the events that any of the trails logs."""
     return frozenset(
         name for name in event_names if any(each.logs(queue_arn, name) for each in trails)
     )
 
 
-def _selects(selector: Selector, queue_arn: str, event_name: str) -> bool:
+def _selects(selector: Selector, queue_arn: str | None, event_name: str) -> bool:
     """Fields that say who calls, or read or write, are taken to fit: they are not known here."""
+    queue = {} if queue_arn is None else {"resources.ARN": queue_arn}
     call = {
         "eventCategory": "Data",
         "resources.type": "AWS::SQS::Queue",
-        "resources.ARN": queue_arn,
+        **queue,
         "eventName": event_name,
         "eventSource": "sqs.amazonaws.com",
     }

@@ -23,12 +23,22 @@ NEVER_SEEN = (
 
 @dataclass(frozen=True)
 class Sight:
-    """One symptom over all managed queues; `blind` and `partly` give the reason by queue."""
+    """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
+
+    `calls_logged` are those of its calls that a trail logs on any queue at all.
+    """
 
     symptom: str
     visible: tuple[str, ...]
     partly: dict[str, str]
     blind: dict[str, str]
+    calls_logged: tuple[str, ...]
+    calls_not_logged: tuple[str, ...]
+
+    @property
+    def is_swept_only(self) -> bool:
+        """Whether no call shows it: no trail is asked for it."""
+        return not self.calls_logged and not self.calls_not_logged
 
     def document(self) -> dict[str, Any]:
         return {
@@ -36,6 +46,8 @@ class Sight:
             "visible": list(self.visible),
             "partly": self.partly,
             "blind": self.blind,
+            "calls_logged": list(self.calls_logged),
+            "calls_not_logged": list(self.calls_not_logged),
         }
 
 
@@ -51,7 +63,10 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Sight
                 visible.append(arn)
             else:
                 (blind if is_blind else partly)[arn] = why
-        yield Sight(symptom.name, tuple(visible), partly, blind)
+        wanted = calls_of(symptom)
+        anywhere = logged(trails, None, wanted)
+        calls = tuple(sorted(anywhere)), tuple(sorted(wanted - anywhere))
+        yield Sight(symptom.name, tuple(visible), partly, blind, *calls)
 
 
 def symptom_can_be_on(symptom: Symptom) -> Callable[[str], bool]:
@@ -64,18 +79,34 @@ def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[
     seen = logged(trails, queue_arn, DATA_EVENT_NAMES)
     if not seen:
         return OUTSIDE, True
-    ways = [
-        names & frozenset(DATA_EVENT_NAMES)
-        for each in symptom.seen_as
-        if each.on(queue_arn) and (names := each.event_names or frozenset(DATA_EVENT_NAMES))
-    ]
-    wanted = frozenset().union(*ways)
+    wanted = calls_of(symptom, queue_arn)
     missing = sorted(wanted - seen)
     if missing:
         return f"not logged: {', '.join(missing)}", not wanted & seen
     if symptom.name == "lease_expired" and not queue_arn.endswith(".fifo"):
         return LATE_DELETES_PASS, False
     return None, False
+
+
+def calls_of(symptom: Symptom, queue_arn: str | None = None) -> frozenset[str]:
+    """The data events by which a symptom shows on that queue; None: on a queue of any kind."""
+    every = frozenset(DATA_EVENT_NAMES)
+    ways = (
+        every & (each.event_names or every)
+        for each in symptom.seen_as
+        if queue_arn is None or each.on(queue_arn)
+    )
+    return frozenset().union(*ways)
+
+
+def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By queue, the calls by which a symptom would show and that no trail logs."""
+    found = {}
+    for arn in queue_arns:
+        wanted = frozenset().union(*(calls_of(each, arn) for each in CATALOGUE))
+        if missing := wanted - logged(trails, arn, wanted):
+            found[arn] = missing
+    return found
 
 
 def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:

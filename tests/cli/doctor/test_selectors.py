@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cli.doctor.selectors import Trail, logged
-from cli.doctor.visibility import OUTSIDE, outside, sights, why_not
+from cli.doctor.visibility import OUTSIDE, not_logged, outside, sights, why_not
 from functions.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.message_too_long import MESSAGE_TOO_LONG
@@ -72,7 +72,8 @@ def test_a_queue_outside_is_blind_to_everything() -> None:
     trail = _trail(_field("resources.ARN", Equals=[ORDERS]))
     assert outside([trail], [ORDERS, OTHERS]) == [OTHERS]
     for each in sights([trail], [ORDERS, OTHERS]):
-        assert ORDERS in each.visible or each.symptom == "empty_receives", each
+        on_standard_queues_alone = each.symptom == "empty_receives"
+        assert ORDERS in each.visible or on_standard_queues_alone or each.is_swept_only, each
         assert set(each.blind.items()) <= {(OTHERS, OUTSIDE)}
 
 
@@ -106,3 +107,23 @@ def test_a_trail_of_everything_shows_every_symptom_of_a_fifo_queue() -> None:
     for each in sights([_trail()], [ORDERS]):
         assert not each.partly, each
         assert not each.blind, each
+
+
+def test_calls_that_no_trail_logs_are_told_by_queue() -> None:
+    most = _trail(
+        _field("resources.ARN", Equals=[ORDERS]), _field("eventName", NotEquals=["DeleteMessage"])
+    )
+    found = not_logged([most], [ORDERS, OTHERS])
+    assert found[ORDERS] == {"DeleteMessage"}
+    assert {"DeleteMessage", "SendMessage"} < found[OTHERS]
+    assert not_logged([_trail()], [ORDERS, OTHERS]) == {}
+
+
+def test_before_a_queue_is_managed_a_symptom_has_its_calls() -> None:
+    only_orders = _field("resources.ARN", Equals=[ORDERS])
+    lists = _trail(only_orders, _field("eventName", Equals=["ListQueueTags"]))
+    sends = _trail(only_orders, _field("eventName", Equals=["SendMessage"]))
+    (blind,) = (each for each in sights([lists], []) if each.symptom == "message_too_long")
+    (seen,) = (each for each in sights([sends], []) if each.symptom == "message_too_long")
+    assert (blind.calls_logged, seen.calls_logged) == ((), ("SendMessage",))
+    assert {*blind.calls_not_logged} == {"SendMessage", *seen.calls_not_logged}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cli.commands.doctor import Findings, print_findings
 from cli.doctor.check import Check, Status
+from cli.doctor.deployment import Deployment
+from cli.doctor.selectors import Trail
+from cli.doctor.trails import Trails
 from cli.doctor.visibility import OUTSIDE
 from cli.output import Output
+from functions.catalogue import CATALOGUE
+from tests.cli.conftest import Operator
 
 SOURCE = "eventsourcemapping HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 QUEUES = [
@@ -43,3 +50,35 @@ def test_queues_are_named_with_why_they_are_blind(shown: str) -> None:
     assert shown.count(OUTSIDE) <= 3  # both queues, the FIFO one, the standard one
     for arn in QUEUES:
         assert arn.rpartition(":")[2] in shown
+
+
+def test_before_a_queue_is_managed_the_symptoms_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_findings(Output(as_json=False), Findings())
+    told = capsys.readouterr().out
+    for symptom in CATALOGUE:
+        assert symptom.name in told
+    assert "once a queue is managed" in told
+
+
+def test_a_queue_that_is_logged_in_part_is_warned_of_and_priced(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arn = operator.aws.queue("orders.fifo")
+    fields = [
+        {"Field": "eventCategory", "Equals": ["Data"]},
+        {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+        {"Field": "eventName", "NotEquals": ["DeleteMessage"]},
+    ]
+    trail = Trail("mendq", ({"FieldSelectors": fields},))
+    monkeypatch.setattr(Trails, "look", lambda trails, _: trails.logging.append(trail) or ())
+    monkeypatch.setattr(Deployment, "look", lambda _: ())
+    found = json.loads(operator.mendq("doctor", "--json").stdout)
+    (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
+    assert (warned["status"], "DeleteMessage" in warned["says"]) == ("warn", True)
+    assert "trail.eventNames" in warned["cure"]
+    assert found["not_logged"] == {arn: ["DeleteMessage"]}
+    assert found["outside_selectors"] == []
+    assert [each["queue_arn"] for each in found["cost_of_seeing"]] == [arn]
