@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class OperatorSession(boto3.Session):
     """Whatever names an endpoint that is no URL, is a mistake of whoever asks."""
 
-    def client(self, *arguments: Any, **named: Any) -> Any:  # type: ignore[override]
+    def client(self, *arguments: Any, **named: Any) -> Any:
         """Raise Stopped where there is no such endpoint."""
         try:
             return super().client(*arguments, **named)

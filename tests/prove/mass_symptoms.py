@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from functions.healing.guardrails import FEW_QUEUES
@@ -16,7 +16,7 @@ QUEUES = 1_000
 CALLS_A_QUEUE = 3
 TENS = 10
 QUEUES_IN_TENS = 200
-Case = Mapping[str, Any]
+Cases = Sequence[Mapping[str, Any]]
 
 
 def at_once(proving: Proving, queues: int = QUEUES) -> None:
@@ -54,7 +54,7 @@ def in_tens(proving: Proving, queues: int = QUEUES_IN_TENS) -> None:
 
 def _failing_queues(
     proving: Proving, account: Account, queues: int, queues_a_batch: int, minutes: float
-) -> list[Case]:
+) -> Cases:
     """The transitions that it came to."""
     queue_arns = [account.queue(f"orders-{n}", VisibilityTimeout="30") for n in range(queues)]
     account.later(minutes=5)
@@ -93,7 +93,7 @@ def _once_more(account: Account, lambda_: HealLambda, bodies: dict[str, str]) ->
     return left
 
 
-def _note(proving: Proving, cases: list[Case], lambda_: HealLambda, queues: int) -> None:
+def _note(proving: Proving, cases: Cases, lambda_: HealLambda, queues: int) -> None:
     proving.figure("queues", queues)
     proving.figure("failed_calls", queues * CALLS_A_QUEUE)
     proving.figure("invocations", lambda_.invocations)
@@ -106,7 +106,7 @@ def _note(proving: Proving, cases: list[Case], lambda_: HealLambda, queues: int)
         proving.figure(f"cases_{state}", count)
 
 
-def _states(cases: list[Case]) -> Counter[str]:
+def _states(cases: Cases) -> Counter[str]:
     return Counter(case["to"] for case in cases)
 
 

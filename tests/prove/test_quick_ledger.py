@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -12,6 +12,9 @@ from moto.dynamodb.models.dynamo_type import Item
 
 from tests.functions.aws.conftest import Account, moto_account
 from tests.prove.quick_ledger import quick_ledger
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
 OTHERS = 30
 
@@ -21,7 +24,7 @@ def _put(account: Account, pk: str, sk: str, n: str = "1") -> None:
     account.clients.dynamodb.put_item(TableName="ledger", Item=item)
 
 
-def _updated(pk: str, sk: str, condition: str) -> dict[str, Any]:
+def _updated(pk: str, sk: str, condition: str) -> TransactWriteItemTypeDef:
     return {
         "Update": {
             "TableName": "ledger",
