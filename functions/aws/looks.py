@@ -136,8 +136,7 @@ class Looks:
         return replace(facts, move_task_running=moved)
 
     def open_cases(self, facts: Facts) -> Facts:
-        sources = (each.queue_arn for each in facts.dead_letter_sources or ())
-        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *sources)))
+        return replace(facts, open_symptoms=self.open_about(facts.concerned))
 
     def measurements(self, facts: Facts) -> Facts:
         window = self.window(facts)

@@ -28,9 +28,9 @@ from functions.healing.sweeping import Finding, Swept, turn_of
 THREADS = 8
 QUEUES_A_STRETCH = 200
 # Known of every suspect before it is asked what else a detection needs.
-_KNOWN = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
+OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # What a plan asks and no detection does: heal plans.
-_OF_A_PLAN = frozenset({Need.DEAD_LETTER_NAMESAKE})
+OF_A_PLAN = frozenset({Need.DEAD_LETTER_NAMESAKE})
 Each = TypeVar("Each")
 
 
@@ -143,7 +143,7 @@ def _judged(
 def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
     """A redrive only explains what was measured; before that nobody asks for it."""
     detection = _detection_of(symptom)
-    needs = detection.needs - _KNOWN - _OF_A_PLAN
+    needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
     if Need.MEASUREMENTS in detection.needs and facts.measured is None:
         needs -= {Need.MOVE_TASKS}
     found = detection.detect(looks.with_more(facts, needs))

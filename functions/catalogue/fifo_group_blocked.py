@@ -89,7 +89,11 @@ FIFO_GROUP_BLOCKED = Symptom(
     steps=(CreateDeadLetters, AttachDeadLetters),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS}), is_suspect),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DEAD_LETTER_SOURCES}),
+        is_suspect,
+    ),
     detected=(
         Detected("the first of its group fails each time", _queue(), _ATTACH),
         Detected("a message gets through now and then", _queue(deleted=36), _ATTACH),

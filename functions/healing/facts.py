@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -44,6 +44,20 @@ class Need(Enum):
     DEAD_LETTER_NAMESAKE = "dead_letter_namesake"
     OPEN_CASES = "open_cases"
     PIN = "pin"
+
+
+# What answers each need; of what no need names, failed calls or the ledger tell.
+ANSWERS: Mapping[Need, frozenset[str]] = {
+    Need.QUEUE: frozenset({"attributes"}),
+    Need.DEAD_LETTER_QUEUE: frozenset({"dead_letter_queue"}),
+    Need.LAMBDA_CONSUMERS: frozenset({"lambda_consumers", "stopped_consumers"}),
+    Need.MEASUREMENTS: frozenset({"measured"}),
+    Need.MOVE_TASKS: frozenset({"move_task_running"}),
+    Need.DEAD_LETTER_SOURCES: frozenset({"dead_letter_sources"}),
+    Need.DEAD_LETTER_NAMESAKE: frozenset({"dead_letter_namesake"}),
+    Need.OPEN_CASES: frozenset({"open_symptoms"}),
+    Need.PIN: frozenset({"pin"}),
+}
 
 
 @dataclass(frozen=True)
@@ -120,6 +134,24 @@ class Facts:
     open_symptoms: frozenset[str] = frozenset()
     found: str = ""
     pin: Pinned | None = None
+
+    def asked_only(self, needs: Collection[Need]) -> Facts:
+        """The same where nobody asked for anything but `needs`; attributes are always there."""
+        asked = frozenset[str]().union(*(ANSWERS[each] for each in needs))
+        unasked = frozenset[str]().union(*ANSWERS.values()) - asked
+        return replace(
+            self,
+            **{
+                each.name: each.default
+                for each in fields(self)
+                if each.name in unasked and each.default is not MISSING
+            },
+        )
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The queues whose open cases speak about this one: itself, and whose letters it takes."""
+        return (self.queue_arn, *(each.queue_arn for each in self.dead_letter_sources or ()))
 
     @property
     def exists(self) -> bool:

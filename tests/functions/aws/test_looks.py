@@ -48,6 +48,23 @@ def test_the_sources_of_a_dead_letter_queue_come_with_their_attributes(seen: Swe
     assert facts(seen, source).dead_letter_sources is None, "nobody asked"
 
 
+def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Sweeping) -> None:
+    """By that the catalogue's examples are cut down to what a sweep would know."""
+    both = with_dead_letters(seen)
+    fail(seen.account, both[0])
+    seen.account.later(hours=7)
+    at = seen.account.now - timedelta(minutes=30)
+    seen.count(both[1], at, sent=1)
+    seen.moved[both[1]] = [{"Status": "RUNNING", "StartedTimestamp": int(at.timestamp() * 1000)}]
+    answered = set[Need]()
+    for need in Need:
+        gathered = [facts(seen, each, need) for each in both]
+        assert gathered == [each.asked_only({Need.QUEUE, need}) for each in gathered], need
+        if gathered != [each.asked_only({Need.QUEUE}) for each in gathered]:
+            answered.add(need)
+    assert answered == set(Need) - {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN}
+
+
 def test_a_dead_letter_queue_that_is_gone_is_told_from_one_that_is_there(seen: Sweeping) -> None:
     source, letters = with_dead_letters(seen)
     there = facts(seen, source, Need.DEAD_LETTER_QUEUE).dead_letter_queue

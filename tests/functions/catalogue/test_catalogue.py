@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import functions.catalogue
+from functions.aws.sweep import OF_A_PLAN, OF_A_SUSPECT
 from functions.catalogue import CATALOGUE, match
 from functions.catalogue.symptom import NOT_FOUND, Caught, Detected, NearMiss, Symptom
 from functions.healing import examples
@@ -163,6 +164,38 @@ def test_what_is_detected_was_a_suspect_before_it_was_measured(
     unmeasured = replace(detected.facts, measured=None, move_task_running=False)
     shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
     assert shows or entry.detection.suspects(unmeasured)
+
+
+@pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)
+def test_a_detection_finds_it_in_what_its_needs_gather(entry: Symptom, detected: Detected) -> None:
+    """What it does not ask for is not there in a sweep, where examples would have it."""
+    assert entry.detection is not None
+    gathered = detected.facts.asked_only({*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN)
+    found = found_in(entry, gathered)
+    assert found is not None
+    assert found.found == facts_of(entry, detected).found
+
+
+@pytest.mark.parametrize(
+    ("entry", "near_miss"), [each for each in NEAR_MISSES if each[1].code == NOT_FOUND], ids=_title
+)
+def test_a_detection_misses_it_in_what_its_needs_gather(
+    entry: Symptom, near_miss: NearMiss
+) -> None:
+    assert entry.detection is not None
+    assert near_miss.facts is not None
+    needs = {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN
+    assert found_in(entry, near_miss.facts.asked_only(needs)) is None
+
+
+@pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)
+def test_heal_finds_and_plans_the_same_in_what_all_needs_gather(
+    entry: Symptom, detected: Detected
+) -> None:
+    gathered = found_in(entry, detected.facts.asked_only(entry.every_need))
+    assert gathered is not None
+    if entry.plan:
+        assert answer_to(entry, gathered) == answer_to(entry, facts_of(entry, detected))
 
 
 @pytest.mark.parametrize("entry", MEASURED_ALONE, ids=_title)
