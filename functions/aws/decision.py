@@ -12,6 +12,7 @@ from functions.healing import guardrails
 from functions.healing.case import Case, longest_in, opened
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
+from functions.healing.managed import DRILL_TAG
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_plan
 from functions.healing.paging import severity_of
@@ -54,7 +55,9 @@ class Decision:
         if not plan.steps:
             return Outcome()
         refusal = guardrails.first_refusal(guardrails.ON_PLAN, self._proposal(plan))
-        return self.decline(refusal, plan.steps) if refusal else self._act_on(plan)
+        if refusal is None:
+            return self._act_on(plan)
+        return self.decline(refusal, plan.steps, of_the_plan=refusal.code == "contested")
 
     def _refuse(self, refusal: Refusal) -> Outcome:
         """What many queues show is one page for all; what only pages is written down even so."""
@@ -140,8 +143,7 @@ class Decision:
         return self._open(case, telling)
 
     def _proposal(self, plan: Plan) -> guardrails.Proposal:
-        spread = self.seen.spread
-        few = len(spread) <= guardrails.FEW_QUEUES
+        reach = self.run.reach(self.seen.spread, [self.group.queue_arn])
         return guardrails.Proposal(
             plan=plan,
             view=self.view,
@@ -149,8 +151,9 @@ class Decision:
             timing=self.run.settings.timing,
             now=self.run.now,
             remaining_seconds=self.run.remaining_seconds(),
-            queues_with_symptom=len(spread),
-            managed_queues=0 if few else self.run.managed_queues,
+            queues_with_symptom=len(reach.queue_arns),
+            managed_queues=reach.managed_queues,
+            is_drill=DRILL_TAG in self.facts.tags,
         )
 
     def _open(self, case: Case, telling: Telling) -> Outcome:
@@ -159,6 +162,8 @@ class Decision:
             return declined("said_already", case.reason)
         if case.state is State.CONTESTED:
             telling = replace(telling, changes=self.view.contested(case, self.run.now))
+        elif case.code == "contested":
+            telling = replace(telling, changes=self.view.told_of_the_silence(case))
         return Outcome(case=tell(case, self.view, telling, self.run, self.run.owner))
 
     def _is_repeat(self, case: Case) -> bool:

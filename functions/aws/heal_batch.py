@@ -23,7 +23,7 @@ from functions.aws.telling import tell_mass_symptom
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.guardrails import SECONDS_TO_WRITE
-from functions.healing.managed import counted_as
+from functions.healing.managed import DRILL_TAG, counted_as
 from functions.healing.queue_names import arn_of
 from functions.healing.sweeping import named_in
 
@@ -113,7 +113,8 @@ class _Batch:
             return
         for each in mendings:
             self._try(each.group, replace(each, spread=spread).decide)
-        if any(self._stopped_as_one_of_many(each.group) for each in mendings):
+        is_drill = any(DRILL_TAG in each.tags for each in mendings)
+        if not is_drill and any(self._stopped_as_one_of_many(e.group) for e in mendings):
             self._tell_once(symptom, spread, mendings)
 
     def _spread(self, symptom: Symptom, word: str, mendings: list[Mending]) -> frozenset[str]:
@@ -131,7 +132,8 @@ class _Batch:
     def _tell_once(self, symptom: Symptom, spread: frozenset[str], told: list[Mending]) -> None:
         """The one page for all; where it cannot be told, the events come again to tell it."""
         try:
-            tell_mass_symptom(symptom, spread, self.run)
+            reach = self.run.reach(spread, (each.group.queue_arn for each in told))
+            tell_mass_symptom(symptom, reach, self.run)
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
             for each in told:
                 self._fail(each.group, error)

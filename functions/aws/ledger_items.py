@@ -208,6 +208,7 @@ def _attribute_of(item: Item) -> AttributeRecord:
             for at, before, after in writes
         ),
         contested_until=_moment(item.get("contested_until")),
+        owes_a_page="owes_a_page" in item,
         claim_owner=item.get("claim_owner", {}).get("S"),
         claim_until=_moment(item.get("claim_until")),
         intent=case_of({"document": item["intent"]}) if "intent" in item else None,

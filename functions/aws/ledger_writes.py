@@ -155,6 +155,8 @@ def _attribute_put(queue_arn: str, attribute: str, record: AttributeRecord, owne
     }
     if record.person_value is not None:
         item["person_value"] = {"S": record.person_value}
+    if record.owes_a_page:
+        item["owes_a_page"] = {"BOOL": True}
     for name, moment in (
         ("contested_until", record.contested_until),
         ("queue_created_at", record.queue_created_at),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,12 @@ from functions.aws.managed_queues import managed_queues
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import Case
 from functions.healing.failed_call import FailedCall
-from functions.healing.guardrails import Home
+from functions.healing.guardrails import FEW_QUEUES, Home
 from functions.healing.managed import Consent
 from functions.healing.plan import Refusal
 from functions.healing.pulse import PulseSource
 from functions.healing.queue_names import partition_of
+from functions.healing.spread import Reach
 from functions.healing.steps import Owner
 from functions.settings import HealSettings, OwnerSettings
 
@@ -56,9 +58,16 @@ class OwnerRun(WritingDesk):
         return closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
-    def managed_queues(self) -> int:
-        """How many there are; asked once an invocation, and only when many show a symptom."""
-        return len(managed_queues(self.clients, self.settings.account, self.consent))
+    def _managed_arns(self) -> frozenset[str]:
+        """Asked once an invocation, and only when many show a symptom."""
+        found = managed_queues(self.clients, self.settings.account, self.consent)
+        return frozenset(each.queue_arn for each in found)
+
+    def reach(self, spread: frozenset[str], now_seen: Iterable[str]) -> Reach:
+        """How far a symptom has spread; `now_seen` are managed, whatever a listing says yet."""
+        if len(spread) <= FEW_QUEUES:
+            return Reach(spread)
+        return Reach.among(spread, self._managed_arns.union(now_seen))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from functions.healing.facts import Need
 from functions.healing.guardrails import are_many
 from functions.healing.managed import Consent
 from functions.healing.measuring import metrics_of
+from functions.healing.spread import Reach
 from functions.healing.sweeping import (
     Finding,
     Swept,
@@ -116,7 +117,8 @@ def _hand_over(
     by_name = {each.name: each for each in symptoms if each.plan}
     findings = [each for each in swept.findings if each.symptom in by_name]
     told = list(_at_their_pace(findings, by_name, desk))
-    many = [name for name in by_name if _is_mass(by_name[name], told, len(managed), desk)]
+    managed_arns = frozenset(each.queue_arn for each in managed)
+    many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]
     handed = list(fewer_of_many(told, many))
     metrics = (
         len(metrics_of(fifo=each.queue_arn.endswith(".fifo")))
@@ -140,12 +142,15 @@ def _at_their_pace(
             yield each
 
 
-def _is_mass(symptom: Symptom, told: Iterable[Finding], managed: int, desk: SweepDesk) -> bool:
+def _is_mass(
+    symptom: Symptom, told: Iterable[Finding], managed: frozenset[str], desk: SweepDesk
+) -> bool:
     queue_arns = [each.queue_arn for each in told if each.symptom == symptom.name]
     if not queue_arns or _is_of_configuration(symptom):
         return False
     spread = desk.ledger.spread_to(queue_arns, symptom.name, desk.now)
-    return are_many(len(spread), managed, desk.settings.limits)
+    reach = Reach.among(spread, managed)
+    return are_many(len(reach.queue_arns), reach.managed_queues, desk.settings.limits)
 
 
 def _is_of_configuration(symptom: Symptom) -> bool:

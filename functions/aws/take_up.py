@@ -25,7 +25,7 @@ from functions.healing.advance import CALLING
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView, with_what_refused
-from functions.healing.managed import counted_as
+from functions.healing.managed import DRILL_TAG, counted_as
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_case, owner_of_plan
 from functions.healing.paging import severity_of
@@ -156,7 +156,7 @@ class _TakenUp:
         run = self.run
         word = counted_as(self.symptom.name, facts.tags)
         spread = run.ledger.spread_to([self.case.queue_arn], word, run.now)
-        few = len(spread) <= guardrails.FEW_QUEUES
+        reach = run.reach(spread, [self.case.queue_arn])
         proposal = guardrails.Proposal(
             plan=plan,
             view=self.view.of_queue(facts.created_at),
@@ -164,8 +164,9 @@ class _TakenUp:
             timing=self.run.settings.timing,
             now=self.run.now,
             remaining_seconds=self.run.remaining_seconds(),
-            queues_with_symptom=len(spread),
-            managed_queues=0 if few else run.managed_queues,
+            queues_with_symptom=len(reach.queue_arns),
+            managed_queues=reach.managed_queues,
+            is_drill=DRILL_TAG in facts.tags,
         )
         return guardrails.first_refusal(guardrails.ON_PLAN, proposal)
 

@@ -19,7 +19,9 @@ from functions.healing.case import Case
 from functions.healing.every_step import is_kept
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
+from functions.healing.managed import DRILL_TAG
 from functions.healing.paging import PAGES_PER_HOUR, Severity
+from functions.healing.spread import Reach
 from functions.healing.states import State
 
 # Another hour has pages of its own.
@@ -88,14 +90,15 @@ def hold_back(case: Case, desk: Desk) -> None:
     desk.pager.send_about_account("held_back", f"{desk.now:%Y-%m-%dT%H}", text)
 
 
-def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> None:
+def tell_mass_symptom(symptom: Symptom, reach: Reach, run: Run) -> None:
     """One page for all queues; raises LedgerUnavailable or PageNotSent."""
+    spread = reach.queue_arns
     text = account_pages.of_mass_symptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
         queue_arns=spread,
-        managed_queues=run.managed_queues,
+        managed_queues=reach.managed_queues,
         now=run.now,
         account=run.home.account,
         region=run.home.region,
@@ -108,11 +111,11 @@ def tell_mass_symptom(symptom: Symptom, spread: frozenset[str], run: Run) -> Non
 
 
 def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> PageRecord | None:
-    """None where nobody is to be paged, or people have had this news."""
+    """None where nobody is to be paged, or people have had this news; a drill pages nobody."""
     one_case = case.case_id if case.state in _NEWS_OF_ITS_OWN else ""
     news = f"{case.news}:{telling.news}:{one_case}"
     symptom = telling.symptom
-    if symptom is None or telling.severity is None:
+    if symptom is None or telling.severity is None or DRILL_TAG in telling.facts.tags:
         return None
     if seen.page and seen.page.has_told(news, desk.now):
         return None

@@ -156,8 +156,8 @@ def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
 def template(
     case: Case, attributes: Mapping[str, str], tags: Mapping[str, str]
 ) -> tuple[Section, ...]:
-    """Both values as the owner of the queue would write them; for contested cases alone."""
-    if case.state is not State.CONTESTED:
+    """Both values as the owner of the queue would write them; of what is contested alone."""
+    if State.CONTESTED not in (case.state, case.code):
         return ()
     stack, resource = (
         tags.get(f"aws:cloudformation:{each}") for each in ("stack-name", "logical-id")

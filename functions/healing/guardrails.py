@@ -30,6 +30,8 @@ SECONDS_TO_WRITE = 15
 SECONDS_TO_RECORD = 8
 # So few queues are a coincidence, however small the account.
 FEW_QUEUES = 3
+# So many drills of an hour are practice; beyond it somebody has tagged other queues.
+MOST_DRILLS = 20
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ class Proposal:
     remaining_seconds: float
     queues_with_symptom: int = 1
     managed_queues: int = 0
+    is_drill: bool = False
 
     def most_written_since(self, age: timedelta) -> tuple[int, str]:
         """How often the attribute that was written most was written, and which one that is."""
@@ -152,7 +155,14 @@ def contested(proposal: Proposal) -> Refusal | None:
 def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
     record, attribute = proposal.view.record_of(step.attribute), step.attribute
     if record.contested_until is not None and proposal.now < record.contested_until:
-        reason = f"another principal keeps {attribute}; silent until {record.contested_until:%F}"
+        until = f"{record.contested_until:%F}"
+        if record.owes_a_page:
+            reason = (
+                f"it shows again since {attribute} was rolled back, and Mendq would make it "
+                f"{step.after} again; it leaves it alone until {until}"
+            )
+            return Refusal("contested", reason)
+        reason = f"another principal keeps {attribute}; silent until {until}"
         return Refusal("contested", reason, becomes=None)
     if record.contested_until is None and record.last_written not in (None, str(step.before)):
         reason = (
@@ -197,12 +207,21 @@ def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
 
 def mass_symptom(proposal: Proposal) -> Refusal | None:
     """What many queues show at once has a cause that is not theirs."""
+    if proposal.is_drill:
+        return _too_many_drills(proposal.queues_with_symptom)
     if not are_many(proposal.queues_with_symptom, proposal.managed_queues, proposal.limits):
         return None
     reason = (
         f"{proposal.queues_with_symptom} of {proposal.managed_queues} managed queues show it "
         "within the hour: the cause is not this queue's"
     )
+    return Refusal("mass_symptom", reason)
+
+
+def _too_many_drills(queues: int) -> Refusal | None:
+    if queues <= MOST_DRILLS:
+        return None
+    reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are mended"
     return Refusal("mass_symptom", reason)
 
 

@@ -39,13 +39,16 @@ class AttributeRecord:
     """What we did to one attribute of one queue.
 
     `person_value` is what stood there before the first of our `writes`; a person's later change
-    starts both anew, and so does another queue of the same name. `intent` is the case that a claim
-    was taken for and not yet recorded, `intent_modified_at` when the queue had been changed before.
+    starts both anew, and so does another queue of the same name. `owes_a_page`: a person has
+    rolled it back, and nobody was told since that the symptom shows again. `intent` is the case
+    that a claim was taken for and not yet recorded, `intent_modified_at` when the queue had been
+    changed before.
     """
 
     person_value: str | None = None
     writes: tuple[Write, ...] = ()
     contested_until: datetime | None = None
+    owes_a_page: bool = False
     claim_owner: str | None = None
     claim_until: datetime | None = None
     intent: Case | None = None
@@ -230,6 +233,13 @@ class LedgerView:
             step["attribute"]: replace(
                 self.record_of(step["attribute"]), contested_until=until, person_value=None
             )
+            for step in case.steps
+        }
+
+    def told_of_the_silence(self, case: Case) -> dict[str, AttributeRecord]:
+        """The records once people know that it shows again since they rolled it back."""
+        return {
+            step["attribute"]: replace(self.record_of(step["attribute"]), owes_a_page=False)
             for step in case.steps
         }
 

@@ -134,6 +134,7 @@ def records_after(
             step["attribute"]: replace(
                 now_known.record_of(step["attribute"]).after_going_back_to(step["after"]),
                 contested_until=until,
+                owes_a_page=True,
             )
             for step in case.steps
         }

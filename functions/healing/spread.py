@@ -54,6 +54,19 @@ class Spread:
         ]
 
 
+@dataclass(frozen=True)
+class Reach:
+    """The queues that show a symptom now, of how many managed ones; 0: they were not counted."""
+
+    queue_arns: frozenset[str]
+    managed_queues: int = 0
+
+    @classmethod
+    def among(cls, spread: frozenset[str], managed: frozenset[str]) -> Self:
+        """What was noted of queues that are gone, or not managed any more, counts for nothing."""
+        return cls(spread & managed, len(managed))
+
+
 def slot_of(moment: datetime) -> datetime:
     """The ten minutes that a moment lies in."""
     return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)

@@ -9,6 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from functions.aws.heal_batch import Healed
+from functions.healing.guardrails import MOST_DRILLS
 from functions.healing.limits import Limits
 from functions.healing.managed import DRILL_TAG
 from functions.healing.mode import Mode
@@ -388,10 +389,51 @@ def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Acco
 
 
 def test_drills_are_counted_among_themselves(account: Account) -> None:
-    """Else a tag on every queue would be a way round the guardrail."""
-    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    """Else a tag on every queue would be a way round the guardrail; it is nobody's page."""
+    names = (f"q{n}.fifo" for n in range(MOST_DRILLS + 1))
+    queues = [account.queue(name, VisibilityTimeout="10") for name in names]
     for queue in queues:
         account.tag(queue, **{DRILL_TAG: "true"})
     account.heal(_all_fail(account, queues))
-    assert [account.visibility(queue) for queue in queues] == [10] * 4
-    assert len(account.pages("urgent")) == 1
+    assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
+    assert account.pages("urgent") == account.pages("info") == []
+
+
+def test_drills_of_one_hour_are_mended_each(account: Account) -> None:
+    for n in range(5):
+        queue = account.queue(f"drill-{n}.fifo", VisibilityTimeout="2")
+        account.tag(queue, **{DRILL_TAG: "true"})
+        account.heal(_all_fail(account, [queue]))
+        assert account.visibility(queue) > 2
+        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+        account.later(minutes=5)
+    assert account.pages("urgent") == account.pages("info") == []
+
+
+def test_a_drill_that_may_not_be_mended_pages_nobody(account: Account) -> None:
+    queue = account.queue("drill.fifo", tag="propose", VisibilityTimeout="2")
+    account.tag(queue, **{DRILL_TAG: "true"})
+    account.heal(_all_fail(account, [queue]))
+    assert [(e["to"], e["paged"]) for e in account.transitions()] == [("proposed", False)]
+    assert account.pages("info") == []
+
+
+def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
+    """The notes of the last hour outlive the queues that they were made of."""
+    for n, how in enumerate(("off", "untagged", "gone")):
+        queue = account.queue(f"left-{n}.fifo", VisibilityTimeout="10")
+        account.heal(_all_fail(account, [queue]))
+        if how == "off":
+            account.tag(queue, mendq="off")
+        elif how == "untagged":
+            account.clients.sqs.untag_queue(QueueUrl=account.url(queue), TagKeys=["mendq"])
+        else:
+            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    stays = account.queue("stays.fifo", VisibilityTimeout="10")
+    account.heal(_all_fail(account, [stays]))
+    assert account.visibility(stays) == 15
+    more = [account.queue(f"more-{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    account.heal(_all_fail(account, more))
+    assert [account.visibility(queue) for queue in more] == [10] * 3
+    ((subject, _),) = account.pages("urgent")
+    assert "4 of 4 queues" in subject

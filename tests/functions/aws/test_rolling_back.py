@@ -238,9 +238,18 @@ def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed
     assert account.visibility(fixed) == 45
 
 
-def test_for_a_week_heal_stays_away_and_says_nothing(account: Account, fixed: str) -> None:
+def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: str) -> None:
     undo(account, case_of(account).case_id)
+    account.later(hours=1)
+    fail(account, fixed, "again-")
+    assert states(account) == ["applied", "rolled_back", "refused"]
+    ((subject, body),) = account.pages("info")
+    assert subject == "Mendq refused: lease expired on orders.fifo"
+    assert "it shows again since VisibilityTimeout was rolled back" in body
+    assert "Mendq's, CloudFormation: VisibilityTimeout: 45" in body
+    assert "theirs, Terraform: visibility_timeout_seconds = 30" in body
     transitions, pages = account.transitions(), account.pages("info")
+    account.later(hours=-1)
     for day in range(6):
         account.later(days=1)
         fail(account, fixed, f"day{day}-")
