@@ -33,8 +33,7 @@ from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.run import Outcome
 from functions.aws.standing import standing
 from functions.aws.telling import Telling, hold_back, tell
-from functions.aws.unfinished import settle
-from functions.catalogue import CATALOGUE
+from functions.aws.unfinished import look_at, settle_whosever, symptom_known_as
 from functions.catalogue.symptom import Symptom
 from functions.healing.advance import (
     CALLING,
@@ -106,14 +105,14 @@ def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
 
 
 def _follow(due: OpenCase, desk: ManagingDesk, functions: Functions, followed: Followed) -> None:
-    symptom = _symptom_named(due.symptom)
-    view = _look(due.queue_arn, due.symptom, symptom, desk)
+    symptom = symptom_known_as(due.symptom)
+    view = look_at(due.queue_arn, due.symptom, symptom, desk)
     sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
     view = _filed(view, due, desk, followed)
     if view.held_by_another(desk.owner, desk.now):
         return
     if view.intent is not None:
-        settled = _settled(view, view.intent, symptom, desk)
+        settled = settle_whosever(view, view.intent, symptom, desk)
         if isinstance(settled, Outcome):
             followed.moved += [settled.case] if settled.case else []
             return
@@ -143,29 +142,6 @@ def _filed(view: LedgerView, due: OpenCase, desk: Desk, followed: Followed) -> L
             error = unreadable
     followed.errors[due.case_id] = error
     return view
-
-
-def _settled(
-    view: LedgerView, intent: Case, symptom: Symptom | None, desk: Desk
-) -> LedgerView | Outcome:
-    """Where the claim is of another symptom's case, that one; this one's turn comes again."""
-    claimed_for = _symptom_named(intent.symptom)
-    if claimed_for is None:
-        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
-    if claimed_for is symptom:
-        return settle(view, intent, claimed_for, desk)
-    theirs = _look(intent.queue_arn, intent.symptom, claimed_for, desk)
-    settled = settle(theirs, intent, claimed_for, desk)
-    return settled if isinstance(settled, Outcome) else Outcome()
-
-
-def _symptom_named(name: str) -> Symptom | None:
-    return next((each for each in CATALOGUE if each.name == name), None)
-
-
-def _look(queue_arn: str, name: str, symptom: Symptom | None, desk: Desk) -> LedgerView:
-    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
-    return desk.ledger.look(queue_arn, name, attributes)
 
 
 def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:

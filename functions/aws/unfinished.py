@@ -6,16 +6,18 @@ a person who put the old one back is not overruled.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.aws.desk import Desk
-from functions.aws.errors import LedgerUnreadable, QueueGone
+from functions.aws.errors import LedgerUnavailable, LedgerUnreadable, QueueGone
 from functions.aws.queue_look import tags_of
 from functions.aws.run import Outcome
 from functions.aws.standing import standing
 from functions.aws.telling import Telling, tell
+from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.every_step import is_kept, kind_of
@@ -50,6 +52,34 @@ def settle(view: LedgerView, intent: Case, symptom: Symptom, desk: Desk) -> Outc
         facts = replace(facts, tags=tags_of(desk.clients, intent.queue_arn) or {})
     telling = Telling(symptom, facts, severity, changes=changes)
     return Outcome(case=tell(case, view, telling, desk, found.record.claim_owner or desk.owner))
+
+
+def settle_whosever(
+    view: LedgerView, intent: Case, symptom: Symptom | None, desk: Desk
+) -> LedgerView | Outcome:
+    """As `settle`, where the claim may be of another symptom's case: then that one is settled.
+
+    Raises LedgerUnavailable where this Mendq knows no such symptom.
+    """
+    claimed_for = symptom_known_as(intent.symptom)
+    if claimed_for is None:
+        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
+    if claimed_for is symptom:
+        return settle(view, intent, claimed_for, desk)
+    theirs = look_at(intent.queue_arn, intent.symptom, claimed_for, desk)
+    settled = settle(theirs, intent, claimed_for, desk)
+    return settled if isinstance(settled, Outcome) else Outcome()
+
+
+def symptom_known_as(name: str) -> Symptom | None:
+    """None where this Mendq knows none of that name."""
+    return next((each for each in CATALOGUE if each.name == name), None)
+
+
+def look_at(queue_arn: str, name: str, symptom: Symptom | None, desk: Desk) -> LedgerView:
+    """With every attribute that may be claimed for such a case, as far as that is known."""
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    return desk.ledger.look(queue_arn, name, attributes)
 
 
 def _attributes(intent: Case, desk: Desk) -> Mapping[str, str]:

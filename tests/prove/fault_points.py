@@ -11,8 +11,9 @@ from itertools import product
 from tests.functions.aws.conftest import ACCOUNT, REGION
 from tests.functions.aws.faults import KINDS, Fault, Killed
 from tests.prove.endings import Ending, ending_of
+from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving
-from tests.prove.scenes import SCENES, Scene, Turn
+from tests.prove.scenes import SCENES
 from tests.prove.world import World, world
 
 PAIRS_SECONDS = 120

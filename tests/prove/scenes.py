@@ -6,13 +6,9 @@ went through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
-from typing import Any
 
-from functions.catalogue import CATALOGUE
 from functions.healing.dead_letters import Redrive
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import settings
@@ -20,100 +16,50 @@ from tests.functions.aws.faults import REDELIVERED_AFTER_MINUTES
 from tests.functions.aws.operators import case_of, fail, say, undo
 from tests.functions.aws.restoring import deny, deploy, pinned_queue
 from tests.functions.aws.sweeping import Sweeping
+from tests.prove import amiss
+from tests.prove.openings import (
+    ASKED_EVERY_MINUTES,
+    FOLLOWED_EVERY_MINUTES,
+    Scene,
+    Turn,
+    approved,
+    asked_of_owner,
+    call_of,
+    delivered,
+    queue,
+    waiting_case,
+)
 from tests.prove.world import World
-
-Turn = Callable[[], bool]
-# Longer than follow_up leaves a case alone that it could not look at.
-FOLLOWED_EVERY_MINUTES = 6
-ASKED_EVERY_MINUTES = 2
-
-
-@dataclass(frozen=True)
-class Scene:
-    """`begin` makes what stands before, and gives the turn that is struck.
-
-    It comes again every so many `minutes`, until the case is in the state `goal`.
-    """
-
-    name: str
-    begin: Callable[[World], Turn]
-    goal: str
-    minutes: float
-
-
-def _queue(world: World, tag: str = "heal", **attributes: str) -> str:
-    """A queue that nobody has touched for a while."""
-    queue_arn = world.account.queue(tag=tag, **{"VisibilityTimeout": "30", **attributes})
-    world.account.later(minutes=5)
-    return queue_arn
-
-
-def _delivered(world: World, queue_arn: str, **over: Any) -> Turn:
-    bodies = world.account.late_deletes(queue_arn, "1", "2", "3", **over)
-    world.account.later(minutes=1)
-    return partial(world.deliver, bodies)
 
 
 def _mended(world: World) -> Turn:
-    return _delivered(world, _queue(world))
+    return delivered(world, queue(world))
 
 
 def _proposed(world: World) -> Turn:
-    return _delivered(world, _queue(world, "propose"))
+    return delivered(world, queue(world, "propose"))
 
 
 def _refused(world: World) -> Turn:
     """One and a half times its lease is more than the ceiling."""
-    return _delivered(world, _queue(world, VisibilityTimeout="800"))
-
-
-def _call_of(symptom: str) -> Mapping[str, str]:
-    entry = next(each for each in CATALOGUE if each.name == symptom)
-    call = entry.caught[0].call
-    return {
-        "eventName": call.event_name,
-        "errorCode": call.raw_error_code,
-        "errorMessage": call.error_message,
-    }
+    return delivered(world, queue(world, VisibilityTimeout="800"))
 
 
 def _only_paged(world: World) -> Turn:
-    return _delivered(
-        world, _queue(world, KmsMasterKeyId="alias/orders"), **_call_of("kms_key_unusable")
+    return delivered(
+        world, queue(world, KmsMasterKeyId="alias/orders"), **call_of("kms_key_unusable")
     )
 
 
 def _pair(world: World) -> Turn:
     """Two attributes in one write."""
     world.account.settings = settings(autonomy={"fifo_throttled": Mode.HEAL})
-    return _delivered(world, _queue(world), **_call_of("fifo_throttled"))
-
-
-def _asked_of_owner(world: World) -> Turn:
-    """The owner of its write, called with the case until it says what became of it."""
-    case = case_of(world.account)
-    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
-
-    def turn() -> bool:
-        world.take_up(request)
-        return True
-
-    return turn
-
-
-def _approved(world: World) -> Turn:
-    fail(world.account, _queue(world, "propose"))
-    world.account.later(minutes=5)
-    world.heal_is_up = False
-    say(world.account, "approve", case_of(world.account).case_id)
-    world.heal_is_up = True
-    world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
-    return _asked_of_owner(world)
+    return delivered(world, queue(world), **call_of("fifo_throttled"))
 
 
 def _ineffective(world: World, **tags: str) -> None:
     """Mended, and the calls fail as before."""
-    queue_arn = _queue(world)
+    queue_arn = queue(world)
     world.account.tag(queue_arn, mendq="heal", **tags)
     fail(world.account, queue_arn)
     world.account.later(minutes=40)
@@ -127,11 +73,11 @@ def _next_step(world: World) -> Turn:
     world.minute()
     world.heal_is_up = True
     world.account.later(minutes=6)
-    return _asked_of_owner(world)
+    return asked_of_owner(world)
 
 
 def _verified(world: World) -> Turn:
-    queue_arn = _queue(world)
+    queue_arn = queue(world)
     fail(world.account, queue_arn)
     world.account.later(minutes=20)
     world.deletes(queue_arn)
@@ -159,22 +105,16 @@ def _nobody_acted(world: World) -> Turn:
     return world.minute
 
 
-def _waiting_case(world: World) -> str:
-    fail(world.account, _queue(world, "propose"))
-    world.account.later(minutes=5)
-    return case_of(world.account).case_id
-
-
 def _said(word: str) -> Callable[[World], Turn]:
     def begin(world: World) -> Turn:
-        case_id = _waiting_case(world)
+        case_id = waiting_case(world)
         return lambda: bool(say(world.account, word, case_id))
 
     return begin
 
 
 def _roll_back(world: World) -> Turn:
-    fail(world.account, _queue(world))
+    fail(world.account, queue(world))
     world.account.later(minutes=5)
     case_id = case_of(world.account).case_id
     return lambda: bool(undo(world.account, case_id))
@@ -207,7 +147,7 @@ def _without_dead_letters(world: World) -> str:
 
 def _made_and_attached(world: World) -> Turn:
     _approved_to_attach(world, _without_dead_letters(world))
-    return _asked_of_owner(world)
+    return asked_of_owner(world)
 
 
 def _made_again(world: World) -> Turn:
@@ -217,7 +157,7 @@ def _made_again(world: World) -> Turn:
     account.clients.sqs.delete_queue(QueueUrl=account.url(letters))
     account.later(days=1)
     _approved_to_attach(world, queue_arn)
-    return _asked_of_owner(world)
+    return asked_of_owner(world)
 
 
 def _detached(world: World) -> Turn:
@@ -240,7 +180,7 @@ def _put_back(world: World) -> Turn:
     say(account, "approve", case_of(account).case_id)
     world.heal_is_up = True
     account.later(minutes=FOLLOWED_EVERY_MINUTES)
-    return _asked_of_owner(world)
+    return asked_of_owner(world)
 
 
 SCENES = (
@@ -252,12 +192,13 @@ SCENES = (
             ("proposed", _proposed, "proposed"),
             ("refused", _refused, "refused"),
             ("only paged", _only_paged, "escalated"),
+            ("mended while the case bucket is down", amiss.bucket_down, "applied"),
         )
     ),
     *(
         Scene(name, begin, goal, FOLLOWED_EVERY_MINUTES)
         for name, begin, goal in (
-            ("heal, taking up what was approved", _approved, "applied"),
+            ("heal, taking up what was approved", approved, "applied"),
             ("heal, taking up what did not help", _next_step, "applied"),
             ("attach_dead_letters, a queue made and attached", _made_and_attached, "applied"),
             ("attach_dead_letters, a queue made again", _made_again, "applied"),
@@ -266,6 +207,9 @@ SCENES = (
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
             ("follow_up, escalated", _nobody_acted, "escalated"),
+            ("follow_up, contested", amiss.overruled, "contested"),
+            ("follow_up, a fix that died at its write", amiss.fix_died, "applied"),
+            ("follow_up, a rollback that died at its write", amiss.roll_back_died, "rolled_back"),
         )
     ),
     *(
@@ -273,7 +217,10 @@ SCENES = (
         for name, begin, goal in (
             ("approve, and heal's write", _said("approve"), "applied"),
             ("approve, declined", _said("decline"), "declined"),
+            ("approve, and the plan would be another", amiss.approved_too_late, "expired"),
+            ("approve, closed", amiss.closed, "closed"),
             ("roll_back", _roll_back, "rolled_back"),
+            ("roll_back, a person's value kept", amiss.roll_back_of_a_persons_value, "applied"),
             ("roll_back, a dead-letter queue detached", _detached, "rolled_back"),
         )
     ),

@@ -1,0 +1,119 @@
+"""Scenes in which something is amiss before the fault strikes: a bucket, a value, a death."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import case_of, desk_of, fail, move, outcomes, say, undo
+from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
+from tests.prove.world import World
+
+
+def roll_back_of_a_persons_value(world: World) -> Turn:
+    """Nothing is written, and it is said."""
+    queue_arn = queue(world)
+    fail(world.account, queue_arn)
+    world.account.later(minutes=5)
+    world.account.set_visibility(queue_arn, 50)
+    case_id = case_of(world.account).case_id
+
+    def turn() -> bool:
+        answered = undo(world.account, case_id)
+        return "error" not in answered and outcomes(answered) == {"VisibilityTimeout": "kept"}
+
+    return turn
+
+
+def overruled(world: World) -> Turn:
+    queue_arn = queue(world)
+    fail(world.account, queue_arn)
+    world.account.later(minutes=10)
+    world.account.set_visibility(queue_arn, 40)
+    world.account.later(minutes=10)
+    return world.minute
+
+
+def closed(world: World) -> Turn:
+    queue_arn = queue(world, KmsMasterKeyId="alias/orders")
+    fail(world.account, queue_arn, **call_of("kms_key_unusable"))
+    world.account.later(minutes=5)
+    case_id = case_of(world.account).case_id
+    return lambda: bool(say(world.account, "close", case_id))
+
+
+def approved_too_late(world: World) -> Turn:
+    """The queue was changed since: the plan would be another. Over once that is told."""
+    case_id = waiting_case(world)
+    world.account.set_visibility(case_of(world.account).queue_arn, 31)
+    world.account.later(minutes=5)
+
+    def turn() -> bool:
+        say(world.account, "approve", case_id)
+        return world.minute() and not desk_of(world.account).open_cases.listed()
+
+    return turn
+
+
+@contextmanager
+def _at(emitter: Any, event: str, error: BaseException) -> Iterator[None]:
+    def act(**_: Any) -> None:
+        raise error
+
+    emitter.register(event, act, "scene")
+    try:
+        yield
+    finally:
+        emitter.unregister(event, unique_id="scene")
+
+
+def bucket_down(world: World) -> Turn:
+    """An older case is owed to it; it is back when the failed calls come again."""
+    account = world.account
+    events = account.clients.s3.meta.events
+    refused = ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
+    queue_arn = queue(world, "observe")
+    with _at(events, "before-call.s3.PutObject", refused):
+        fail(account, queue_arn, "observed")
+    account.tag(queue_arn, mendq="heal")
+    account.later(minutes=40)
+    deliver = delivered(world, queue_arn)
+    is_down = [True]
+
+    def turn() -> bool:
+        if not is_down:
+            return deliver()
+        is_down.clear()
+        with _at(events, "before-call.s3.PutObject", refused):
+            return deliver()
+
+    return turn
+
+
+def _died_at_its_write(world: World, act: Callable[[], object]) -> Turn:
+    events = world.account.clients.sqs_for_writing.meta.events
+    with _at(events, "after-call.sqs.SetQueueAttributes", Killed()), suppress(Killed):
+        act()
+    world.account.later(minutes=3)
+    return world.minute
+
+
+def fix_died(world: World) -> Turn:
+    """Nobody else asks; a person's late word must not end the case."""
+    turn = _died_at_its_write(world, approved(world))
+    assert say(world.account, "decline", case_of(world.account).case_id)["error"] == "claimed"
+    return turn
+
+
+def roll_back_died(world: World) -> Turn:
+    """Of a case that had ended, so nothing but its claim brings it back."""
+    fail(world.account, queue(world))
+    world.account.later(minutes=5)
+    case = case_of(world.account)
+    move(world.account, case, "closed")
+    world.account.later(minutes=5)
+    return _died_at_its_write(world, lambda: undo(world.account, case.case_id))

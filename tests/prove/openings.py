@@ -1,0 +1,81 @@
+"""What stands before a scene: a queue, its failed calls, a case that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from functions.catalogue import CATALOGUE
+from tests.functions.aws.operators import case_of, fail, say
+from tests.prove.world import World
+
+Turn = Callable[[], bool]
+# Longer than follow_up leaves a case alone that it could not look at.
+FOLLOWED_EVERY_MINUTES = 6
+ASKED_EVERY_MINUTES = 2
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`begin` makes what stands before, and gives the turn that is struck.
+
+    It comes again every so many `minutes`, until the case is in the state `goal`.
+    """
+
+    name: str
+    begin: Callable[[World], Turn]
+    goal: str
+    minutes: float
+
+
+def queue(world: World, tag: str = "heal", **attributes: str) -> str:
+    """A queue that nobody has touched for a while."""
+    queue_arn = world.account.queue(tag=tag, **{"VisibilityTimeout": "30", **attributes})
+    world.account.later(minutes=5)
+    return queue_arn
+
+
+def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
+    bodies = world.account.late_deletes(queue_arn, "1", "2", "3", **over)
+    world.account.later(minutes=1)
+    return partial(world.deliver, bodies)
+
+
+def call_of(symptom: str) -> Mapping[str, str]:
+    entry = next(each for each in CATALOGUE if each.name == symptom)
+    call = entry.caught[0].call
+    return {
+        "eventName": call.event_name,
+        "errorCode": call.raw_error_code,
+        "errorMessage": call.error_message,
+    }
+
+
+def asked_of_owner(world: World) -> Turn:
+    """The owner of its write, called with the case until it says what became of it."""
+    case = case_of(world.account)
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+
+    def turn() -> bool:
+        world.take_up(request)
+        return True
+
+    return turn
+
+
+def approved(world: World) -> Turn:
+    fail(world.account, queue(world, "propose"))
+    world.account.later(minutes=5)
+    world.heal_is_up = False
+    say(world.account, "approve", case_of(world.account).case_id)
+    world.heal_is_up = True
+    world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    return asked_of_owner(world)
+
+
+def waiting_case(world: World) -> str:
+    fail(world.account, queue(world, "propose"))
+    world.account.later(minutes=5)
+    return case_of(world.account).case_id
