@@ -6,27 +6,30 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricDa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from functions.aws.clients import Clients
 from functions.aws.errors import looking
+from functions.healing.backlog_ends import Points
 from functions.healing.measured import Measured
 from functions.healing.measuring import LONGEST, PERIOD, Window, measured, metrics_of
 from functions.healing.queue_names import parts_of
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
+    from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
 _WHOLE = "Complete"
+_MORE_FOLLOWS = "PartialData"
 
 
 def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
-    """By queue ARN, at most QUEUES_A_CALL of them; None where CloudWatch has nothing to say.
+    """By queue ARN, at most QUEUES_A_CALL of them; None where CloudWatch has nothing to say, or
+    not all of it.
 
     Raises FactsUnavailable.
     """
@@ -43,19 +46,36 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
-    series: dict[str, dict[str, list[tuple[datetime, float]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    unsaid = set[str]()
-    for each in answers:
-        queue_arn, key = asked[each["Id"]]
-        if each.get("StatusCode", _WHOLE) not in (_WHOLE, "PartialData"):
-            unsaid.add(queue_arn)
-        points = zip(each.get("Timestamps", []), each.get("Values", []), strict=True)
-        series[queue_arn][key].extend(points)
+    series = _whole_series(answers)
+    by_queue: dict[str, dict[str, Points | None]] = defaultdict(dict)
+    for asked_id, (queue_arn, key) in asked.items():
+        by_queue[queue_arn][key] = series.get(asked_id)
     return {
-        queue_arn: None if queue_arn in unsaid else measured(series[queue_arn], window)
-        for queue_arn, window in windows.items()
+        queue_arn: _measured(by_queue[queue_arn], window) for queue_arn, window in windows.items()
+    }
+
+
+def _measured(series: Mapping[str, Points | None], window: Window) -> Measured | None:
+    """Half of what was asked for says nothing: what was not sent would look like a race."""
+    known = {key: points for key, points in series.items() if points is not None}
+    return measured(known, window) if len(known) == len(series) else None
+
+
+def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+    """By what was asked, where the last page says that there is no more.
+
+    Before that a series is PartialData; an error on any page leaves a hole.
+    """
+    points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    said: dict[str, list[str]] = defaultdict(list)
+    for each in answers:
+        said[each["Id"]].append(each.get("StatusCode", _WHOLE))
+        pairs = zip(each.get("Timestamps", []), each.get("Values", []), strict=False)
+        points[each["Id"]].extend(pairs)
+    return {
+        asked_id: points[asked_id]
+        for asked_id, codes in said.items()
+        if codes[-1] == _WHOLE and set(codes) <= {_WHOLE, _MORE_FOLLOWS}
     }
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 
 from functions.healing.backlog_ends import BACKLOG, BacklogEnds, Points
 from functions.healing.measured import Measured
@@ -75,6 +76,8 @@ def metrics_of(*, fifo: bool) -> tuple[QueueMetric, ...]:
 def measured(series: Series, window: Window) -> Measured | None:
     """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
 
+    None too where a value is none that a queue can have: then the others are not believed either.
+
     A minute without a datapoint counts nothing; of a backlog the first and the last that there are
     stand for its ends, because a queue that nobody uses for hours sends none; counting begins after
     the first.
@@ -83,7 +86,7 @@ def measured(series: Series, window: Window) -> Measured | None:
         key: [(at, value) for at, value in sorted(points) if window.since <= at < window.until]
         for key, points in series.items()
     }
-    if not any(within.values()):
+    if not any(within.values()) or not all(_are_counts(points) for points in within.values()):
         return None
     ends = BacklogEnds.of(within, window.since)
     points = defaultdict[str, Points](tuple, within)
@@ -107,6 +110,10 @@ def measured(series: Series, window: Window) -> Measured | None:
         groups_in_flight_now=ends.now(points["groups"]) if points["groups"] else None,
         began_silent=ends.began_silent,
     )
+
+
+def _are_counts(points: Points) -> bool:
+    return all(isfinite(value) and value >= 0 for _, value in points)
 
 
 def _backlog(gauges: Mapping[str, int]) -> int:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,53 @@ def test_no_order_within_a_minute_makes_a_race_of_messages_that_were_handled_onc
 ) -> None:
     found = _played(minutes, gauged_after)
     assert found.surplus_deletes <= 0
+    assert not found.shows_a_race
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.integers(0, 29)] * 3, st.integers(1, 3_000)).map(
+            lambda each: (*sorted(each[:3]), each[3])
+        ),
+        max_size=8,
+    ),
+    st.lists(st.booleans(), min_size=30, max_size=30),
+)
+def test_a_batch_that_is_sent_received_and_deleted_once_is_no_race(
+    batches: list[tuple[int, int, int, int]], at_the_end: list[bool]
+) -> None:
+    """Whenever that is, and whether SQS looks at the beginning of a minute or at its end."""
+    series = defaultdict[str, list[tuple[datetime, float]]](list)
+    for n, ends in enumerate(at_the_end):
+        at, known = SINCE + timedelta(minutes=n), n + ends
+        visible = sum(many for sent, received, _, many in batches if sent < known <= received)
+        in_flight = sum(
+            many for _, received, deleted, many in batches if received < known <= deleted
+        )
+        series["visible"].append((at, visible))
+        series["in_flight"].append((at, in_flight))
+        for key, which in (("sent", 0), ("received", 1), ("deleted", 2)):
+            series[key].append((at, sum(each[3] for each in batches if each[which] == n)))
+    found = measured(series, Window(SINCE, SINCE + timedelta(minutes=30)))
+    assert found is not None
+    assert found.surplus_deletes <= 0
+    assert not found.shows_a_race
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+@pytest.mark.parametrize("first", range(60))
+def test_an_hourly_batch_is_no_race(first: int, *, at_the_end: bool) -> None:
+    """Whichever minute of it is the window's first."""
+    series = defaultdict[str, list[tuple[datetime, float]]](list)
+    for n in range(360):
+        at, minute = SINCE + timedelta(minutes=n), (first + n) % 60
+        handled = 3_000 * (minute == 27)
+        series["sent"].append((at, 3_000 * (minute == 26)))
+        series["received"].append((at, handled))
+        series["deleted"].append((at, handled))
+        series["visible"].append((at, 3_000 * (minute == (26 if at_the_end else 27))))
+    found = measured(series, Window(SINCE, SINCE + timedelta(hours=6)))
+    assert found is not None
     assert not found.shows_a_race
 
 

@@ -71,6 +71,15 @@ def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:
     assert _measured(sent=[(-1, 5), (120, 7)]) is None, "outside of the window"
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -1.0, -500.0])
+@pytest.mark.parametrize("key", ["sent", "deleted", "visible", "age"])
+def test_a_value_that_no_queue_can_have_measures_nothing(key: str, value: float) -> None:
+    known: dict[str, list[tuple[int, float]]] = {"sent": [(0, 500)], "deleted": [(9, 500)]}
+    assert _measured(**known) is not None
+    assert _measured(**{**known, key: [(5, value)]}) is None
+    assert _measured(**{**known, key: [*known.get(key, []), (130, value)]}) is not None, "outside"
+
+
 def test_counts_are_summed_and_minutes_without_any_count_nothing() -> None:
     found = _measured(sent=[(0, 3), (119, 4), (120, 100)], deleted=[(5, 2)], empty=[(6, 9)])
     assert found is not None
