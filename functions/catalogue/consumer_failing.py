@@ -11,50 +11,18 @@ from shlex import quote
 from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from functions.healing import examples
 from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
+from functions.healing.failing import EXPLAINED_BY, failing_in
 from functions.healing.limits import Limits
-from functions.healing.measured import Measured
 from functions.healing.metric_commands import metric_command
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
-# A few messages that are given back again and again make many receives: many messages have to
-# pass, and many receives to fail, unless Lambda itself counted that its function fails.
-FEWEST_MESSAGES = 100
-# A case of it explains what is received again.
-EXPLAINED_BY = frozenset({"lease_expired"})
-
 
 def detect(facts: Facts) -> Found | None:
     """Received at least twice as often as deleted, and no delete too many."""
-    measured = facts.measured
-    if measured is None or _is_another_s(facts, measured):
-        return None
-    fruitless, deleted = measured.fruitless_receives, measured.deleted
-    if fruitless < max(deleted, measured.inexact_by) or not _concerns_many(facts, measured):
-        return None
-    return Found(
-        f"of {measured.received:,} receives in {measured.hours:.1f} h {fruitless:,} came to "
-        f"nothing: {measured.sent:,} messages were sent and {deleted:,} deleted"
-    )
-
-
-def _is_another_s(facts: Facts, measured: Measured) -> bool:
-    """A lease that ends too early, one message at the head of a group, or people who look."""
-    return (
-        measured.has_surplus
-        or measured.one_group_blocks
-        or facts.move_task_running
-        or facts.takes_dead_letters
-        or bool(EXPLAINED_BY & facts.open_symptoms)
-    )
-
-
-def _concerns_many(facts: Facts, measured: Measured) -> bool:
-    if any(each.fails_fast for each in facts.lambda_consumers):
-        return True
-    messages = measured.backlog_before + measured.sent
-    return min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES
+    because = failing_in(facts)
+    return None if because is None else Found(because)
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -116,6 +84,7 @@ CONSUMER_FAILING = Symptom(
     "sqs-available-cloudwatch-metrics.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
+    gives_way_to=EXPLAINED_BY,
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DEAD_LETTER_SOURCES, Need.OPEN_CASES}),

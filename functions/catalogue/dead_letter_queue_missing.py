@@ -16,7 +16,7 @@ from functions.catalogue.symptom import (
     Symptom,
 )
 from functions.healing import examples
-from functions.healing.attaching import gone, has_none, make_again, make_and_attach
+from functions.healing.attaching import MENDED_FIRST, gone, has_none, make_again, make_and_attach
 from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
 from functions.healing.dead_letters import FIFO, MAX_RECEIVE_COUNT, SUFFIX, Redrive, RedriveAllow
 from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need, SourceQueue
@@ -36,6 +36,8 @@ _NEEDS = frozenset(
         Need.DEAD_LETTER_SOURCES,
         Need.DEAD_LETTER_NAMESAKE,
         Need.OPEN_CASES,
+        Need.MEASUREMENTS,
+        Need.MOVE_TASKS,
     }
 )
 
@@ -59,10 +61,7 @@ def suspects(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The very queue that is named, or one of its own.
-
-    What was counted is not asked for again: it was the reason to look, and a person's to agree.
-    """
+    """The very queue that is named, or one of its own."""
     found = detect(facts)
     because = facts.found or (found.because if found else "it has no dead-letter queue")
     dead_letter_arn = gone(facts)
@@ -108,7 +107,9 @@ _NONE = replace(
     dead_letter_sources=(),
     dead_letter_namesake=DeadLetterQueue(_DEAD, None),
 )
-_WITH_LAMBDA = replace(_NONE, lambda_consumers=(_FUNCTION,))
+_QUIET = examples.measured(sent=60, received=60, deleted=60)
+_WITH_LAMBDA = replace(_NONE, lambda_consumers=(_FUNCTION,), measured=_QUIET)
+_FAILING = replace(_FUNCTION, duration_p99_seconds=0.4, error_share=0.95)
 _COMES_BACK = replace(
     _NONE,
     measured=examples.measured(sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
@@ -131,18 +132,20 @@ DEAD_LETTER_QUEUE_MISSING = Symptom(
     name="dead_letter_queue_missing",
     sentence="No dead-letter queue takes what cannot be handled, so it comes back till it expires.",
     plan_in_words="Make the queue that RedrivePolicy names, under that name; where none is named, "
-    "make one and attach it after 5 receives. Never while the cause is open.",
+    "make one and attach it after 5 receives. Never while consumers fail or are too slow, "
+    "nor before that was measured.",
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
     "sqs-dead-letter-queues.html",
     needs=_NEEDS,
     steps=(CreateDeadLetters, AttachDeadLetters),
     plan=plan,
     autonomy=Mode.PROPOSE,
+    gives_way_to=MENDED_FIRST | SAID_BY,
     shows=(AttachDeadLetters.attribute,),
     # It is the configuration that lacks something; a measurement only says that it matters now.
     detection=Detection(
         detect,
-        needs=_NEEDS | {Need.MEASUREMENTS, Need.MOVE_TASKS},
+        needs=_NEEDS,
         suspects=suspects,
         of_configuration=True,
     ),
@@ -197,6 +200,30 @@ DEAD_LETTER_QUEUE_MISSING = Symptom(
             "its lease is too short: the same",
             "cause_first",
             facts=replace(_GONE, open_symptoms=frozenset({"lease_expired"})),
+        ),
+        NearMiss(
+            "its function fails nearly always, and no case is open about it yet",
+            "cause_first",
+            facts=replace(_WITH_LAMBDA, lambda_consumers=(_FAILING,)),
+        ),
+        NearMiss(
+            "most receives come to nothing, whoever reads it",
+            "cause_first",
+            facts=replace(
+                _NONE, measured=examples.measured(sent=900, received=4_000, backlog_now=900)
+            ),
+        ),
+        NearMiss(
+            "messages are handled twice",
+            "cause_first",
+            facts=replace(
+                _WITH_LAMBDA, measured=examples.measured(sent=900, received=1_200, deleted=1_200)
+            ),
+        ),
+        NearMiss(
+            "nobody has measured whether its consumers finish what they receive",
+            "not_measured",
+            facts=replace(_WITH_LAMBDA, measured=None),
         ),
         NearMiss(
             "nobody looked whether the name is free",

@@ -15,6 +15,7 @@ from functions.healing.dead_letters import (
     unfit,
 )
 from functions.healing.facts import DeadLetterQueue, Facts
+from functions.healing.failing import failing_in
 from functions.healing.look_commands import get_attributes
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
@@ -66,12 +67,37 @@ def _has_one(facts: Facts) -> Refusal | None:
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
-    """The backlog of a consumer that fails or is too slow would be dumped at once."""
-    causes = sorted(MENDED_FIRST & facts.open_symptoms)
-    if not causes:
+    """The backlog of a consumer that fails or is too slow would be dumped at once.
+
+    Whether a case is open about that or a person has closed it: what shows it now decides.
+    """
+    cause = _cause(facts)
+    if cause is not None:
+        reason = f"{cause}: its backlog would all become dead letters"
+        return Refusal("cause_first", reason, becomes=None)
+    return _not_measured(facts)
+
+
+def _cause(facts: Facts) -> str | None:
+    opened = sorted(MENDED_FIRST & facts.open_symptoms)
+    if opened:
+        return f"{opened[0]} is open about it"
+    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    if failing is not None:
+        return f"{failing.function_arn} fails in most of its runs"
+    # Late deletes fail on a FIFO queue: what is deleted there was one message's.
+    if facts.measured is not None and facts.measured.shows_a_race and not facts.is_fifo:
+        return "its messages are handled twice, so its lease is too short"
+    return failing_in(facts)
+
+
+def _not_measured(facts: Facts) -> Refusal | None:
+    """Nobody can say that it is not so; where nobody reads and nothing waits, nothing is dumped."""
+    idle = not facts.lambda_consumers and facts.visible + facts.in_flight == 0
+    if idle or (facts.measured is not None and not facts.move_task_running):
         return None
-    reason = f"{causes[0]} is open about it: its backlog would all become dead letters"
-    return Refusal("cause_first", reason, becomes=None)
+    reason = "nothing was measured that says whether its consumers finish what they receive"
+    return Refusal("not_measured", reason, becomes=None)
 
 
 def _name_is_taken(facts: Facts, dead_letter_arn: str) -> Refusal | None:

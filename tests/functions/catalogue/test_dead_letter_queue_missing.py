@@ -59,10 +59,11 @@ def test_nothing_is_made_that_stands_there_by_now() -> None:
     assert (answer.code, answer.becomes) == ("need_already_met", None)
 
 
-def test_what_was_agreed_to_is_the_same_plan_without_the_numbers() -> None:
+def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
     """An approval is taken up minutes or hours later."""
     coming_back = replace(NONE, measured=measured(received=40, sent=1, backlog_now=1))
-    proposed, taken_up = (plan(each, Limits()) for each in (coming_back, NONE))
+    quiet = replace(NONE, measured=measured(received=1, sent=1, backlog_now=1))
+    proposed, taken_up = (plan(each, Limits()) for each in (coming_back, quiet))
     assert isinstance(proposed, Plan)
     assert isinstance(taken_up, Plan)
     assert proposed.steps == taken_up.steps

@@ -42,6 +42,7 @@ def _approved(swept: Sweeping) -> str:
     queue = account.queue("orders")
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
     account.later(days=1)
+    swept.count(queue, account.now - timedelta(minutes=100), visible=0)
     swept.count(queue, account.now - timedelta(minutes=90), received=12, visible=1, sent=1)
     swept.count(queue, account.now - timedelta(minutes=10), visible=1)
     swept.sweep()

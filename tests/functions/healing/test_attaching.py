@@ -8,8 +8,14 @@ import pytest
 
 from functions.healing.attaching import MENDED_FIRST, gone, has_none, make_again, make_and_attach
 from functions.healing.dead_letters import Redrive, RedriveAllow, arn_for, attributes_of_new
-from functions.healing.examples import DEAD_LETTER_ARN, QUEUE_ARN, STANDARD_ARN, queue
-from functions.healing.facts import DeadLetterQueue, Facts, SourceQueue
+from functions.healing.examples import (
+    DEAD_LETTER_ARN,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    measured,
+    queue,
+)
+from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, SourceQueue
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
 from functions.healing.steps import Owner
@@ -103,6 +109,45 @@ def test_no_backlog_is_dumped(cause: str) -> None:
         assert isinstance(answer, Refusal)
         assert (answer.code, answer.becomes) == ("cause_first", None)
         assert cause in answer.reason
+
+
+FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+QUIET = measured(sent=60, received=60, deleted=60)
+WAITING = replace(
+    NONE, attributes={**NONE.attributes, "ApproximateNumberOfMessages": "1"}, measured=QUIET
+)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(WAITING, lambda_consumers=(replace(FUNCTION, error_share=0.5),)),
+        replace(WAITING, measured=measured(sent=200, received=400, backlog_now=200)),
+        replace(WAITING, measured=measured(sent=200, received=300, deleted=300)),
+    ],
+)
+def test_no_backlog_is_dumped_whose_cause_has_no_open_case(facts: Facts) -> None:
+    """Nobody has opened one yet, or a person has closed it."""
+    answers = (make_and_attach(facts, "because"), make_again(facts, DEAD_LETTER_ARN, "because"))
+    for answer in answers:
+        assert isinstance(answer, Refusal)
+        assert (answer.code, answer.becomes) == ("cause_first", None)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(NONE, lambda_consumers=(FUNCTION,)),
+        replace(WAITING, measured=None),
+        replace(WAITING, move_task_running=True),
+    ],
+)
+def test_nothing_is_attached_before_it_was_measured(facts: Facts) -> None:
+    answers = (make_and_attach(facts, "because"), make_again(facts, DEAD_LETTER_ARN, "because"))
+    for answer in answers:
+        assert isinstance(answer, Refusal)
+        assert (answer.code, answer.becomes) == ("not_measured", None)
+    assert isinstance(make_and_attach(WAITING, "because"), Plan)
 
 
 def test_another_case_is_no_reason_to_wait() -> None:
