@@ -136,7 +136,7 @@ class Looks:
         return replace(facts, move_task_running=moved)
 
     def open_cases(self, facts: Facts) -> Facts:
-        return replace(facts, open_symptoms=self.open_about(facts.concerned))
+        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *facts.source_arns)))
 
     def measurements(self, facts: Facts) -> Facts:
         window = self.window(facts)

@@ -146,8 +146,11 @@ def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
     needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
     if Need.MEASUREMENTS in detection.needs and facts.measured is None:
         needs -= {Need.MOVE_TASKS}
-    found = detection.detect(looks.with_more(facts, needs))
-    return [Finding(facts.queue_arn, symptom.name, found.because)] if found else []
+    facts = looks.with_more(facts, needs)
+    found = detection.detect(facts)
+    if found is None:
+        return []
+    return [Finding(facts.queue_arn, symptom.name, found.because, facts.source_arns)]
 
 
 def _measured(

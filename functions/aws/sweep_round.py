@@ -38,6 +38,7 @@ from functions.healing.sweeping import (
     request_about,
     share_of_the_day,
     together,
+    waiting,
 )
 from functions.settings import SweepSettings
 
@@ -115,7 +116,8 @@ def _hand_over(
 ) -> None:
     """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
     by_name = {each.name: each for each in symptoms if each.plan}
-    findings = [each for each in swept.findings if each.symptom in by_name]
+    waits = waiting(swept.findings, {name: each.gives_way_to for name, each in by_name.items()})
+    findings = [e for e in swept.findings if e.symptom in by_name and e not in waits]
     told = list(_at_their_pace(findings, by_name, desk))
     managed_arns = frozenset(each.queue_arn for each in managed)
     many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]

@@ -96,6 +96,7 @@ DEAD_LETTERS_ARRIVING = Symptom(
     "sqs-dead-letter-queues.html",
     needs=_NEEDS,
     plan=plan,
+    gives_way_to=CAUSES,
     shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
     detection=Detection(detect, needs=_NEEDS, suspects=suspects),
     detected=(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from functions.healing import examples
-from functions.healing.attaching import has_none, make_and_attach
+from functions.healing.attaching import MENDED_FIRST, has_none, make_and_attach
 from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
 from functions.healing.dead_letters import MAX_RECEIVE_COUNT, Redrive, arn_for
 from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
@@ -89,6 +89,7 @@ FIFO_GROUP_BLOCKED = Symptom(
     steps=(CreateDeadLetters, AttachDeadLetters),
     plan=plan,
     autonomy=Mode.PROPOSE,
+    gives_way_to=MENDED_FIRST,
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DEAD_LETTER_SOURCES}),
@@ -96,7 +97,7 @@ FIFO_GROUP_BLOCKED = Symptom(
     ),
     detected=(
         Detected("the first of its group fails each time", _queue(), _ATTACH),
-        Detected("a message gets through now and then", _queue(deleted=36), _ATTACH),
+        Detected("a message gets through now and then", _queue(sent=76, deleted=36), _ATTACH),
         Detected(
             "somebody else's queue has the name",
             replace(

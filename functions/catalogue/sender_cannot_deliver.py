@@ -36,6 +36,8 @@ _BY_SOURCE = {
 _MAY_SEND = granted_by(("SendMessage",))
 _SENDING = frozenset({"*", "sqs:*", *(each.lower() for each in _MAY_SEND)})
 _NEEDS = frozenset({Need.QUEUE, Need.OPEN_CASES})
+# A case of it is about the same key, and knows who was refused.
+SAID_BY = frozenset({"kms_denied"})
 
 
 def detect(facts: Facts) -> Found | None:
@@ -45,7 +47,7 @@ def detect(facts: Facts) -> Found | None:
     """
     senders = _services_that_send(facts.attributes.get("Policy", ""))
     key = facts.kms_key
-    if key is None or not is_aws_managed(key) or not senders or "kms_denied" in facts.open_symptoms:
+    if key is None or not is_aws_managed(key) or not senders or SAID_BY & facts.open_symptoms:
         return None
     return Found(
         f"its policy lets {named(senders)} send, and its messages are encrypted with "
@@ -116,6 +118,7 @@ SENDER_CANNOT_DELIVER = Symptom(
     "sqs-key-management.html",
     needs=_NEEDS,
     plan=plan,
+    gives_way_to=SAID_BY,
     shows=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, needs=_NEEDS, of_configuration=True),
     detected=(
@@ -162,7 +165,7 @@ SENDER_CANNOT_DELIVER = Symptom(
         NearMiss(
             "its failed calls have opened a case",
             NOT_FOUND,
-            facts=replace(_queue(_SNS), open_symptoms=frozenset({"kms_denied"})),
+            facts=replace(_queue(_SNS), open_symptoms=SAID_BY),
         ),
     ),
 )

@@ -135,12 +135,14 @@ class Symptom:
     """One thing that goes wrong with a queue, and what a careful engineer does about it.
 
     Without `steps` it only pages, without a `plan` it is only counted, or where a sweep detects it,
-    only reported. `speaks` says whether a
-    call counts as evidence; `outlives_a_lease` whether messages received before a change of the
-    queue still show it; `pages_callers` that its page is about who calls, so that it pages even
-    where it can mend. `shows` names the attributes that its page shows, set or not. Where many
-    queues have it at once, `mass_advice` says what to look for, and `mass_look`, given the ARN of
-    one of them, the command to begin with.
+    only reported. `speaks` says whether a call counts as evidence; `outlives_a_lease` whether
+    messages received before a change of the queue still show it; `pages_callers` that its page is
+    about who calls, so that it pages even where it can mend. While a case of one that it
+    `gives_way_to` is open, or a sweep has found one in the same round, on its queue or one whose
+    letters that takes, it is not taken up: that says it better, or has to be mended first.
+    `shows` names the attributes that its page shows, set or not. Where many queues have it at
+    once, `mass_advice` says what to look for, and `mass_look`, given the ARN of one of them, the
+    command to begin with.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Symptom:
     speaks: Callable[[FailedCall], bool] = any_call
     outlives_a_lease: bool = False
     pages_callers: bool = False
+    gives_way_to: frozenset[str] = frozenset()
     evidence: EvidenceNeeded = field(default_factory=EvidenceNeeded)
     detection: Detection | None = None
     caught: tuple[Caught, ...] = ()

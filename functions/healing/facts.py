@@ -149,9 +149,9 @@ class Facts:
         )
 
     @property
-    def concerned(self) -> tuple[str, ...]:
-        """The queues whose open cases speak about this one: itself, and whose letters it takes."""
-        return (self.queue_arn, *(each.queue_arn for each in self.dead_letter_sources or ()))
+    def source_arns(self) -> tuple[str, ...]:
+        """The queues whose dead letters come here, as far as anybody asked."""
+        return tuple(each.queue_arn for each in self.dead_letter_sources or ())
 
     @property
     def exists(self) -> bool:

@@ -20,11 +20,15 @@ HOURS_A_DAY = 24
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A symptom that one queue shows without a failed call, in a sentence with its numbers."""
+    """A symptom that one queue shows without a failed call, in a sentence with its numbers.
+
+    `sources` are the queues whose dead letters it is known to take.
+    """
 
     queue_arn: str
     symptom: str
     because: str = field(compare=False)
+    sources: tuple[str, ...] = field(default=(), compare=False)
 
     def document(self) -> dict[str, str]:
         return {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
@@ -97,6 +101,25 @@ def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
     Without it the first round of a day would take them all, and the others see nothing.
     """
     return metrics_per_day * (now.hour + 1) // HOURS_A_DAY
+
+
+def waiting(
+    findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
+) -> dict[Finding, str]:
+    """The findings of a round that are not to be taken up yet, each with the symptom before it.
+
+    `gives_way_to` says by symptom which others go first, on the queue or one of its sources.
+    """
+    shown: dict[str, set[str]] = defaultdict(set)
+    for each in findings:
+        shown[each.queue_arn].add(each.symptom)
+    waits = dict[Finding, str]()
+    for each in findings:
+        others = {name for arn in (each.queue_arn, *each.sources) for name in shown.get(arn, ())}
+        first = others & gives_way_to.get(each.symptom, frozenset())
+        if first:
+            waits[each] = min(first)
+    return waits
 
 
 def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:

@@ -83,6 +83,48 @@ def test_a_message_that_comes_back_asks_for_a_dead_letter_queue(swept: Sweeping)
     assert swept.account.attributes(queue) == before
 
 
+def blocked(swept: Sweeping) -> str:
+    """A FIFO queue of which one message is received again and again, and holds up the others."""
+    queue = swept.account.queue("orders.fifo", tag="heal", ContentBasedDeduplication="true")
+    swept.account.clients.sqs.send_message(
+        QueueUrl=swept.account.url(queue), MessageBody="poison", MessageGroupId="g"
+    )
+    swept.account.later(days=1)
+    for minutes in range(20, 381):
+        at = swept.account.now - timedelta(minutes=minutes)
+        age = 60 * (400 - minutes)
+        swept.count(queue, at, received=2, visible=9, in_flight=1, groups=1, age=age)
+    return queue
+
+
+def test_a_blocked_group_is_proposed_a_dead_letter_queue_once(swept: Sweeping) -> None:
+    """That the queue lacks one is found as well, and is the same proposal."""
+    queue = blocked(swept)
+    case = opened(swept, "fifo_group_blocked")
+    assert case is not None
+    assert (case["to"], case["queue_arn"]) == ("proposed", queue)
+    assert [each["attribute"] for each in case["steps"]] == ["DeadLetterQueue", "RedrivePolicy"]
+    found = [
+        each["symptom"] for each in swept.findings()["findings"] if "fifo" in each["queue_arn"]
+    ]
+    assert {"fifo_group_blocked", "dead_letter_queue_missing"} <= set(found), "both are reported"
+    assert [each["symptom"] for each in swept.account.transitions()] == ["fifo_group_blocked"]
+
+
+def test_a_dead_letter_queue_waits_until_consumers_do_not_fail_any_more(swept: Sweeping) -> None:
+    """Else a person would be asked to dump the backlog beside the page that says why."""
+    queue = swept.account.queue("orders", tag="heal")
+    swept.account.clients.sqs.send_message(QueueUrl=swept.account.url(queue), MessageBody="poison")
+    swept.account.later(days=1)
+    for minutes in (60, 90, 120):
+        at = swept.account.now - timedelta(minutes=minutes)
+        swept.count(queue, at, received=1_000, visible=200, sent=200)
+    swept.sweep()
+    found = {each["symptom"] for each in swept.findings()["findings"]}
+    assert {"consumer_failing", "dead_letter_queue_missing"} <= found
+    assert swept.named() == [(queue, "consumer_failing")]
+
+
 def test_a_queue_of_that_name_pages_instead(swept: Sweeping) -> None:
     coming_back(swept)
     swept.account.queue("orders-dlq", tag=None)
@@ -114,6 +156,21 @@ def test_letters_that_nothing_explains_page(swept: Sweeping) -> None:
     assert case is not None
     assert (case["to"], case["queue_arn"]) == ("escalated", dead)
     assert queue in case["reason"]
+
+
+def test_letters_do_not_page_where_the_same_round_finds_their_cause(swept: Sweeping) -> None:
+    queue, dead = attached(swept)
+    for each in (queue, dead):
+        swept.account.clients.sqs.send_message(QueueUrl=swept.account.url(each), MessageBody="one")
+    swept.account.later(days=1)
+    for minutes in (30, 60, 90):
+        at = swept.account.now - timedelta(minutes=minutes)
+        swept.count(queue, at, received=1_000, visible=200, sent=200)
+        swept.count(dead, at, visible=100 - minutes)
+    swept.sweep()
+    found = {(each["queue_arn"], each["symptom"]) for each in swept.findings()["findings"]}
+    assert {(queue, "consumer_failing"), (dead, "dead_letters_arriving")} <= found
+    assert swept.named() == [(queue, "consumer_failing")]
 
 
 def test_what_is_only_reported_opens_no_case(swept: Sweeping) -> None:

@@ -188,6 +188,25 @@ def test_a_detection_misses_it_in_what_its_needs_gather(
     assert found_in(entry, near_miss.facts.asked_only(needs)) is None
 
 
+def _is_taken_up(entry: Symptom, detected: Detected, open_symptom: str) -> bool:
+    """Whether a case would be opened about it, while one of the other symptom is open."""
+    facts = found_in(entry, replace(detected.facts, open_symptoms=frozenset({open_symptom})))
+    if facts is None or entry.plan is None:
+        return facts is not None
+    answer = answer_to(entry, facts)
+    return isinstance(answer, Plan) or answer.becomes is not None
+
+
+@pytest.mark.parametrize("entry", [each for each in CATALOGUE if each.detection], ids=_title)
+def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
+    """A sweep weighs its findings by what the entry says; the entry itself by open cases."""
+    for other in CATALOGUE:
+        taken_up = [_is_taken_up(entry, each, other.name) for each in entry.detected]
+        assert all(taken_up) != (other.name in entry.gives_way_to), other.name
+    assert entry.gives_way_to <= {each.name for each in CATALOGUE}
+    assert entry.name not in entry.gives_way_to
+
+
 @pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)
 def test_heal_finds_and_plans_the_same_in_what_all_needs_gather(
     entry: Symptom, detected: Detected

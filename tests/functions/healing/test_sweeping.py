@@ -21,6 +21,7 @@ from functions.healing.sweeping import (
     share_of_the_day,
     together,
     turn_of,
+    waiting,
 )
 
 NOW = datetime(2026, 11, 16, 9, 30, 5, tzinfo=UTC)
@@ -52,6 +53,25 @@ def test_of_a_mass_symptom_one_calls_worth_is_told(findings: set[Finding], mass:
         found = [each for each in findings if each.symptom == symptom]
         fewer = [each for each in told if each.symptom == symptom]
         assert len(fewer) == (min(len(found), MOST_IN_A_CALL) if symptom in mass else len(found))
+
+
+def _found(name: str, symptom: str, *sources: str) -> Finding:
+    prefix = "arn:aws:sqs:us-east-1:123456789012:"
+    return Finding(f"{prefix}{name}", symptom, "because", tuple(prefix + each for each in sources))
+
+
+def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources() -> None:
+    before = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
+    lost, late = _found("a", "lost"), _found("a", "late")
+    assert waiting([late, lost], before) == {late: "lost"}
+    assert waiting([late, lost, _found("a", "slow")], before) == {late: "lost", lost: "slow"}
+    assert waiting([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
+        _found("b", "lost"): "slow"
+    }
+    of_source = _found("a-dlq", "late", "a")
+    assert waiting([of_source, lost], before) == {of_source: "lost"}
+    assert waiting([of_source, _found("b", "lost")], before) == {}
+    assert waiting([lost, late], {}) == {}
 
 
 @given(_JSON)
