@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from functions.aws import ledger_items as items
-from functions.aws.errors import LedgerUnreadable
 from functions.aws.ledger_writes import page_item
 from functions.aws.transactions import ledger_errors
 from functions.healing.ledger_view import PageRecord
@@ -108,10 +107,8 @@ class LedgerPages:
         key = items.page_key(items.ACCOUNT, symptom)
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        try:
+        with items.reading(f"the item {key}"):
             last = items.page_of(answer.get("Item", {}))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LedgerUnreadable(f"the item {key}: {error!r}") from error
         if last and last.was_left_unsent(now):
             return self.take(items.ACCOUNT, symptom, last, now)
         if last and (last.has_told(news, now) or now - last.at < ACCOUNT_PAGES_EVERY):

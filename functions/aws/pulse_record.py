@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from functions.aws import ledger_items as items
-from functions.aws.errors import LedgerUnreadable
 from functions.aws.transactions import ledger_errors
 from functions.healing.failed_call import FailedCall
 from functions.healing.pulse import Pulse
@@ -35,10 +34,8 @@ class PulseRecord:
         """The last pulse; None before the first. Raises LedgerUnreadable for a bad item."""
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=KEY, ConsistentRead=True)
-        try:
+        with items.reading("the pulse's item"):
             return _pulse_of(answer.get("Item", {}))
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerUnreadable(f"the pulse's item: {error!r}") from error
 
     def note_sent(self, pulse: Pulse) -> bool:
         """Before it is sent; False where another run has noted this one or a later one."""
