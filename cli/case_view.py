@@ -16,9 +16,11 @@ from cli.undoing import undos_now
 from functions.aws.approving import DECISIONS
 from functions.catalogue import CATALOGUE
 from functions.healing import change_lines, moves
+from functions.healing.advance import CALLING
 from functions.healing.case import Case, longest_in
 from functions.healing.every_step import is_kept
 from functions.healing.evidence import to_text
+from functions.healing.ledger_view import HoldUp, LedgerView
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
 from functions.healing.rollback import Outcome, Undo
@@ -72,6 +74,23 @@ def summary(case: Case) -> dict[str, Any]:
         "steps": [dict(each) for each in case.steps],
         "reason": case.reason,
     }
+
+
+def held_up(account: Account, case: Case) -> HoldUp | None:
+    """What keeps the owner of its write from taking it up; None of a case that waits for none."""
+    if case.state not in CALLING:
+        return None
+    return hold_up_in(account.ledger.look(case.queue_arn, case.symptom, ()), case)
+
+
+def hold_up_in(view: LedgerView, case: Case) -> HoldUp | None:
+    """The same, as the ledger said it; another transition's is none of this one's."""
+    moved = view.case is None or view.case.transition != case.transition
+    return None if moved else view.hold_up
+
+
+def held_up_line(hold_up: HoldUp) -> str:
+    return f"held up since {minute(hold_up.since)}: {hold_up.reason}"
 
 
 def opened_at(case: Case) -> datetime:

@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.case_view import NOT_MADE, STYLES, opened_at, step_lines, summary, timing_of, until
+from cli.case_view import (
+    NOT_MADE,
+    STYLES,
+    held_up,
+    held_up_line,
+    opened_at,
+    step_lines,
+    summary,
+    timing_of,
+    until,
+)
 from cli.invocation import Invocation, with_invocation
 from cli.output import age
 from functions.aws.open_cases import OpenCases
@@ -69,3 +79,5 @@ def _show(call: Invocation, ordered: list[Case]) -> None:
         for line in step_lines(each.steps):
             call.out.under(f"{made}{line}", indent=UNDER)
         call.out.under(each.reason, "dim", indent=UNDER)
+        if hold_up := held_up(call.account, each):
+            call.out.under(held_up_line(hold_up), "yellow", indent=UNDER)

@@ -13,6 +13,8 @@ from cli.case_view import (
     STYLES,
     commands,
     find,
+    held_up_line,
+    hold_up_in,
     plan_reason,
     runs_out_at,
     snapshot_of,
@@ -32,7 +34,7 @@ from functions.aws.queue_look import attributes_of
 from functions.healing.case import Case
 from functions.healing.difference import configured, differences
 from functions.healing.evidence import to_text
-from functions.healing.ledger_view import LedgerView, PageRecord
+from functions.healing.ledger_view import HoldUp, LedgerView, PageRecord
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import plain, value
@@ -56,6 +58,7 @@ class Whole:
     timing: Timing | None
     standing: tuple[Answer, ...] = ()
     undo: tuple[str, ...] = ()
+    hold_up: HoldUp | None = None
 
     @property
     def case(self) -> Case:
@@ -74,6 +77,13 @@ class Whole:
             **summary(self.case),
             "plan_reason": plan_reason(self.transitions),
             "until": None if ends_at is None else to_text(ends_at),
+            "held_up": None
+            if self.hold_up is None
+            else {
+                "since": to_text(self.hold_up.since),
+                "code": self.hold_up.code,
+                "reason": self.hold_up.reason,
+            },
             "evidence": dict(self.case.evidence),
             "transitions": [each.document() for each in self.transitions],
             "facts": None if self.facts is None else configured(self.facts),
@@ -107,7 +117,9 @@ def look(call: Invocation, case_id: str) -> Whole:
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(call.account, [answer])
     undo = tuple(undo_commands(case.queue_arn, found))
-    return Whole(transitions, facts, now, view.page, timing, tuple(answer["attributes"]), undo)
+    told = tuple(answer["attributes"])
+    held_up = hold_up_in(view, case)
+    return Whole(transitions, facts, now, view.page, timing, told, undo, held_up)
 
 
 @with_invocation
@@ -170,6 +182,8 @@ def print_head(out: Output, whole: Whole) -> None:
     out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
     if case.reason != plan_reason(whole.transitions):
         out.say(f"because {case.reason}", "dim")
+    if whole.hold_up is not None:
+        out.say(held_up_line(whole.hold_up), "yellow")
 
 
 def print_plan(out: Output, whole: Whole) -> None:

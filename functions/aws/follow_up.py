@@ -32,7 +32,7 @@ from functions.aws.open_cases import OpenCase
 from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.run import Outcome
 from functions.aws.standing import standing
-from functions.aws.telling import Telling, hold_back, tell
+from functions.aws.telling import Telling, hold_back, tell, tell_held_up
 from functions.aws.unfinished import look_at, settle_whosever, symptom_known_as
 from functions.catalogue.symptom import Symptom
 from functions.healing.advance import (
@@ -183,6 +183,13 @@ class _OpenCase:
             soon = self.desk.now + TRY_AGAIN
             later = soon if until <= self.desk.now or self.view.unfiled else until
             self.desk.open_cases.postpone(case, later)
+            self._tell_what_holds_it_up()
+
+    def _tell_what_holds_it_up(self) -> None:
+        held_up = self.view.hold_up
+        if self.case.state in CALLING and held_up and held_up.is_to_be_told(self.desk.now):
+            telling = Telling(self.symptom, self._looked_at(), Severity.INFO)
+            tell_held_up(self.case, self.view, telling, self.desk)
 
     def _signs(self) -> Signs:
         timing, needed = self.desk.settings.timing, self.symptom.evidence
@@ -257,9 +264,12 @@ class _OpenCase:
 
     def _facts(self, moved: Case) -> Facts:
         """For the page, where there is one: a queue that cannot be looked at is told of as gone."""
-        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
         if self._severity(moved) is None:
-            return nothing
+            return Facts(self.case.queue_arn, {}, {})
+        return self._looked_at()
+
+    def _looked_at(self) -> Facts:
+        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
         try:
             tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
             attributes = attributes_of(self.desk.clients, self.case.queue_arn)

@@ -14,6 +14,7 @@ from functions.healing.configuration import Configuration
 from functions.healing.evidence import Evidence, Sighting, to_text
 from functions.healing.ledger_view import (
     AttributeRecord,
+    HoldUp,
     LedgerView,
     PageRecord,
     Transition,
@@ -115,6 +116,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> LedgerView:
         frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
         case=case_of(case),
         unfiled=unfiled_of(case),
+        hold_up=_hold_up_of(case),
         failures=failures_of(case),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
@@ -185,6 +187,17 @@ def failures_of(item: Item) -> Evidence:
 
 def failures_text(failures: Evidence) -> str:
     return json.dumps([each.to_text() for each in failures.sightings])
+
+
+def hold_up_text(hold_up: HoldUp) -> str:
+    return json.dumps([to_text(hold_up.since), hold_up.code, hold_up.reason])
+
+
+def _hold_up_of(item: Item) -> HoldUp | None:
+    if "held_up" not in item:
+        return None
+    since, code, reason = json.loads(item["held_up"]["S"])
+    return HoldUp(datetime.fromisoformat(since), str(code), str(reason))
 
 
 def _known_of(item: Item) -> Configuration | None:

@@ -114,11 +114,10 @@ class LedgerPages:
         if last and (last.has_told(news, now) or now - last.at < ACCOUNT_PAGES_EVERY):
             return None
         record = PageRecord.after(last, news, page, urgent=True, at=now)
-        return record if self._put_unless_another_did(key, record, last) else None
+        return record if self.put(key, record, last) else None
 
-    def _put_unless_another_did(
-        self, key: Mapping[str, Any], record: PageRecord, last: PageRecord | None
-    ) -> bool:
+    def put(self, key: Mapping[str, Any], record: PageRecord, last: PageRecord | None) -> bool:
+        """To be sent by this run; False where another has put one behind `last` meanwhile."""
         taken_by = {"S": uuid4().hex}
         condition: dict[str, Any] = {
             "ConditionExpression": "attribute_not_exists(pk) OR taken_by = :me",

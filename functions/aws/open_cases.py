@@ -18,6 +18,7 @@ from functions.aws.transactions import ledger_errors
 from functions.healing import ledger_index
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence
+from functions.healing.ledger_view import HoldUp
 from functions.healing.states import FINAL, State
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ class OpenCases:
         values[":known"] = {"S": items.failures_text(known)}
         unchanged = "(attribute_not_exists(failures) OR failures = :known)"
         return self._change(case, change, values, unchanged)
+
+    def hold_up(self, case: Case, hold_up: HoldUp) -> None:
+        """Keep beside it why it waits; nothing happens where the case has moved."""
+        values = {":held_up": {"S": items.hold_up_text(hold_up)}}
+        self._change(case, "SET held_up = :held_up", values)
 
     def postpone(self, case: Case, until: datetime) -> None:
         """Look at it again then; nothing happens where it has moved, or is claimed until before."""

@@ -24,7 +24,7 @@ from functions.healing import guardrails
 from functions.healing.advance import CALLING
 from functions.healing.case import Case
 from functions.healing.facts import Facts
-from functions.healing.ledger_view import LedgerView, with_what_refused
+from functions.healing.ledger_view import HoldUp, LedgerView, with_what_refused
 from functions.healing.managed import DRILL_TAG, counted_as
 from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_case, owner_of_plan
@@ -172,10 +172,19 @@ class _TakenUp:
 
     def _refused(self, refusal: Refusal, facts: Facts) -> Outcome:
         if refusal.again or refusal.becomes is None or refusal.code in PASSING:
+            self._hold_up(refusal)
             return Outcome(refusal=replace(refusal, becomes=None))
         if refusal.becomes is State.CONTESTED:
             return self._move(State.CONTESTED, refusal, facts)
         return self._end(refusal.reason, facts, refusal)
+
+    def _hold_up(self, refusal: Refusal) -> None:
+        """Kept beside the case, for whoever asks why it waits."""
+        known = self.view.hold_up
+        since = known.since if known else self.run.now
+        hold_up = HoldUp(since, refusal.code, refusal.reason)
+        if hold_up != known:
+            self.run.open_cases.hold_up(self.case, hold_up)
 
     def _end(self, reason: str, facts: Facts, refusal: Refusal | None = None) -> Outcome:
         """An approval comes to nothing; what did not help is a person's to decide."""

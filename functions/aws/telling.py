@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from functions.aws.desk import Desk
 from functions.aws.filing import file_new
+from functions.aws.ledger_items import page_key
 from functions.aws.ledger_writes import Entry
 from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
@@ -21,6 +22,7 @@ from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
 from functions.healing.managed import DRILL_TAG
 from functions.healing.paging import PAGES_PER_HOUR, Severity
+from functions.healing.plain_text import moment
 from functions.healing.spread import Reach
 from functions.healing.states import State
 
@@ -82,6 +84,20 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
     return told
 
 
+def tell_held_up(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> None:
+    """Once, that a case waits to be taken up; raises LedgerUnavailable or PageNotSent."""
+    if telling.symptom is None or seen.hold_up is None:
+        return
+    news = f"held_up:{case.case_id}"
+    if seen.page and seen.page.says_or_said(news, desk.now):
+        return
+    reason = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
+    waits = replace(case, reason=f"{case.reason}; {reason}")
+    record = _record(waits, seen, telling, telling.symptom, desk, news)
+    if desk.pager.pages.put(page_key(case.queue_arn, case.symptom), record, seen.page):
+        desk.pager.send(case.queue_arn, case.symptom, record)
+
+
 def hold_back(case: Case, desk: Desk) -> None:
     """Say once an hour that there are more pages than people can read; this one comes later."""
     account, region = desk.settings.account, desk.clients.region
@@ -119,6 +135,12 @@ def _page_of(case: Case, seen: LedgerView, telling: Telling, desk: Desk) -> Page
         return None
     if seen.page and seen.page.has_told(news, desk.now):
         return None
+    return _record(case, seen, telling, symptom, desk, news)
+
+
+def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made of
+    case: Case, seen: LedgerView, telling: Telling, symptom: Symptom, desk: Desk, news: str
+) -> PageRecord:
     text = page.of_case(
         replace(case, paged=True),
         sentence=symptom.sentence,

@@ -20,6 +20,7 @@ from functions.healing.steps import AttributeStep, SetVisibilityTimeout
 REMEMBERED = timedelta(hours=48)
 SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
+HELD_UP = timedelta(hours=1)
 
 # A case's id, and the how manieth of its transitions.
 Transition = tuple[str, int]
@@ -97,6 +98,22 @@ class AttributeRecord:
 
 
 @dataclass(frozen=True)
+class HoldUp:
+    """Why the owner of its write has not taken a case up: what it said last, since when it waits.
+
+    It is the case's own until its next transition.
+    """
+
+    since: datetime
+    code: str
+    reason: str
+
+    def is_to_be_told(self, now: datetime) -> bool:
+        """A cooldown passes by itself; what lasts longer a person should know."""
+        return now - self.since >= HELD_UP
+
+
+@dataclass(frozen=True)
 class PageRecord:
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
@@ -161,6 +178,10 @@ class PageRecord:
         is_news = now - (self.since or self.at) < TOLD_AGAIN_AFTER
         return not self.is_sent and is_news and now - self.at > SENDING
 
+    def says_or_said(self, news: str, now: datetime) -> bool:
+        """Whether people have had this news within the day, or are to have it."""
+        return self.has_told(news, now) or (not self.is_sent and self.news == news)
+
     def is_outdated(self, case: Case | None) -> bool:
         """Whether what it is about has moved on: `case` is how it stands now."""
         return self.about not in ("", case.transition if case else "")
@@ -189,6 +210,7 @@ class LedgerView:
     frozen: str | None = None
     case: Case | None = None
     unfiled: frozenset[Transition] = frozenset()
+    hold_up: HoldUp | None = None
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)

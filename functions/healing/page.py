@@ -32,6 +32,8 @@ _MOST_WHY = 1_000
 # What is asked of the reader: in full, and where the queue's name is long.
 _ASKS: dict[State, tuple[str, str]] = {
     State.PROPOSED: ("Mendq proposes a change: approve it or decline it.", "Approve?"),
+    State.APPROVED: ("It was approved and is held up: please look at it.", "Look at it"),
+    State.INEFFECTIVE: ("Mendq's next step is held up: please look at it.", "Look at it"),
     State.EXPIRED: ("You approved it, and it was not done: please look at it.", "Look at it"),
     State.REFUSED: ("Mendq changed nothing: please look at it.", "Look at it"),
     State.ESCALATED: ("Mendq cannot mend this: please act.", "Please act"),

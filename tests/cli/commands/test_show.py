@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from functions.healing.ledger_view import HoldUp
 from tests.cli.conftest import Operator, rename_symptom
-from tests.functions.aws.operators import case_of, move, say
+from tests.functions.aws.operators import case_of, desk_of, move, say
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
@@ -171,3 +172,20 @@ def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator)
     rename_symptom(operator.aws, "gone_since")
     shown = _section(operator.mendq("show", case_id).stdout, "A person's word")
     assert shown == f"mendq close {case_id} --region us-east-1"
+
+
+def test_what_holds_an_approved_case_up_is_said(operator: Operator) -> None:
+    case_id = operator.proposed()
+    operator.aws.later(hours=3)
+    say(operator.aws, "approve", case_id)
+    since = operator.aws.now
+    hold_up = HoldUp(since, "frozen", "changes are frozen: Black Friday")
+    desk_of(operator.aws).open_cases.hold_up(case_of(operator.aws), hold_up)
+    line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
+    for command in (("show", case_id), ("cases",)):
+        assert line in " ".join(operator.mendq(*command).stdout.split())
+    said = operator.json("show", case_id)["held_up"]
+    assert (said["code"], said["reason"]) == ("frozen", "changes are frozen: Black Friday")
+    say(operator.aws, "decline", case_id)
+    assert operator.json("show", case_id)["held_up"] is None
+    assert "held up" not in operator.mendq("cases").stdout

@@ -503,3 +503,52 @@ def test_without_time_for_another_case_it_stops_and_goes_on_the_next_minute(worl
     assert world.states() == ["applied", "applied", "verified"]
     world.minutes(1)
     assert world.states().count("verified") == 2
+
+
+def freeze(account: Account, reason: str) -> None:
+    item = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": reason}}
+    account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+
+
+@pytest.mark.parametrize("state", ["ineffective", "approved"])
+def test_what_waits_an_hour_to_be_written_is_told_once(world: World, state: str) -> None:
+    """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
+    account = world.account
+    tag = "heal" if state == "ineffective" else "propose"
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    world.fail(queue, "a")
+    told = len(account.pages("info"))
+    freeze(account, "Black Friday")
+    account.later(minutes=40)
+    if state == "ineffective":
+        world.fail(queue, "b")
+    else:
+        move(account, case_of(account), "approved")
+    world.minutes(60)
+    assert world.states()[-1] == state
+    assert len(account.pages("info")) == told
+    hold_up = desk_of(account).ledger.look(queue, "lease_expired", ()).hold_up
+    assert hold_up is not None
+    assert (hold_up.code, hold_up.reason) == ("frozen", "changes are frozen: Black Friday")
+    world.minutes(120)
+    *_, (subject, body) = account.pages("info")
+    assert len(account.pages("info")) == told + 1
+    assert subject == f"Mendq {state}: lease expired on orders.fifo"
+    assert "held up" in body
+    assert "changes are frozen: Black Friday" in body
+    assert f"mendq show {case_of(account).case_id}" in body
+
+
+def test_what_held_a_case_up_is_over_once_it_has_moved(world: World) -> None:
+    queue = world.account.queue(VisibilityTimeout="30")
+    world.fail(queue, "a")
+    world.account.later(minutes=5)
+    world.fail(queue, "b")
+    world.minutes(2)
+    hold_up = desk_of(world.account).ledger.look(queue, "lease_expired", ()).hold_up
+    assert hold_up is not None
+    assert hold_up.code == "too_soon"
+    world.minutes(30)
+    assert world.states() == ["applied", "ineffective", "applied"]
+    assert desk_of(world.account).ledger.look(queue, "lease_expired", ()).hold_up is None
+    assert world.account.pages("info") == []
