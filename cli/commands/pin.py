@@ -24,7 +24,7 @@ from functions.aws.queue_look import attributes_of
 from functions.healing.callers import is_role
 from functions.healing.difference import differences
 from functions.healing.facts import Facts
-from functions.healing.pin import HOLDS, Pin, digest_of
+from functions.healing.pin import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of
 from functions.healing.policies import statements_of
 from functions.healing.policy_grants import is_open_to_everybody
 
@@ -111,7 +111,8 @@ def _show(call: Invocation, found: Pin) -> None:
     facts = _facts(call, found.queue_arn)
     with call.out.waiting("asking CloudTrail who changed it since"):
         pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
-    stands = facts.attributes.get("Policy", "") == found.policy
+    now = facts.attributes.get("Policy", "")
+    stands, differences = now == found.policy, _differences(found.policy, now)
     changed = pinned.changed.who if pinned.changed else None
     call.out.document(
         {
@@ -119,19 +120,39 @@ def _show(call: Invocation, found: Pin) -> None:
             "stands": stands,
             "good": pinned.is_good,
             "doubt": pinned.doubt,
+            "passes": pinned.passes,
+            "different": list(differences),
             "overwritten_by": changed,
         }
     )
     _print_policy(call, found)
     call.out.heading("Different now")
-    for line in _differences(found.policy, facts.attributes.get("Policy", "")) or ("nothing",):
+    for line in differences or ("nothing",):
         call.out.say(line)
     call.out.heading("Good")
     if pinned.is_good:
         call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
     else:
         call.out.say(f"no: {pinned.doubt}", "yellow")
-        call.out.say("Mendq does not put it back; `mendq pin` pins what stands there now", "dim")
+        call.out.say(_advice(pinned, facts, stands=stands), "dim")
+
+
+def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
+    """What to do about a pin in doubt; the difference was shown before."""
+    if pinned.passes and facts.modified_at is not None:
+        told = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
+        return (
+            f"wait: CloudTrail tells late who changed a queue. Ask again after {told:%H:%M} UTC, "
+            "and pin nothing before; until then Mendq puts nothing back"
+        )
+    if stands:
+        return "Mendq does not put it back while that is so; `mendq pin` pins it anew"
+    if not facts.attributes.get("Policy"):
+        return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
+    return (
+        "Mendq does not put it back. If somebody meant the difference above, `mendq pin` shows it "
+        "again and pins what stands there now; if nobody did, put the policy above back yourself"
+    )
 
 
 def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:

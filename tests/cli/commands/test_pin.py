@@ -169,11 +169,11 @@ def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
     found = operator.json("pin", "orders", "--show")
     assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
     assert found["policy"] == GRANTS
-    operator.aws.later(minutes=-10)
+    operator.aws.later(minutes=-25)
     pinned = _pins(operator.aws).of(QUEUE)
     assert pinned is not None
     set_policy(operator.aws, QUEUE, EMPTIED, **by_cloudformation())
-    operator.aws.later(minutes=10)
+    operator.aws.later(minutes=25)
     found = operator.json("pin", "orders", "--show")
     assert (found["stands"], found["good"]) == (False, True)
     assert found["overwritten_by"] == "CloudFormation"
@@ -185,6 +185,35 @@ def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
     assert "has changed it since" in found["doubt"]
     shown = operator.mendq("pin", "orders", "--show").output
     assert "no: " in shown
+
+
+@pytest.mark.usefixtures("queue")
+def test_in_the_first_minutes_after_a_change_it_says_to_wait(operator: Operator) -> None:
+    operator.json("pin", "orders", "--yes")
+    operator.aws.later(minutes=-2)
+    set_policy(operator.aws, QUEUE, EMPTIED)
+    operator.aws.history.clear()  # CloudTrail has not told of it yet
+    operator.aws.later(minutes=2)
+    found = operator.json("pin", "orders", "--show")
+    assert (found["good"], found["passes"]) == (False, True)
+    assert found["different"]
+    shown = " ".join(operator.mendq("pin", "orders", "--show").output.split())
+    assert "wait: CloudTrail tells late" in shown
+    assert "`mendq pin`" not in shown
+
+
+@pytest.mark.usefixtures("queue")
+def test_what_stands_now_is_never_offered_without_the_difference(operator: Operator) -> None:
+    operator.json("pin", "orders", "--yes")
+    operator.aws.later(minutes=-40)
+    set_policy(operator.aws, QUEUE, policy_for(DEPLOYS))
+    operator.aws.later(minutes=40)
+    found = operator.json("pin", "orders", "--show")
+    assert (found["good"], found["passes"], found["stands"]) == (False, False, False)
+    shown = " ".join(operator.mendq("pin", "orders", "--show").output.split())
+    for line in found["different"]:
+        assert " ".join(line.split()) in shown
+    assert shown.index("Different now") < shown.index("If somebody meant the difference above")
 
 
 def test_what_a_reader_would_leave_out_is_shown_as_it_stands() -> None:
