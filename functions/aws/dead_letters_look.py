@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMe
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from botocore.exceptions import ClientError
@@ -16,11 +16,16 @@ from functions.aws.errors import QueueGone, code_of, looking
 from functions.aws.queue_look import queue_url
 from functions.healing.error_codes import canonical
 from functions.healing.facts import Facts
-from functions.healing.measuring import LONGEST
+from functions.healing.measuring import REACHES_BACK
 from functions.healing.queue_names import arn_of, arn_of_url, parts_of
 
 # Whoever has more sources than this shares one dead-letter queue among everything.
 MOST_SOURCES = 100
+# SQS ends a task that has run for so long.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
+LONGEST_MOVE = timedelta(hours=36)
+# Where a task names no destination.
+SOURCES = "sources"
 _UNDER_WAY = frozenset({"RUNNING", "CANCELLING"})
 # What SQS answers about a queue that was never anybody's dead-letter queue, or is gone.
 _NO_TASKS = frozenset(
@@ -54,21 +59,26 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
     return tuple(sorted({each for each in found if each is not None}))
 
 
-def redrives_lately(clients: Clients, dead_letter_arn: str, now: datetime) -> bool:
-    """Whether messages are, or within what is measured were, moved out of a dead-letter queue.
+def moved_lately_to(clients: Clients, dead_letter_arn: str, now: datetime) -> frozenset[str]:
+    """Where messages of a dead-letter queue are, or within what is measured may have been, moved.
 
-    Raises FactsUnavailable.
+    SOURCES stands for the queues that they came from. Nobody is told when a task ended, so it may
+    have gone on for as long as SQS lets one. Raises FactsUnavailable.
     """
     with looking(f"redrives out of {dead_letter_arn}"):
         try:
             answer = clients.sqs.list_message_move_tasks(SourceArn=dead_letter_arn, MaxResults=10)
         except ClientError as error:
             if canonical(code_of(error)) in _NO_TASKS:
-                return False
+                return frozenset()
             raise
-    return any(
-        each.get("Status") in _UNDER_WAY or now - _at(each.get("StartedTimestamp", 0)) < LONGEST
+    long_ago = now - REACHES_BACK - LONGEST_MOVE
+    return frozenset(
+        each.get("DestinationArn") or SOURCES
         for each in answer.get("Results", [])
+        if each.get("Status") in _UNDER_WAY
+        or "StartedTimestamp" not in each
+        or _at(each["StartedTimestamp"]) >= long_ago
     )
 
 

@@ -10,6 +10,7 @@ from functions.aws.case_bucket import CaseBucket
 from functions.aws.clients import Clients
 from functions.aws.ledger import Ledger
 from functions.aws.ledger_pages import LedgerPages
+from functions.aws.moves_by_name import MovesByName
 from functions.aws.open_cases import OpenCases
 from functions.aws.pager import Pager
 from functions.healing.facts import Facts
@@ -44,6 +45,10 @@ class Desk:
     @property
     def open_cases(self) -> OpenCases:
         return OpenCases(self.clients.dynamodb, self.settings.ledger_table)
+
+    @property
+    def moves_by_name(self) -> MovesByName:
+        return MovesByName(self.clients.dynamodb, self.settings.ledger_table)
 
     @property
     def case_bucket(self) -> CaseBucket:

@@ -21,7 +21,7 @@ from functions.aws.consumers import (
     mappings_of,
     timeout_seconds_of,
 )
-from functions.aws.dead_letters_look import dead_letter_arn_here, redrives_lately, source_arns_of
+from functions.aws.dead_letters_look import dead_letter_arn_here, moved_lately_to, source_arns_of
 from functions.aws.errors import QueueGone, QueueRefusesUs
 from functions.aws.measurements import measure
 from functions.aws.queue_look import attributes_of
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class Looks:
     """Where facts come from; `open_about` says what cases are open about some queues.
 
+    `noted_moves` says into which queues a sweep has seen messages being moved by name.
+
     Every method raises FactsUnavailable, or the ledger's error.
     """
 
@@ -45,6 +47,7 @@ class Looks:
     now: datetime
     timing: Timing
     open_about: Callable[[Iterable[str]], frozenset[str]]
+    noted_moves: Callable[[], frozenset[str]] = frozenset
 
     def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """No attributes where the queue is gone and nothing of it is needed: that may be it."""
@@ -78,8 +81,12 @@ class Looks:
     def sources(self, queue_arn: str) -> tuple[str, ...]:
         return source_arns_of(self.clients, queue_arn)
 
-    def redrives(self, dead_letter_arn: str) -> bool:
-        return redrives_lately(self.clients, dead_letter_arn, self.now)
+    def moves_out_of(self, dead_letter_arn: str) -> frozenset[str]:
+        return moved_lately_to(self.clients, dead_letter_arn, self.now)
+
+    def moves_by_name(self) -> frozenset[str]:
+        """The queues that messages are moved into although they came from others."""
+        return self.noted_moves()
 
     def consumers(self, facts: Facts) -> Facts:
         """Who consumes, without figures: those are billed."""
@@ -129,10 +136,11 @@ class Looks:
         return replace(facts, dead_letter_sources=sources)
 
     def move_tasks(self, facts: Facts) -> Facts:
-        """Out of it, and out of its dead-letter queue, which is into it."""
+        """Out of it, out of its dead-letter queue, which is into it, or into it from elsewhere."""
         there = dead_letter_arn_here(facts)
         either = (facts.queue_arn, *((there,) if there else ()))
-        moved = any(self.redrives(each) for each in either)
+        moved = any(self.moves_out_of(each) for each in either)
+        moved = moved or facts.queue_arn in self.moves_by_name()
         return replace(facts, move_task_running=moved)
 
     def open_cases(self, facts: Facts) -> Facts:

@@ -18,14 +18,13 @@ from functions.aws.errors import QueueGone
 from functions.aws.looks import function_names
 from functions.aws.managed_queues import ManagedQueue
 from functions.aws.measurements import QUEUES_A_CALL
-from functions.aws.sweep_looks import SweepLooks
+from functions.aws.sweep_looks import THREADS, SweepLooks
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Detection, Symptom
 from functions.healing.facts import Facts, Need
 from functions.healing.measuring import Window, metrics_of
 from functions.healing.sweeping import Finding, Swept, turn_of
 
-THREADS = 8
 QUEUES_A_STRETCH = 200
 # Known of every suspect before it is asked what else a detection needs.
 OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})

@@ -18,16 +18,15 @@ from functions.aws.errors import OwnerUnavailable
 from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.ledger import Ledger
 from functions.aws.managed_queues import ManagedQueue, managed_queues
+from functions.aws.moves_by_name import MovesByName
 from functions.aws.open_cases import OpenCases
 from functions.aws.sweep import Allowance, sweep
 from functions.aws.sweep_ledger import Stretch, SweepLedger
 from functions.aws.sweep_looks import Paces, SweepLooks, open_about
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
-from functions.healing.facts import Need
 from functions.healing.guardrails import are_many
 from functions.healing.managed import Consent
-from functions.healing.measuring import metrics_of
 from functions.healing.spread import Reach
 from functions.healing.sweeping import (
     Finding,
@@ -78,7 +77,18 @@ class SweepDesk:
     def looks(self) -> SweepLooks:
         cases = OpenCases(self.clients.dynamodb, self.settings.ledger_table)
         about = open_about(cases.by_due)
-        return SweepLooks(self.clients, self.now, self.settings.timing, about, self.paces)
+        return SweepLooks(
+            self.clients,
+            self.now,
+            self.settings.timing,
+            about,
+            noted_moves=lambda: self.moves_by_name.into(self.now),
+            paces=self.paces,
+        )
+
+    @property
+    def moves_by_name(self) -> MovesByName:
+        return MovesByName(self.clients.dynamodb, self.settings.ledger_table)
 
     @property
     def allowance(self) -> Allowance:
@@ -103,8 +113,11 @@ def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swe
         return None
     managed = managed_queues(desk.clients, desk.settings.account, desk.consent)
     queues = [each for each in managed if each.name > stretch.after]
-    swept = reduce(together, sweep(queues, desk.looks, desk.allowance, symptoms), Swept())
-    _hand_over(swept, managed, symptoms, desk)
+    looks = desk.looks
+    swept = reduce(together, sweep(queues, looks, desk.allowance, symptoms), Swept())
+    if swept.findings:
+        desk.moves_by_name.note(looks.moves_by_name(), desk.now)
+    _hand_over(swept, managed, symptoms, looks, desk)
     _put_down(swept, stretch, desk)
     done = not queues or swept.after == queues[-1].name
     desk.sweep_ledger.end(stretch, swept.after or stretch.after, done=done)
@@ -112,7 +125,11 @@ def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swe
 
 
 def _hand_over(
-    swept: Swept, managed: Sequence[ManagedQueue], symptoms: Iterable[Symptom], desk: SweepDesk
+    swept: Swept,
+    managed: Sequence[ManagedQueue],
+    symptoms: Iterable[Symptom],
+    looks: SweepLooks,
+    desk: SweepDesk,
 ) -> None:
     """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
     by_name = {each.name: each for each in symptoms if each.plan}
@@ -123,9 +140,8 @@ def _hand_over(
     many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]
     handed = list(fewer_of_many(told, many))
     metrics = (
-        len(metrics_of(fifo=each.queue_arn.endswith(".fifo")))
+        looks.metrics_asked_again(each.queue_arn, by_name[each.symptom].every_need)
         for each in handed
-        if Need.MEASUREMENTS in by_name[each.symptom].every_need
     )
     desk.sweep_ledger.note_spent(sum(metrics), desk.now)
     for findings_of_a_call in calls_about(handed):

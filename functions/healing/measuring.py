@@ -19,6 +19,8 @@ LONGEST = timedelta(hours=6)
 CLOUDWATCH_LAG = timedelta(minutes=3)
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
 PERIOD = timedelta(minutes=1)
+# No window begins earlier before now.
+REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
 _COUNTS = {
     "sent": "NumberOfMessagesSent",

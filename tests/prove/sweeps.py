@@ -183,7 +183,7 @@ def swept(proving: Proving, queues: int = QUEUES) -> None:
     waited = [StandStill() for _ in range(3)]
     rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
     paces = Paces(*(Pace(rate, w.clock, w.sleep) for rate, w in zip(rates, waited, strict=True)))
-    looks = SweepLooks(clients, NOW, Timing(), lambda _queues: frozenset(), paces)
+    looks = SweepLooks(clients, NOW, Timing(), lambda _queues: frozenset(), paces=paces)
     spent = Counter[str]()
     worth_it = sum(may_be_harmed(many.name(n)) for n in range(queues))
 

@@ -82,8 +82,9 @@ def test_a_dead_letter_queue_that_is_gone_is_told_from_one_that_is_there(seen: S
         ("RUNNING", 30, True),
         ("CANCELLING", 30, True),
         ("COMPLETED", 5, True),
-        ("COMPLETED", 7, False),
-        ("FAILED", 30, False),
+        ("COMPLETED", 42, True),
+        ("COMPLETED", 43, False),
+        ("FAILED", 43, False),
     ],
 )
 def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
