@@ -53,7 +53,9 @@ def _unanswered(check: str, error: ClientError | BotoCoreError) -> Refusal:
 
 
 def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
-    reasons = [str(each.get("description", "")) for each in answer.get("reasons") or ()]
-    said = "; ".join([str(answer.get("message", "")), *reasons[:_MOST_REASONS]])
+    listed = answer.get("reasons")
+    given = listed[:_MOST_REASONS] if isinstance(listed, list) else []
+    reasons = [str(each.get("description", "")) for each in given if isinstance(each, dict)]
+    said = "; ".join([str(answer.get("message", "")), *reasons])
     reason = f"the pinned policy does not pass Access Analyzer's {check}: {said}"
     return Refusal("access_check_failed", reason, becomes=State.ESCALATED)

@@ -16,6 +16,7 @@ from functions.aws.clients import Clients
 from functions.aws.recent_changes import (
     CHANGES,
     EVENTS_PER_PAGE,
+    events_in,
     principal_of,
     queue_in,
     record_of,
@@ -59,7 +60,10 @@ def _events(clients: Clients, event_name: str, since: datetime) -> Iterator[Mapp
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
     )
     for page in islice(pages, MOST_PAGES):
-        yield from page["Events"]
+        events = events_in(page)
+        if events is None:
+            raise _NotTold(f"CloudTrail's answer about {event_name} holds no events")
+        yield from events
         if not page.get("NextToken"):
             return
     raise _NotTold(f"more than {MOST_PAGES * EVENTS_PER_PAGE} calls of {event_name} since")

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -40,8 +40,11 @@ def last_change(clients: Clients, queue_arn: str) -> Change | str | None:
             PaginationConfig={"PageSize": EVENTS_PER_PAGE},
         )
         for page in islice(pages, MOST_PAGES):
-            seen += len(page["Events"])
-            change = next(_changes(page["Events"], queue_arn), None)
+            events = events_in(page)
+            if events is None:
+                return "CloudTrail did not say (no events in its answer)"
+            seen += len(events)
+            change = next(_changes(events, queue_arn), None)
             if change or not page.get("NextToken"):
                 return change
     except (ClientError, BotoCoreError) as error:
@@ -65,10 +68,16 @@ def _changes(events: Iterable[Mapping[str, Any]], queue_arn: str) -> Iterator[Ch
                 )
 
 
+def events_in(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
+    """None where an answer says nothing of events: that is not the answer that there are none."""
+    events = page.get("Events")
+    return events if isinstance(events, list) else None
+
+
 def record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         record = json.loads(event["CloudTrailEvent"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return {}
     known = isinstance(record, dict) and isinstance(event.get("EventTime"), datetime)
     return record if known else {}

@@ -12,6 +12,7 @@ from functions.aws.queue_changes import MOST_PAGES, changes_since
 from functions.aws.recent_changes import CHANGES
 from functions.healing.pin import QueueChange
 from functions.healing.queue_names import public_url
+from tests.functions.aws.answers import answer_instead
 from tests.functions.aws.conftest import ACCOUNT, REGION, Account
 from tests.functions.aws.policy_events import ALICE, DEPLOYS, by_cloudformation, event, identity_of
 
@@ -138,3 +139,14 @@ def test_cloudtrail_that_does_not_answer_leaves_it_open(account: Account) -> Non
     with Stubber(account.clients.cloudtrail_in_full) as stub:
         stub.add_client_error("lookup_events", "AccessDeniedException")
         assert "CloudTrail did not answer" in _since(account)
+
+
+@pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
+def test_an_answer_without_events_is_not_that_nobody_changed_it(
+    account: Account, answer: dict[str, Any]
+) -> None:
+    """As where something between us and AWS answers in its place."""
+    answer_instead(account.clients.cloudtrail_in_full, answer)
+    found = _since(account)
+    assert isinstance(found, str)
+    assert "holds no events" in found

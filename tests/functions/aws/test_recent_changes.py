@@ -10,6 +10,7 @@ from botocore.stub import Stubber
 
 from functions.aws.recent_changes import last_change
 from functions.healing.queue_lines import Change
+from tests.functions.aws.answers import answer_instead
 from tests.functions.aws.conftest import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
@@ -85,3 +86,13 @@ def test_a_refusal_is_said_and_not_raised(account: Account) -> None:
     with Stubber(account.clients.cloudtrail) as cloudtrail:
         cloudtrail.add_client_error("lookup_events", "ThrottlingException")
         assert "did not say" in str(last_change(account.clients, QUEUE))
+
+
+@pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
+def test_an_answer_without_events_is_not_that_nobody_changed_it(
+    account: Account, answer: dict[str, Any]
+) -> None:
+    answer_instead(account.clients.cloudtrail, answer)
+    assert last_change(account.clients, QUEUE) == (
+        "CloudTrail did not say (no events in its answer)"
+    )
