@@ -7,6 +7,7 @@ from datetime import datetime
 
 from functions.aws.clients import Clients
 from functions.aws.desk import Desk
+from functions.aws.errors import LedgerUnreadable
 from functions.aws.pins import Pins
 from functions.aws.queue_changes import changes_since
 from functions.healing.facts import Facts
@@ -15,8 +16,11 @@ from functions.healing.policy_steps import RestorePolicy
 
 
 def with_pin(desk: Desk, facts: Facts) -> Facts:
-    """The facts with the pin, if the queue has one. Raises the ledger's errors."""
-    pin = Pins(desk.clients.dynamodb, desk.settings.ledger_table).of(facts.queue_arn)
+    """The facts with the pin, if the queue has one. Raises LedgerUnavailable."""
+    try:
+        pin = Pins(desk.clients.dynamodb, desk.settings.ledger_table).of(facts.queue_arn)
+    except LedgerUnreadable:
+        return replace(facts, pin=Pinned(None, "its pin cannot be read"))
     return facts if pin is None else replace(facts, pin=look_at(pin, desk.clients, facts, desk.now))
 
 

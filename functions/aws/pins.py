@@ -32,7 +32,7 @@ class Pins:
             return None
         try:
             return Pin.from_document(json.loads(item["pin"]["S"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LedgerUnreadable(f"the pin of {queue_arn}: {error!r}") from error
 
     def last_generation(self, queue_arn: str) -> int:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from functions.aws.access_analyzer import refusal_to_write
 from functions.aws.clients import Clients
+from functions.aws.errors import LedgerUnreadable
 from functions.aws.pins import Pins
 from functions.aws.write_steps import write
 from functions.healing.facts import Facts
@@ -30,7 +31,7 @@ class PolicyWriter:
     ) -> Refusal | None:
         """None when the pinned text stands there; else why not, and then nothing was written.
 
-        Raises as `write_steps.write` does, and the ledger's errors.
+        Raises as `write_steps.write` does, and LedgerUnavailable.
         """
         pin = self._pin_behind(seen, steps)
         if isinstance(pin, Refusal):
@@ -40,7 +41,10 @@ class PolicyWriter:
 
     def _pin_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Pin | Refusal:
         """The pin that the one step restores, as the ledger holds it at this moment."""
-        pin, gathered = self.pins.of(seen.queue_arn), seen.pin
+        try:
+            pin, gathered = self.pins.of(seen.queue_arn), seen.pin
+        except LedgerUnreadable:
+            return _not_pinned("its pin cannot be read")
         if len(steps) != 1 or not isinstance(steps[0], RestorePolicy):
             return _not_pinned("only a policy is restored, and nothing beside it")
         if pin is None or gathered is None or pin != gathered.pin:

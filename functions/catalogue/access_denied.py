@@ -123,7 +123,7 @@ _OVERWRITTEN = replace(
     _CALLED,
     attributes={**_CALLED.attributes, "Policy": _STANDS},
     refused_by=frozenset({RefusedBy.NO_RESOURCE_POLICY}),
-    pin=Pinned(_PIN, changed=_DEPLOYED),
+    pin=Pinned(_PIN, changed=_DEPLOYED, is_settled=True),
 )
 
 ACCESS_DENIED = Symptom(

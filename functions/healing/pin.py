@@ -17,13 +17,17 @@ from functions.healing.evidence import to_text
 
 HOLDS = timedelta(days=30)
 # Clocks of SQS's, CloudTrail's and whoever pins may differ by so much.
-CLOCK_SKEW = timedelta(seconds=5)
+# Both round to the second: a second of difference is one moment, two may be two people.
+CLOCK_SKEW = timedelta(seconds=1)
 MOST_CLOCK_AHEAD = timedelta(minutes=5)
 MOST_CLOCK_BEHIND = timedelta(days=1)
 # "On average within about 5 minutes of an API call", and not guaranteed:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
-CLOUDTRAIL_TELLS_MOSTLY = timedelta(minutes=5)
 CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
+# Before that a person is asked, who may know of a change that CloudTrail never tells of.
+SETTLED_AFTER = timedelta(minutes=60)
+# Others are nobody's pin, and times are added to them.
+_YEARS = range(2000, 9000)
 
 
 def digest_of(policy: str) -> str:
@@ -75,17 +79,35 @@ class Pin:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Raise KeyError, TypeError or ValueError where it is none of ours."""
+        generation, automation = document["generation"], document["automation"]
+        if type(generation) is not int or not isinstance(automation, list):
+            raise TypeError("a generation is a number, automation a list")
         return cls(
-            queue_arn=str(document["queue_arn"]),
-            policy=str(document["policy"]),
-            digest=str(document["digest"]),
-            generation=int(document["generation"]),
-            pinned_at=datetime.fromisoformat(document["pinned_at"]),
-            pinned_by=str(document["pinned_by"]),
-            queue_created_at=datetime.fromisoformat(document["queue_created_at"]),
-            queue_modified_at=datetime.fromisoformat(document["queue_modified_at"]),
-            automation=tuple(map(str, document["automation"])),
+            queue_arn=_text(document["queue_arn"]),
+            policy=_text(document["policy"]),
+            digest=_text(document["digest"]),
+            generation=generation,
+            pinned_at=_moment(document["pinned_at"]),
+            pinned_by=_text(document["pinned_by"]),
+            queue_created_at=_moment(document["queue_created_at"]),
+            queue_modified_at=_moment(document["queue_modified_at"]),
+            automation=tuple(map(_text, automation)),
         )
+
+
+def _text(given: object) -> str:
+    """Half of a surrogate pair has no bytes, so no digest is of it."""
+    if not isinstance(given, str):
+        raise TypeError("no text")
+    given.encode()
+    return given
+
+
+def _moment(given: object) -> datetime:
+    at = datetime.fromisoformat(_text(given))
+    if at.tzinfo is None or at.year not in _YEARS:
+        raise ValueError("no moment of which it is known when it was")
+    return at
 
 
 @dataclass(frozen=True)
@@ -111,14 +133,16 @@ class QueueChange:
 class Pinned:
     """A pin as it was found: `doubt` says why it may not be restored, and is empty where it may.
 
-    `passes` where CloudTrail will say more by itself; `changed` is the deployment that it would
-    undo.
+    `pin` is None where it cannot be read; `passes` where CloudTrail will say more by itself;
+    `changed` is the deployment that it would undo; `is_settled` where the last change is so long
+    ago that nobody has to be asked.
     """
 
-    pin: Pin
+    pin: Pin | None
     doubt: str = ""
     passes: bool = False
     changed: QueueChange | None = None
+    is_settled: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -160,12 +184,15 @@ def judged(
     if of_others:
         last = of_others[-1]
         return Pinned(pin, f"{last.who} has changed it since ({last.event_name}, {_at(last.at)})")
+    if modified_at is None:
+        return Pinned(pin, "SQS does not say when the queue was last changed")
     unheard = _unheard_of(later, modified_at, now)
     if unheard:
         return Pinned(pin, *unheard)
     if not of_policy:
         return Pinned(pin, "the policy is another one, and CloudTrail knows nobody who changed it")
-    return Pinned(pin, changed=of_policy[-1])
+    is_settled = now - _last(later, modified_at) >= SETTLED_AFTER
+    return Pinned(pin, changed=of_policy[-1], is_settled=is_settled)
 
 
 def _deploys(change: QueueChange, pin: Pin) -> bool:
@@ -173,18 +200,23 @@ def _deploys(change: QueueChange, pin: Pin) -> bool:
 
 
 def _unheard_of(
-    later: Sequence[QueueChange], modified_at: datetime | None, now: datetime
+    later: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
     """What CloudTrail may not have told of yet, and whether it is worth waiting for."""
-    if modified_at is None:
-        return "SQS does not say when the queue was last changed", False
-    age = now - modified_at
     if not later or later[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_at(modified_at)}"
-        return doubt, age < CLOUDTRAIL_TELLS_WITHIN
-    if age < CLOUDTRAIL_TELLS_MOSTLY:
-        return f"the queue was changed a moment ago, at {_at(modified_at)}: more may follow", True
+        return doubt, now - modified_at < CLOUDTRAIL_TELLS_WITHIN
+    last = _last(later, modified_at)
+    if now - last < CLOUDTRAIL_TELLS_WITHIN:
+        until = _at(last + CLOUDTRAIL_TELLS_WITHIN)
+        doubt = f"the queue was changed at {_at(last)}, and CloudTrail may tell of more until"
+        return f"{doubt} {until}", True
     return None
+
+
+def _last(later: Sequence[QueueChange], modified_at: datetime) -> datetime:
+    """When the last change was that either of SQS and CloudTrail knows of."""
+    return max(later[-1].at, modified_at)
 
 
 def _at(moment: datetime) -> str:

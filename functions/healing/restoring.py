@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from functions.healing.callers import granted_by, named
 from functions.healing.facts import Facts
-from functions.healing.pin import Pinned
+from functions.healing.mode import Mode
+from functions.healing.pin import SETTLED_AFTER, Pin, Pinned
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_grants import grants, is_open_to_everybody
 from functions.healing.policy_steps import RestorePolicy
+
+_ASK = (
+    f"The queue was changed less than {SETTLED_AFTER // timedelta(minutes=1)} minutes ago, and "
+    "CloudTrail may not have told of everybody who changed it: a person decides"
+)
 
 
 def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
@@ -18,17 +26,23 @@ def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     pinned = facts.pin
     if pinned is None:
         return ""
+    pin = pinned.pin
+    if pin is None:
+        return f"The queue's policy is pinned, and nothing is put back: {pinned.doubt}"
     stands = RestorePolicy.standing_in(facts.attributes) or ""
-    pointless = _pointless(pinned.pin.policy, stands, facts)
+    pointless = _pointless(pin.policy, stands, facts)
     if pinned.passes and not pointless:
         return _waiting(pinned)
     if against := pointless or pinned.doubt:
-        return f"{_the_pin(pinned)} is not put back: {against}"
+        return f"{_the_pin(pin)} is not put back: {against}"
     reason = (
-        f"{because}. {_the_pin(pinned)} grants it to every caller that was refused, "
+        f"{because}. {_the_pin(pin)} grants it to every caller that was refused, "
         f"and {_overwritten_by(pinned)}"
     )
-    return Plan((RestorePolicy(stands, pinned.pin.policy),), reason)
+    step = RestorePolicy(stands, pin.policy)
+    if pinned.is_settled:
+        return Plan((step,), reason)
+    return Plan((step,), f"{reason}. {_ASK}", at_most=Mode.PROPOSE)
 
 
 def _pointless(policy: str, stands: str, facts: Facts) -> str:
@@ -56,8 +70,7 @@ def _waiting(pinned: Pinned) -> Refusal:
     return Refusal("pin_not_judged_yet", pinned.doubt, becomes=None, again=True)
 
 
-def _the_pin(pinned: Pinned) -> str:
-    pin = pinned.pin
+def _the_pin(pin: Pin) -> str:
     return (
         f"The policy that {named((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
         f"(generation {pin.generation}, sha256 {pin.digest[:12]})"

@@ -47,7 +47,7 @@ def restoring() -> Recorded:
 def _approved(account: Account, watched: Account) -> str:
     queue = pinned_queue(account)
     deploy(account, queue)
-    account.later(minutes=10)
+    account.later(minutes=25)
     deny(account, queue)
     move(account, case_of(account), "approved")
     account.later(minutes=1)

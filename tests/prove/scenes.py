@@ -173,7 +173,7 @@ def _put_back(world: World) -> Turn:
     account = world.account
     queue_arn = pinned_queue(account)
     deploy(account, queue_arn)
-    account.later(minutes=10)
+    account.later(minutes=25)
     deny(account, queue_arn)
     account.later(minutes=5)
     world.heal_is_up = False

@@ -135,7 +135,7 @@ class Account(RuleBasedStateMachine):
     def a_person_sets_the_policy(self, policy: str, record: dict[str, Any]) -> None:
         set_policy(self.account, self.queue, policy, **record)
         self.known.a_person_came_after = True
-        self.account.later(minutes=6)
+        self.account.later(minutes=25)
 
     @rule(policy=strategies.sampled_from(POLICIES), record=strategies.sampled_from(MACHINES))
     def a_deployment_sets_the_policy(self, policy: str, record: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ class Account(RuleBasedStateMachine):
         by_role = "sourceIPAddress" not in record
         if by_role and self.known.pinned and DEPLOYS not in self.known.pinned.automation:
             self.known.a_person_came_after = True
-        self.account.later(minutes=6)
+        self.account.later(minutes=25)
 
     @rule(calls=strategies.integers(3, 5))
     def calls_are_refused(self, calls: int) -> None:

@@ -19,6 +19,7 @@ from functions.healing.denial_findings import FINDINGS
 from functions.healing.denials import RefusedBy
 from functions.healing.facts import Facts
 from functions.healing.limits import Limits
+from functions.healing.mode import Mode
 from functions.healing.pin import Pin, Pinned, QueueChange, digest_of
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_steps import RestorePolicy
@@ -246,6 +247,23 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte() -> None:
     assert "CloudFormation overwrote it at 2026-11-16 09:30 UTC" in found.reason
 
 
+def test_soon_after_a_change_a_person_has_to_see_it() -> None:
+    found = plan(overwritten(), LIMITS)
+    assert isinstance(found, Plan)
+    assert found.at_most is Mode.PROPOSE
+    assert found.reason.endswith("a person decides")
+    settled = plan(overwritten(replace(GOOD, is_settled=True)), LIMITS)
+    assert isinstance(settled, Plan)
+    assert settled.at_most is Mode.HEAL
+    assert "a person decides" not in settled.reason
+
+
+def test_a_pin_that_cannot_be_read_is_told_of() -> None:
+    page = paged(overwritten(Pinned(None, "its pin cannot be read")))
+    assert (page.code, page.becomes) == ("queue_policy_lacks_grant", State.ESCALATED)
+    assert "nothing is put back: its pin cannot be read" in page.reason
+
+
 def test_a_policy_that_was_taken_away_whole_is_put_back_too() -> None:
     gone = overwritten()
     gone = replace(gone, attributes={k: v for k, v in gone.attributes.items() if k != "Policy"})
@@ -329,6 +347,7 @@ def test_a_plan_writes_the_pinned_text_or_nothing(
     found = plan(replace(asked, refused_by=refused), LIMITS)
     if isinstance(found, Plan):
         assert pinned is not None
+        assert pinned.pin is not None
         assert pinned.is_good
         assert [step.document() for step in found.steps] == [
             {"attribute": "Policy", "before": stands, "after": pinned.pin.policy}

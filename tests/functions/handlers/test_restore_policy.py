@@ -47,11 +47,11 @@ def _request(account: Account) -> dict[str, str]:
 
 def test_an_approved_case_gets_its_pinned_policy(account: Account) -> None:
     Analyzer(account)
-    account.later(minutes=-12)
+    account.later(minutes=-27)
     queue = pinned_queue(account)
     account.later(hours=3)
     deploy(account, queue)
-    account.later(minutes=10)
+    account.later(minutes=25)
     deny(account, queue)
     move(account, case_of(account), "approved")
     answer = restore_policy.handler(_request(account), CONTEXT)
@@ -64,7 +64,7 @@ def test_a_case_that_nobody_approved_is_left_alone(account: Account) -> None:
     analyzer = Analyzer(account)
     queue = pinned_queue(account)
     deploy(account, queue)
-    account.later(minutes=10)
+    account.later(minutes=25)
     deny(account, queue)
     answer = restore_policy.handler(_request(account), CONTEXT)
     assert (answer["state"], answer["code"]) == (None, "moved_on")
@@ -75,7 +75,7 @@ def test_a_case_that_nobody_approved_is_left_alone(account: Account) -> None:
 def test_a_lease_is_not_its_to_write(account: Account) -> None:
     account.later(minutes=-10)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=10)
+    account.later(minutes=25)
     fail(account, queue)
     move(account, case_of(account), "approved")
     answer = restore_policy.handler(_request(account), CONTEXT)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from functions.healing.pin import (
     CLOCK_SKEW,
-    CLOUDTRAIL_TELLS_MOSTLY,
     CLOUDTRAIL_TELLS_WITHIN,
     HOLDS,
+    SETTLED_AFTER,
     Pin,
     QueueChange,
     digest_of,
@@ -28,13 +28,20 @@ CREATED = datetime(2026, 1, 5, 8, tzinfo=UTC)
 MODIFIED = datetime(2026, 11, 2, 9, tzinfo=UTC)
 PINNED = datetime(2026, 11, 2, 9, 10, tzinfo=UTC)
 CHANGED = datetime(2026, 11, 9, 12, tzinfo=UTC)
-NOW = CHANGED + timedelta(minutes=10)
+NOW = CHANGED + timedelta(minutes=30)
 POLICY = '{"Statement": []}'
 PIN = Pin(
     QUEUE, POLICY, digest_of(POLICY), 3, PINNED, ALICE, CREATED, MODIFIED, automation=(DEPLOYS,)
 )
 BY_CLOUDFORMATION = QueueChange(CHANGED, "SetQueueAttributes", ALICE, by_cloudformation=True)
 BY_ALICE = QueueChange(CHANGED, "SetQueueAttributes", ALICE)
+
+MOMENTS = ("pinned_at", "queue_created_at", "queue_modified_at")
+TEXTS = ("queue_arn", "policy", "digest", "pinned_by")
+NO_TEXTS: tuple[object, ...] = (None, 5, [], {})
+NO_NUMBERS: tuple[object, ...] = ("x", "3", None, True, 3.0, float("inf"), [])
+NO_ROLES: tuple[object, ...] = (5, None, "ARN", {}, [5], [None], ["\ud800"])
+NO_MOMENTS = ("", "x", "2026-01-01T00:00:00", "9999-12-31T00:00:00Z", "0001-01-01T00:00:00Z")
 
 
 def test_a_pin_s_document_gives_the_pin_back() -> None:
@@ -117,10 +124,14 @@ def test_the_change_that_stood_when_it_was_pinned_does_not_count() -> None:
     assert not judged(PIN, [after, BY_CLOUDFORMATION], CHANGED, NOW).is_good
 
 
-def test_a_change_that_cloudtrail_has_not_told_of_yet_is_waited_for_and_never_overruled() -> None:
-    a_person_after_it = CHANGED + CLOCK_SKEW + timedelta(seconds=1)
+@pytest.mark.parametrize("seconds", [2, 4, 300])
+def test_a_change_that_cloudtrail_has_not_told_of_yet_is_waited_for_and_never_overruled(
+    seconds: int,
+) -> None:
+    """T3: somebody revokes right after a deployment, and only that is told of."""
+    a_person_after_it = CHANGED + timedelta(seconds=seconds)
     for changes in ([], [BY_CLOUDFORMATION]):
-        early = judged(PIN, changes, a_person_after_it, NOW)
+        early = judged(PIN, changes, a_person_after_it, a_person_after_it + timedelta(minutes=19))
         assert not early.is_good
         assert early.passes
         at_last = a_person_after_it + CLOUDTRAIL_TELLS_WITHIN
@@ -130,10 +141,45 @@ def test_a_change_that_cloudtrail_has_not_told_of_yet_is_waited_for_and_never_ov
 
 
 def test_a_deployment_that_may_go_on_is_waited_for() -> None:
-    soon = judged(PIN, [BY_CLOUDFORMATION], CHANGED, CHANGED + CLOUDTRAIL_TELLS_MOSTLY / 2)
+    told = CHANGED + CLOUDTRAIL_TELLS_WITHIN
+    soon = judged(PIN, [BY_CLOUDFORMATION], CHANGED, told - timedelta(seconds=1))
     assert not soon.is_good
     assert soon.passes
-    assert judged(PIN, [BY_CLOUDFORMATION], CHANGED, CHANGED + CLOUDTRAIL_TELLS_MOSTLY).is_good
+    assert "2026-11-09 12:20:00 UTC" in soon.doubt
+    assert judged(PIN, [BY_CLOUDFORMATION], CHANGED, told).is_good
+
+
+def test_only_an_hour_after_the_last_change_nobody_has_to_be_asked() -> None:
+    settled = CHANGED + SETTLED_AFTER
+    moment = timedelta(seconds=1)
+    assert judged(PIN, [BY_CLOUDFORMATION], CHANGED, settled).is_settled
+    assert not judged(PIN, [BY_CLOUDFORMATION], CHANGED, settled - moment).is_settled
+    lease = replace(BY_ALICE, at=CHANGED + moment, of_policy=False)
+    assert not judged(PIN, [BY_CLOUDFORMATION, lease], CHANGED, settled).is_settled
+    doubted = judged(PIN, [BY_ALICE], CHANGED, settled)
+    assert not doubted.is_good
+    assert not doubted.is_settled
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        *({each: at} for each in MOMENTS for at in (*NO_MOMENTS, None, 5)),
+        *({each: given} for each in TEXTS for given in (*NO_TEXTS, "\ud800")),
+        *({"generation": given} for given in NO_NUMBERS),
+        *({"automation": given} for given in NO_ROLES),
+    ],
+    ids=str,
+)
+def test_what_is_no_document_of_a_pin_is_none(over: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Pin.from_document({**PIN.document(), **over})
+
+
+@pytest.mark.parametrize("missing", sorted(PIN.document().keys() - {"expires_at"}))
+def test_half_a_document_is_none(missing: str) -> None:
+    with pytest.raises(KeyError):
+        Pin.from_document({k: v for k, v in PIN.document().items() if k != missing})
 
 
 def test_what_is_not_known_is_no_good() -> None:
