@@ -11,11 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from cli.output import Output
-from cli.sweep.findings_table import configurations, findings_table
-from cli.sweep.price import PRICED, dollars, dollars_per_month
+from cli.sweep.findings_table import findings_table
+from cli.sweep.price import PRICED, Purse, dollars, dollars_per_month
 from cli.sweep.round import Round
 from cli.sweep.would_do import WouldDo
-from functions.healing.daily_pace import NEW_QUEUES_A_DAY
 from functions.healing.queue_names import parts_of
 from functions.healing.sweeping import Finding, Swept
 
@@ -38,12 +37,12 @@ def sweep(
     if not dry_run:
         raise Stopped(_NOT_HERE, Exit.USAGE)
     most = call.account.settings.limits.sweep_metrics_per_day if metrics is None else metrics
-    this = Round(call.account, datetime.now(UTC), most)
+    this = Round(call.account, datetime.now(UTC), Purse(most))
     swept = _swept(call, this)
     with call.out.waiting("asking what would come of it"):
-        would = {each: this.would_do(each) for each in sorted(swept.findings)}
+        would = dict(this.would_do(swept.findings))
     call.out.document(this.document(swept, would))
-    _show(call.out, swept, would)
+    _show(call.out, this, swept, would)
     return Exit.FAILED if swept.failed else Exit.DONE
 
 
@@ -63,24 +62,24 @@ def _swept(call: Invocation, this: Round) -> Swept:
     return swept
 
 
-def _show(out: Output, swept: Swept, would: dict[Finding, WouldDo]) -> None:
+def _show(out: Output, this: Round, swept: Swept, would: dict[Finding, WouldDo]) -> None:
     if would:
         out.show(findings_table(would))
     else:
         out.say("nothing was found", "green")
     out.say("")
+    an_hour = this.metrics_an_hour(swept, would)
     out.say(
         f"{swept.queues:,} queues looked at, {swept.suspects:,} suspects, "
         f"{swept.measured:,} measured, {swept.skipped:,} skipped for the budget, "
         f"{len(swept.findings):,} findings"
     )
     out.say(
-        f"{swept.metrics:,} metrics asked for: ${dollars(swept.metrics):,.4f}; "
-        f"each hour, ${dollars_per_month(swept.metrics):,.2f} a month ({PRICED})",
+        f"{this.purse.spent:,} metrics asked for: ${dollars(this.purse.spent):,.4f}; the sweep and "
+        f"heal would ask for {an_hour:,} each hour, ${dollars_per_month(an_hour):,.2f} a month "
+        f"({PRICED})",
         "dim",
     )
-    if configurations(would) > NEW_QUEUES_A_DAY:
-        out.say(f"of faults in configuration Mendq takes up {NEW_QUEUES_A_DAY} queues a day", "dim")
     for arn, error in sorted(swept.failed.items())[:_MOST_FAILURES]:
         out.say(f"could not look at {parts_of(arn).name}: {error}", "red")
     if len(swept.failed) > _MOST_FAILURES:

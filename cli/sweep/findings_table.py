@@ -18,18 +18,6 @@ _NAME_WIDTH = 34
 Would = Mapping[Finding, WouldDo]
 
 
-def configurations(would: Would) -> int:
-    """Queues of which heal would be told, a few a day."""
-    found = ((each, BY_NAME[each.symptom]) for each in would)
-    return len(
-        {
-            each.queue_arn
-            for each, symptom in found
-            if symptom.plan and symptom.detection and symptom.detection.of_configuration
-        }
-    )
-
-
 def findings_table(would: Would) -> Table:
     """Two columns, so that it fits 80: whose and what, then the numbers and what comes of it.
 

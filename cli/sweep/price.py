@@ -5,9 +5,26 @@ https://aws.amazon.com/cloudwatch/pricing/
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 PRICE_PER_METRIC = 0.01 / 1_000
 PRICED = "GetMetricData at $0.01 per 1,000 metrics as of November 2026, other regions may differ"
 ROUNDS_A_MONTH = 24 * 30
+
+
+@dataclass
+class Purse:
+    """`most` metrics may be asked for, `spent` of them were; None: as many as it takes."""
+
+    most: int | None = None
+    spent: int = 0
+
+    def take(self, metrics: int) -> bool:
+        """Pay for so many, or for none of them where they are more than are left."""
+        if self.most is not None and self.spent + metrics > self.most:
+            return False
+        self.spent += metrics
+        return True
 
 
 def dollars(metrics: int) -> float:

@@ -2,78 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from cli.account import Account
-from cli.queues import managed_queues
-from cli.sweep.price import dollars, dollars_per_month
-from cli.sweep.would_do import Judge, WouldDo
-from functions.aws.errors import FactsUnavailable, QueueRefusesUs
+from cli.sweep.price import Purse, dollars, dollars_per_month
+from cli.sweep.rehearsal import Rehearsal, looking
+from cli.sweep.would_do import BY_NAME, Judge, WouldDo
+from functions.aws import managed_queues as aws
+from functions.aws.clients import Clients
+from functions.aws.errors import (
+    FactsUnavailable,
+    LedgerUnavailable,
+    LedgerUnreadable,
+    QueueRefusesUs,
+)
 from functions.aws.managed_queues import ManagedQueue
 from functions.aws.sweep import Allowance, sweep
 from functions.aws.sweep_looks import SweepLooks, open_about
-from functions.healing.sweeping import Finding, Swept, together
+from functions.healing.sweeping import Finding, Swept, fewer_of_many, together
+
+_CANNOT_SAY = (FactsUnavailable, LedgerUnavailable, LedgerUnreadable, QueueRefusesUs)
 
 
 @dataclass(frozen=True)
 class Round:
-    """Every managed queue of an account, at one moment; at most so many metrics are asked for."""
+    """Every managed queue of an account, at one moment; `purse` pays for every metric."""
 
     account: Account
     now: datetime
-    most_metrics: int
+    purse: Purse = field(default_factory=Purse)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """Raises FactsUnavailable."""
-        return managed_queues(self.account)
+        account = self.account
+        return aws.managed_queues(self._clients, account.account_id, account.consent)
+
+    @cached_property
+    def _clients(self) -> Clients:
+        return looking(self.account.session)
+
+    @cached_property
+    def _run(self) -> Rehearsal:
+        return Rehearsal.of(self._clients, self.account.settings, self.now)
 
     @cached_property
     def _looks(self) -> SweepLooks:
+        run = self._run
         return SweepLooks(
-            self.account.clients,
+            run.clients,
             self.now,
-            self.account.settings.timing,
-            open_about(self.account.open_cases.by_due),
+            run.settings.timing,
+            open_about(run.open_cases.by_due),
+            noted_moves=lambda: run.moves_by_name.into(self.now),
         )
 
     def stretches(self) -> Iterator[Swept]:
         """How far it has come, again and again; the last is all of it."""
         so_far = Swept()
-        left = self.most_metrics
-
-        def may_measure(metrics: int) -> bool:
-            nonlocal left
-            left -= metrics
-            return left >= 0
-
-        for each in sweep(self.queues, self._looks, Allowance(may_measure=may_measure)):
+        for each in sweep(self.queues, self._looks, Allowance(may_measure=self.purse.take)):
             so_far = together(so_far, each)
             yield so_far
 
-    def would_do(self, finding: Finding) -> WouldDo:
-        """What Mendq would do about it; it looks at the queue once more."""
-        judge = Judge(self.account.settings, self.account.consent, self._looks)
-        queue = next(each for each in self.queues if each.queue_arn == finding.queue_arn)
-        try:
-            return judge.would_do(finding, queue)
-        except (FactsUnavailable, QueueRefusesUs) as error:
-            return WouldDo(f"cannot say: {error}")
+    def would_do(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, WouldDo]]:
+        """What Mendq would do about each; it looks at the queues once more."""
+        tags = {each.queue_arn: each.tags for each in self.queues}
+        found = tuple(sorted(findings))
+        judge = Judge(self._run, self._looks, found, tags, self.purse.take)
+        for each in found:
+            try:
+                yield each, judge.would_do(each)
+            except _CANNOT_SAY as error:
+                yield each, WouldDo("cannot say", why=str(error))
 
-    def document(self, swept: Swept, would: dict[Finding, WouldDo]) -> dict[str, Any]:
+    def metrics_an_hour(self, swept: Swept, would: Mapping[Finding, WouldDo]) -> int:
+        """What the sweep of an hour like this asks for, and heal again about what it is told."""
+        told = [each for each, what in would.items() if BY_NAME[each.symptom].plan and what.is_told]
+        mass = {each.symptom for each, what in would.items() if what.is_of_many}
+        return swept.metrics + sum(
+            self._looks.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
+            for each in fewer_of_many(told, mass)
+        )
+
+    def document(self, swept: Swept, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
         """As a round in the case bucket, with what would come of it and what it cost."""
         findings = [
             {**each.document(), **would[each].document()} for each in sorted(swept.findings)
         ]
+        asked = self.purse.spent
         return {
             **swept.document(self.now),
             "findings": findings,
             "not_looked_at": {arn: str(error) for arn, error in sorted(swept.failed.items())},
-            "metrics_asked": swept.metrics,
-            "dollars": round(dollars(swept.metrics), 4),
-            "dollars_per_month": dollars_per_month(swept.metrics),
+            "metrics_asked": asked,
+            "dollars": round(dollars(asked), 4),
+            "metrics_an_hour": self.metrics_an_hour(swept, would),
+            "dollars_per_month": dollars_per_month(self.metrics_an_hour(swept, would)),
         }

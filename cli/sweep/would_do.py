@@ -1,81 +1,188 @@
-"""What Mendq would do about a finding, from the queue as it is and the settings alone."""
+"""What Mendq would do about a finding now: heal's own way with it, rehearsed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cli.case_view import step_lines
-from functions.aws.managed_queues import ManagedQueue
+from cli.sweep.rehearsal import Rehearsal
+from functions.aws.mending import Mending
+from functions.aws.pin_look import with_pin
+from functions.aws.queue_look import tags_of
+from functions.aws.run import Group, Outcome
 from functions.aws.sweep_looks import SweepLooks
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
-from functions.healing.facts import Facts
-from functions.healing.managed import Consent
-from functions.healing.mode import Mode
-from functions.healing.plan import Plan, Refusal
+from functions.healing import guardrails
+from functions.healing.case import Case
+from functions.healing.daily_pace import NEW_QUEUES_A_DAY
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.facts import Facts, Need
+from functions.healing.managed import counted_as
+from functions.healing.plan import Refusal
+from functions.healing.queue_names import parts_of
 from functions.healing.states import State
-from functions.healing.sweeping import Finding
-from functions.settings import HealSettings
+from functions.healing.sweeping import Finding, waiting
 
 BY_NAME: Mapping[str, Symptom] = {each.name: each for each in CATALOGUE}
-_IN_MODE = {Mode.OBSERVE: "only notes", Mode.PROPOSE: "proposes", Mode.HEAL: "does"}
+REFUSED = "would be refused"
+WAITS = "waits"
+OF_MANY = f"{REFUSED}: mass_symptom"
+_ENDS_IN = {
+    State.APPLIED: "does",
+    State.APPROVED: "does",
+    State.PROPOSED: "proposes",
+    State.OBSERVED: "only notes",
+    State.ESCALATED: "pages",
+}
 
 
 @dataclass(frozen=True)
 class WouldDo:
-    """In words, and the steps as lines."""
+    """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
 
     words: str
     steps: tuple[str, ...] = ()
+    why: str = ""
 
     def document(self) -> dict[str, object]:
-        return {"would": self.words, "steps": list(self.steps)}
+        return {"would": self.words, "steps": list(self.steps), "why": self.why}
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the sweep would tell heal of it at all."""
+        return self.words != WAITS
+
+    @property
+    def is_of_many(self) -> bool:
+        return self.words == OF_MANY
 
     @property
     def line(self) -> str:
-        """Both in one line."""
-        return ": ".join([self.words, *(["; ".join(self.steps)] if self.steps else [])])
+        """All in one line."""
+        return ": ".join(each for each in (self.words, "; ".join(self.steps) or self.why) if each)
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Looks at a queue once more, as heal would, and asks the entry for its plan.
+    """`findings` are the round's, `tags` of every managed queue by ARN.
 
-    What a freeze, a case or a budget would stop is not asked: that is decided when it is done.
+    `may_measure` says whether so many metrics more may be asked for. What only the moment of a
+    write tells is not known here: the account's writes of that minute, and another run at work.
     """
 
-    settings: HealSettings
-    consent: Consent
+    run: Rehearsal
     looks: SweepLooks
+    findings: tuple[Finding, ...]
+    tags: Mapping[str, Mapping[str, str]]
+    may_measure: Callable[[int], bool] = lambda _metrics: True
 
-    def would_do(self, finding: Finding, queue: ManagedQueue) -> WouldDo:
-        """Raises FactsUnavailable."""
+    @cached_property
+    def _waits(self) -> Mapping[Finding, str]:
+        """Of what heal does not hear yet, and why."""
+        first = waiting(self.findings, {name: each.gives_way_to for name, each in BY_NAME.items()})
+        why = {each: f"{name} goes first" for each, name in first.items()}
+        slow = [e for e in sorted(self.findings) if e not in why and is_paced(BY_NAME[e.symptom])]
+        if slow:
+            told = self.run.sweep_ledger.admit([each.queue_arn for each in slow], self.run.now)
+            day = f"of faults in configuration {NEW_QUEUES_A_DAY} new queues a day are taken up"
+            why |= {each: day for each in slow if each.queue_arn not in told}
+        return why
+
+    def would_do(self, finding: Finding) -> WouldDo:
+        """Raises FactsUnavailable, LedgerUnavailable, LedgerUnreadable or QueueRefusesUs."""
         symptom = BY_NAME[finding.symptom]
         if symptom.plan is None or symptom.detection is None:
             return WouldDo("only reports it")
-        if finding.symptom in self.looks.open_about([finding.queue_arn]):
-            return WouldDo("has an open case about it: `mendq cases --open`")
-        facts = self._facts(symptom, queue)
-        if symptom.detection.detect(facts) is None:
+        if finding in self._waits:
+            return WouldDo(WAITS, why=self._waits[finding])
+        facts = self._facts(finding, symptom)
+        if facts is None:
+            return WouldDo("cannot say", why="it takes more metrics than --metrics lets it ask for")
+        return self._decided(finding, symptom, facts)
+
+    def _facts(self, finding: Finding, symptom: Symptom) -> Facts | None:
+        """As heal gathers them, from what the sweep was answered; None where they cost too much."""
+        tags, needs = tags_of(self.run.clients, finding.queue_arn) or {}, symptom.every_need
+        facts = self.looks.facts(finding.queue_arn, tags, {Need.QUEUE})
+        if not self.may_measure(self.looks.metrics_to_ask(facts, needs)):
+            return None
+        facts = self.looks.with_more(facts, needs)
+        return with_pin(self.run, facts) if Need.PIN in needs else facts
+
+    def _decided(self, finding: Finding, symptom: Symptom, facts: Facts) -> WouldDo:
+        assert symptom.detection is not None  # noqa: S101 - `would_do` has told of the others
+        found = symptom.detection.detect(facts)
+        if found is None:
             return WouldDo("finds nothing: it has passed meanwhile")
-        plan = symptom.plan(replace(facts, found=finding.because), self.settings.limits)
-        return _refused(plan) if isinstance(plan, Refusal) else self._planned(symptom, queue, plan)
+        run, group = self.run, Group(finding.queue_arn, symptom, is_found=True)
+        mode = run.consent.mode_of(parts_of(finding.queue_arn).name, facts.tags)
+        if mode is None:
+            return _refused(guardrails.not_managed(mode))
+        view = run.ledger.look(finding.queue_arn, symptom.name, group.attributes)
+        if view.intent is not None and not view.held_by_another(run.owner, run.now):
+            return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
+        autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
+        lowest = mode if autonomy is None else min(mode, autonomy)
+        fresh = (Sighting.of_measurement(run.now),)
+        facts = replace(facts, found=found.because)
+        spread = self._spread(symptom, facts.tags)
+        mending = Mending(
+            group, run, facts.tags, lowest, view, Evidence(fresh), fresh, spread, facts
+        )
+        refusal = mending.refusal_so_far()
+        return _said(mending.decline(refusal) if refusal else mending.decide(), finding)
 
-    def _facts(self, symptom: Symptom, queue: ManagedQueue) -> Facts:
-        return self.looks.facts(queue.queue_arn, queue.tags, symptom.every_need)
+    def _spread(self, symptom: Symptom, tags: Mapping[str, str]) -> frozenset[str]:
+        """The queues that show it, of this round and of the last hour."""
+        if is_paced(symptom):
+            return frozenset()
+        word = counted_as(symptom.name, tags)
+        return self.run.ledger.spread_to(self._found_by_word[word], word, self.run.now)
 
-    def _planned(self, symptom: Symptom, queue: ManagedQueue, plan: Plan) -> WouldDo:
-        if not plan.steps:
-            return WouldDo("does nothing: the queue stands as it should")
-        mode = self.consent.mode_of(queue.name, queue.tags) or Mode.OBSERVE
-        autonomy = self.settings.autonomy.get(symptom.name, symptom.autonomy or Mode.HEAL)
-        reached = min(mode, autonomy, plan.at_most)
-        steps = step_lines([each.document() for each in plan.steps])
-        return WouldDo(_IN_MODE[reached], tuple(steps))
+    @cached_property
+    def _found_by_word(self) -> Mapping[str, Iterable[str]]:
+        """The sweep counts a drill's queues among all, heal among drills."""
+        found = defaultdict[str, set[str]](set)
+        for each in self.findings:
+            if each in self._waits:
+                continue
+            words = {each.symptom, counted_as(each.symptom, self.tags.get(each.queue_arn, {}))}
+            for word in words:
+                found[word].add(each.queue_arn)
+        return found
 
 
-def _refused(refusal: Refusal) -> WouldDo:
-    if refusal.becomes is State.ESCALATED:
-        return WouldDo("asks a person")
-    return WouldDo(f"does nothing: {refusal.reason}")
+def is_paced(symptom: Symptom) -> bool:
+    """Whether people are told of it a few queues a day."""
+    detection = symptom.detection
+    return bool(symptom.plan and detection and detection.of_configuration)
+
+
+def _said(outcome: Outcome, finding: Finding) -> WouldDo:
+    case, refusal = outcome.case, outcome.refusal
+    if refusal and (case is None or refusal.code == "mass_symptom"):
+        return _refused(refusal)
+    if case is None:
+        return WouldDo("does nothing: the queue stands as it should")
+    if case.state not in _ENDS_IN:
+        return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
+    return WouldDo(_ENDS_IN[case.state], _steps(case), _reason(case, finding))
+
+
+def _reason(case: Case, finding: Finding) -> str:
+    """What was found stands above it."""
+    return "" if case.reason == finding.because else case.reason
+
+
+def _steps(case: Case) -> tuple[str, ...]:
+    """None where a person is to do it."""
+    return () if case.state is State.ESCALATED else tuple(step_lines(case.steps))
+
+
+def _refused(refusal: Refusal | None) -> WouldDo:
+    assert refusal is not None  # noqa: S101 - whoever calls has one
+    return WouldDo(f"{REFUSED}: {refusal.code}", why=refusal.reason)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from functions.aws.managed_queues import ManagedQueue
+from functions.catalogue.consumer_failing import CONSUMER_FAILING
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.catalogue.symptom import Detection, Found, Symptom
 from functions.healing.daily_pace import NEW_QUEUES_A_DAY
@@ -317,3 +320,61 @@ def test_a_name_in_settings_without_a_queue_is_not_looked_at(swept: Sweeping) ->
     done = swept.sweep()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (0, 0, {})
+
+
+def consumed(swept: Sweeping, queue_arn: str) -> None:
+    """A Lambda function consumes the queue, which moto would have to run."""
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
+    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
+    answers: dict[str, dict[str, Any]] = {
+        "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
+        "GetFunctionConfiguration": {"Timeout": 30},
+    }
+
+    def answer(model: Any, **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if model.name not in answers:
+            return None
+        return SimpleNamespace(status_code=200), answers[model.name]
+
+    events = swept.account.clients.functions.meta.events
+    events.register_first("before-call", cast("Callable[..., None]", answer))
+
+
+def test_what_heal_asks_of_lambda_again_counts_too(swept: Sweeping) -> None:
+    (queue,) = measured_queues(swept, 1)
+    consumed(swept, queue)
+    asked: list[int] = []
+    count = cast(
+        "Callable[..., None]",
+        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
+    )
+    events = swept.account.clients.cloudwatch.meta.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", count)
+    needs = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS})
+    swept.sweep([replace(CONSUMER_FAILING, needs=needs, detection=slow().detection)])
+    by_the_sweep = sum(asked)
+    (healed,) = swept.heal()
+    assert healed.errors == {}
+    items = swept.account.ledger_items()
+    (spent,) = [each for (_, sort), each in items.items() if sort.startswith("metrics#")]
+    assert by_the_sweep == 12
+    assert spent["asked"] == {"N": str(sum(asked))}
+
+
+def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(swept: Sweeping) -> None:
+    """A fault in a configuration is found unmeasured, and heal measures it before it plans."""
+    queues = measured_queues(swept, 5)
+    swept.account.settings = replace(swept.account.settings, limits=of_an_hour(20))
+    measures = replace(
+        slow(of_configuration=True), needs=frozenset({Need.QUEUE, Need.MEASUREMENTS})
+    )
+    swept.sweep([measures])
+    assert [arn for arn, _ in swept.named()] == queues[:2]
+    assert len(swept.findings()["findings"]) == 5, "all of them are reported"
+    swept.account.settings = replace(
+        swept.account.settings, limits=Limits(sweep_metrics_per_day=0)
+    )
+    swept.told.clear()
+    an_hour_on(swept.account)
+    swept.sweep([measures])
+    assert swept.told == []

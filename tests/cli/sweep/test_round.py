@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,57 +12,13 @@ from rich.console import Console
 
 from cli.exit_codes import Exit
 from cli.sweep.findings_table import findings_table
+from cli.sweep.price import Purse
 from cli.sweep.round import Round
 from cli.sweep.would_do import BY_NAME, WouldDo
 from functions.healing.mode import Mode
 from functions.healing.sweeping import Finding
 from tests.cli.conftest import Operator
-
-RETENTION = "345600"
-
-
-class _Answer:
-    status_code = 200
-
-
-@pytest.fixture
-def operator(operator: Operator) -> Operator:
-    """Moto cannot list move tasks."""
-    none = cast("Callable[..., None]", lambda **_: (_Answer(), {"Results": []}))
-    operator.account.session.events.register("before-call.sqs.ListMessageMoveTasks", none)
-    return operator
-
-
-def _pair(operator: Operator, mode: str, name: str = "orders") -> str:
-    """A source, and a dead-letter queue that keeps letters no longer than it; the latter's ARN."""
-    dead = operator.aws.queue(f"{name}-dlq", mode, MessageRetentionPeriod=RETENTION)
-    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
-    operator.aws.queue(name, mode, RedrivePolicy=redrive)
-    return dead
-
-
-def _everything(operator: Operator) -> dict[str, Any]:
-    clients = operator.aws.clients
-    urls = clients.sqs.list_queues().get("QueueUrls", [])
-    return {
-        "queues": [
-            (
-                clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
-                    "Attributes"
-                ],
-                clients.sqs.list_queue_tags(QueueUrl=url).get("Tags"),
-            )
-            for url in urls
-        ],
-        "ledger": clients.dynamodb.scan(TableName="ledger")["Items"],
-        "cases": clients.s3.list_objects_v2(Bucket="cases").get("Contents", []),
-        "pages": operator.aws.pages(),
-    }
-
-
-def _finding(found: list[dict[str, Any]], queue_arn: str, symptom: str) -> dict[str, Any]:
-    (one,) = (e for e in found if (e["queue_arn"], e["symptom"]) == (queue_arn, symptom))
-    return one
+from tests.cli.sweep.conftest import everything, finding, pair
 
 
 def test_the_lambda_sweeps_not_the_command(operator: Operator) -> None:
@@ -81,13 +34,13 @@ def test_the_lambda_sweeps_not_the_command(operator: Operator) -> None:
 def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
     operator: Operator, mode: str, would: str
 ) -> None:
-    dead = _pair(operator, mode)
+    dead = pair(operator, mode)
     off = operator.aws.queue("mine", "off")
-    before = _everything(operator)
+    before = everything(operator)
     said = operator.json("sweep", "--dry-run")
-    assert _everything(operator) == before
+    assert everything(operator) == before
     assert operator.account.invoked == []
-    found = _finding(said["findings"], dead, "dead_letters_expire_first")
+    found = finding(said["findings"], dead, "dead_letters_expire_first")
     assert found["would"] == would
     assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
     assert said["queues_swept"] == 2
@@ -96,12 +49,12 @@ def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
 
 
 def test_a_lowered_autonomy_holds_and_what_is_reported_has_no_steps(operator: Operator) -> None:
-    dead = _pair(operator, "heal")
+    dead = pair(operator, "heal")
     lowered = replace(operator.account.known, autonomy={"dead_letters_expire_first": Mode.PROPOSE})
     object.__setattr__(operator.account, "known", lowered)
     found = operator.json("sweep", "--dry-run")["findings"]
-    assert _finding(found, dead, "dead_letters_expire_first")["would"] == "proposes"
-    reported = _finding(found, dead, "tls_not_enforced")
+    assert finding(found, dead, "dead_letters_expire_first")["would"] == "proposes"
+    reported = finding(found, dead, "tls_not_enforced")
     assert (reported["would"], reported["steps"]) == ("only reports it", [])
 
 
@@ -119,10 +72,10 @@ def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> 
     asked: list[object] = []
     account = operator.account
     account.session.events.register("before-call.cloudwatch", lambda **_: asked.append(1))
-    *_, swept = Round(account, later, most_metrics=0).stretches()
+    *_, swept = Round(account, later, Purse(0)).stretches()
     assert (swept.suspects, swept.measured, swept.skipped, swept.metrics) == (1, 0, 1, 0)
     assert asked == []
-    *_, swept = Round(account, later, most_metrics=100).stretches()
+    *_, swept = Round(account, later, Purse(100)).stretches()
     assert (swept.measured, swept.skipped, swept.metrics) == (1, 0, 8)
     assert asked
 
