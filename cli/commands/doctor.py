@@ -14,6 +14,7 @@ from cli.doctor import life, pages
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
+from cli.doctor.last_round import LastRound, check_of, last_round
 from cli.doctor.trails import Trails
 from cli.doctor.visibility import NEVER_SEEN, Sight, not_logged, outside, sights
 from cli.exit_codes import Exit
@@ -41,6 +42,7 @@ class Findings:
     queues: list[str] = field(default_factory=list)
     trails: Trails = field(default_factory=Trails)
     costs: list[Cost] = field(default_factory=list)
+    last_round: LastRound | None = None
 
     @property
     def outside(self) -> list[str]:
@@ -64,6 +66,7 @@ class Findings:
             "cost_of_seeing": [each.document() for each in self.costs],
             "priced": PRICED,
             "never_seen": list(NEVER_SEEN),
+            "last_sweep": self.last_round.document() if self.last_round else None,
         }
 
 
@@ -76,6 +79,7 @@ def doctor(call: Invocation) -> Exit:
         ("the stack", "stack", Deployment(account).look),
         ("topics and subscriptions", "topics", lambda: pages.look(account)),
         ("heartbeat, pulse and freeze", "life", lambda: life.look(account, now)),
+        ("the sweep's last round", "sweep", lambda: _last_round(call, found, now)),
         ("trails", "trails", lambda: found.trails.look(account)),
         ("managed queues", "queues", lambda: _queues(call, found)),
         ("what seeing more would cost", "cost", lambda: _costs(call, found, now)),
@@ -111,6 +115,11 @@ def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
         yield Check("selectors", Status.WARN, says, cure)
 
 
+def _last_round(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
+    found.last_round = last_round(call.account)
+    yield check_of(found.last_round, call.account, now)
+
+
 def _costs(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
     if found.not_logged:
         found.costs = costs(call.account.clients, found.not_logged, now)
@@ -133,8 +142,7 @@ def print_findings(out: Output, found: Findings) -> None:
         _print_sights(out, shown_by_calls)
     else:
         _print_calls(out, shown_by_calls)
-    swept = ", ".join(each.symptom for each in found.sights if each.is_swept_only)
-    out.say(f"found by the sweep, whatever a trail logs: {swept}", "dim")
+    _print_swept(out, found)
     _print_costs(out, found)
     out.heading("What no selector can show")
     out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
@@ -169,6 +177,17 @@ def _print_sights(out: Output, found: Sequence[Sight]) -> None:
         [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()],
         indent=0,
     )
+
+
+def _print_swept(out: Output, found: Findings) -> None:
+    """What no call shows is no trail's to show; what calls show too is named beside it."""
+    out.heading("What the sweep finds, whatever a trail logs")
+    swept = [each for each in found.sights if each.by_the_sweep]
+    alone = ", ".join(each.symptom for each in swept if each.is_swept_only)
+    beside = ", ".join(each.symptom for each in swept if not each.is_swept_only)
+    last = found.last_round.says if found.last_round else "none that could be read"
+    rows = (("by the sweep", alone), ("beside calls", beside), ("last round", last))
+    out.lines([(label, "dim", text) for label, text in rows if text], indent=0)
 
 
 def _print_calls(out: Output, found: Sequence[Sight]) -> None:

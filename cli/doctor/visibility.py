@@ -12,7 +12,9 @@ from functions.catalogue.symptom import Symptom
 from infra.data_events import DATA_EVENT_NAMES
 
 OUTSIDE = "no trail logs this queue's calls"
-LATE_DELETES_PASS = "a late delete on a standard queue answers 200, so no error shows it"  # noqa: S105 - a sentence
+LATE_DELETES_PASS = (
+    "a late delete on a standard queue answers 200, so no error shows it: the sweep finds the race"  # noqa: S105 - a sentence
+)
 # What no selector can change.
 NEVER_SEEN = (
     "batch calls answer 200 and list what failed inside: those failures are in no errorCode",
@@ -25,7 +27,8 @@ NEVER_SEEN = (
 class Sight:
     """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
 
-    `calls_logged` are those of its calls that a trail logs on any queue at all.
+    `calls_logged` are those of its calls that a trail logs on any queue at all; `by_the_sweep`
+    whether the sweep finds it, with calls or without.
     """
 
     symptom: str
@@ -34,6 +37,7 @@ class Sight:
     blind: dict[str, str]
     calls_logged: tuple[str, ...]
     calls_not_logged: tuple[str, ...]
+    by_the_sweep: bool
 
     @property
     def is_swept_only(self) -> bool:
@@ -48,6 +52,7 @@ class Sight:
             "blind": self.blind,
             "calls_logged": list(self.calls_logged),
             "calls_not_logged": list(self.calls_not_logged),
+            "by_the_sweep": self.by_the_sweep,
         }
 
 
@@ -66,7 +71,8 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Sight
         wanted = calls_of(symptom)
         anywhere = logged(trails, None, wanted)
         calls = tuple(sorted(anywhere)), tuple(sorted(wanted - anywhere))
-        yield Sight(symptom.name, tuple(visible), partly, blind, *calls)
+        swept = symptom.detection is not None
+        yield Sight(symptom.name, tuple(visible), partly, blind, *calls, by_the_sweep=swept)
 
 
 def symptom_can_be_on(symptom: Symptom) -> Callable[[str], bool]:

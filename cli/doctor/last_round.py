@@ -1,0 +1,87 @@
+"""The sweep's last round: when it was, and what it left out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from cli.account import Account
+from cli.doctor.check import Check, Status
+from cli.output import age
+from functions.aws import ledger_items as items
+from functions.aws.findings_bucket import FindingsBucket
+from functions.aws.transactions import ledger_errors
+
+# One is made each hour, in stretches; the bucket has it once its first stretch has ended.
+AN_HOUR = timedelta(hours=1)
+ROUNDS_WITHIN = 2 * AN_HOUR
+
+
+@dataclass(frozen=True)
+class LastRound:
+    """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics."""
+
+    at: datetime
+    queues: int
+    suspects: int
+    measured: int
+    skipped: int
+    findings: int
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Raise KeyError, TypeError or ValueError where it is none of ours."""
+        return cls(
+            at=datetime.fromisoformat(document["at"]),
+            queues=int(document["queues_swept"]),
+            suspects=int(document["suspects"]),
+            measured=int(document["measured"]),
+            skipped=int(document["skipped_for_budget"]),
+            findings=len(document["findings"]),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {**vars(self), "at": self.at.isoformat()}
+
+    @property
+    def says(self) -> str:
+        """In one line, without how long ago it was."""
+        left_out = f"{self.skipped:,} skipped for the budget" if self.skipped else "none skipped"
+        return (
+            f"{self.at:%Y-%m-%d %H:%M} UTC, {self.queues:,} queues, {self.suspects:,} suspects, "
+            f"{self.measured:,} measured, {left_out}, {self.findings:,} findings"
+        )
+
+
+def last_round(account: Account) -> LastRound | None:
+    """None where none was made, or none can be read; raises ClientError or LedgerUnavailable."""
+    client, table = account.clients.dynamodb, account.output("LedgerTable")
+    key = items.key(items.ACCOUNT, "sweep")
+    with ledger_errors():
+        item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
+    if "round" not in item:
+        return None
+    bucket = FindingsBucket(account.clients.s3, account.output("CaseBucket"))
+    begun = datetime.fromisoformat(item["round"]["S"])
+    for hour in (begun, begun - AN_HOUR):
+        # The first stretch of the newest may be under way.
+        with suppress(account.clients.s3.exceptions.NoSuchKey, KeyError, TypeError, ValueError):
+            return LastRound.from_document(bucket.get(hour))
+    return None
+
+
+def check_of(found: LastRound | None, account: Account, now: datetime) -> Check:
+    """Whether what only the sweep finds is found at all."""
+    cure = "see the log of the sweep Lambda"
+    if found is None:
+        is_new = now - account.created_at < ROUNDS_WITHIN
+        says = "no round was made yet: the first comes within the hour after a deployment"
+        return Check("sweep", Status.WARN if is_new else Status.FAIL, says, cure)
+    says = f"the last round was {age(found.at, now)} ago: {found.says}"
+    if now - found.at >= ROUNDS_WITHIN:
+        return Check("sweep", Status.FAIL, says, cure)
+    if found.skipped:
+        return Check("sweep", Status.WARN, says, "raise limits.sweepMetricsPerDay, and deploy")
+    return Check("sweep", Status.OK, says)

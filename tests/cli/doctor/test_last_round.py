@@ -1,0 +1,101 @@
+"""The sweep's last round, as the ledger and the case bucket know it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cli.commands.doctor import Findings, print_findings
+from cli.doctor.check import Check, Status
+from cli.doctor.last_round import LastRound, check_of, last_round
+from cli.doctor.visibility import LATE_DELETES_PASS, sights
+from cli.output import Output
+from functions.aws.findings_bucket import FindingsBucket
+from functions.aws.sweep_ledger import SweepLedger
+from functions.catalogue import CATALOGUE
+from functions.healing.sweeping import Swept, round_of
+from tests.cli.conftest import Operator
+
+NOW = datetime(2026, 11, 20, 12, 20, tzinfo=UTC)
+ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, 2)
+
+
+def _begin(operator: Operator, at: datetime) -> None:
+    assert SweepLedger(operator.aws.clients.dynamodb, "ledger", "sweep").begin(at)
+
+
+def _put(operator: Operator, at: datetime, **over: Any) -> None:
+    document = Swept(queues=30, suspects=9, measured=5, skipped=4).document(at)
+    FindingsBucket(operator.aws.clients.s3, "cases").put(round_of(at), {**document, **over})
+
+
+def test_before_the_first_there_is_none(operator: Operator) -> None:
+    assert last_round(operator.account) is None
+    _begin(operator, NOW)
+    assert last_round(operator.account) is None, "its first stretch is under way"
+
+
+def test_it_is_read_as_it_was_put_down(operator: Operator) -> None:
+    _begin(operator, NOW)
+    _put(operator, NOW)
+    assert last_round(operator.account) == LastRound(NOW, 30, 9, 5, 4, 0)
+
+
+def test_while_one_is_under_way_the_one_before_is_told(operator: Operator) -> None:
+    earlier = NOW - timedelta(hours=1)
+    _begin(operator, NOW)
+    _put(operator, earlier)
+    found = last_round(operator.account)
+    assert found is not None
+    assert found.at == earlier
+
+
+def test_what_is_no_round_is_none(operator: Operator) -> None:
+    _begin(operator, NOW)
+    _put(operator, NOW, queues_swept="many")
+    assert last_round(operator.account) is None
+
+
+def _checked(operator: Operator, found: LastRound | None, hours_old: int = 100) -> Check:
+    account = replace(operator.account, made_at=NOW - timedelta(hours=hours_old))
+    return check_of(found, account, NOW)
+
+
+def test_what_it_skipped_is_a_warning_and_none_a_fault(operator: Operator) -> None:
+    assert _checked(operator, ROUND).status is Status.OK
+    skipped = _checked(operator, replace(ROUND, skipped=4))
+    assert skipped.status is Status.WARN
+    assert "4 skipped for the budget" in skipped.says
+    assert "sweepMetricsPerDay" in skipped.cure
+    late = replace(ROUND, at=NOW - timedelta(hours=3))
+    assert _checked(operator, late).status is Status.FAIL
+    assert _checked(operator, None).status is Status.FAIL
+    assert _checked(operator, None, hours_old=1).status is Status.WARN
+
+
+def test_what_only_a_sweep_finds_is_said_to_be_found_by_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    queue = "arn:aws:sqs:us-east-1:123456789012:orders"
+    print_findings(Output(as_json=False), Findings([], [queue], last_round=ROUND))
+    shown = capsys.readouterr().out
+    table, _, swept = shown.partition("What the sweep finds")
+    alone = [each.name for each in CATALOGUE if each.detection and not each.seen_as]
+    assert alone
+    for name in alone:
+        assert name not in table
+        assert name in swept
+    assert "by the sweep" in swept
+    assert "12:15 UTC" in swept
+    assert "none skipped" in swept
+
+
+def test_a_late_delete_on_a_standard_queue_names_the_sweep() -> None:
+    assert "the sweep finds" in LATE_DELETES_PASS
+    (found,) = (each for each in sights([], []) if each.symptom == "lease_expired")
+    assert found.by_the_sweep
+    assert found.document()["by_the_sweep"]
