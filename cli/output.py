@@ -87,9 +87,12 @@ class Output:
         self.show(Text(f"\n{words}", style="bold underline"))
 
     def fault(self, stopped: Stopped) -> None:
-        """The one line of what went wrong; what it quotes is others' text."""
+        """The one line of what went wrong; what it quotes is others' text.
+
+        A terminal would break it anywhere; a log keeps it one line.
+        """
         line = f"mendq: {visible(stopped, _MOST_LINE)}"
-        self.progress.print(Text(line, style="red"), soft_wrap=True)
+        self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         with suppress(OSError):  # where standard output works
             self.document(stopped.document())
 

@@ -32,14 +32,15 @@ from cli.roll_back_answers import attribute_line
 from functions.aws.errors import QueueGone
 from functions.aws.queue_look import attributes_of
 from functions.healing.case import Case
-from functions.healing.difference import configured, differences
+from functions.healing.difference import as_json, configured, differences
 from functions.healing.evidence import to_text
 from functions.healing.ledger_view import HoldUp, LedgerView, PageRecord
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
-from functions.healing.plain_text import plain, value
+from functions.healing.plain_text import counted, plain, value
 from functions.healing.rollback import Outcome
 
+_MOST_VALUE = 300
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
 
 
@@ -142,7 +143,8 @@ def print_whole(out: Output, whole: Whole) -> None:
         out.heading("Facts from before")
         facts = table("ATTRIBUTE", "VALUE")
         for name, text in configured(whole.facts).items():
-            facts.add_row(Text(plain(name, 64)), Text(value(text, 300)))
+            shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
+            facts.add_row(Text(plain(name, 64)), Text(shown))
         out.show(facts)
     _next(out, whole)
     if whole.page is not None and whole.page.body:
@@ -214,7 +216,10 @@ def _timeline(out: Output, transitions: tuple[Case, ...]) -> None:
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
     out.heading("Evidence")
-    out.say(f"{evidence.get('failed_calls', 0)} failed calls")
+    if not evidence.get("failed_calls"):
+        out.say(f"seen by a sweep at {evidence.get('first_at')}; no call failed")
+        return
+    out.say(counted(evidence["failed_calls"], "failed call"))
     for which in ("first", "last"):
         request_id = evidence.get(f"{which}_request_id")
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")

@@ -12,6 +12,7 @@ from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, N
 from functions.healing import examples
 from functions.healing.facts import Facts, LambdaConsumer, Need
 from functions.healing.limits import Limits
+from functions.healing.plain_text import counted
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.states import State
@@ -29,7 +30,7 @@ def detect(facts: Facts) -> Found | None:
         return None
     return Found(
         f"{share:.0%} of the invocations of {throttled.name} were throttled, and "
-        f"{measured.visible_now:,} messages wait, the oldest for "
+        f"{counted(measured.visible_now, 'message')} waiting, the oldest for "
         f"{measured.oldest_age_seconds_now:,} s"
     )
 

@@ -35,8 +35,8 @@ def detect(facts: Facts) -> Found | None:
     if not refused:
         return None
     return Found(
-        f"its {ATTRIBUTE} does not let in {named(refused)}, which name(s) it: their messages "
-        "are handed out again and again, and never become letters"
+        f"its {ATTRIBUTE} keeps out {named(refused)}, whose dead-letter queue it is: what "
+        "cannot be handled there is handed out again and again, and never becomes a letter"
     )
 
 

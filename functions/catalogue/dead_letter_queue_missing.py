@@ -23,6 +23,7 @@ from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need
 from functions.healing.limits import Limits
 from functions.healing.measured import Measured
 from functions.healing.mode import Mode
+from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 
 RECEIVES_PER_DELETE = 3
@@ -83,7 +84,7 @@ def _why_it_needs_one(facts: Facts) -> str | None:
         return None
     return (
         f"it has no dead-letter queue, and messages come back: {measured.received:,} receives of "
-        f"{measured.sent + measured.backlog_before:,} message(s) in {measured.hours:.1f} h, "
+        f"{counted(measured.sent + measured.backlog_before, 'message')} in {measured.hours:.1f} h, "
         f"{measured.deleted:,} of them deleted"
     )
 

@@ -56,7 +56,8 @@ def detect(facts: Facts) -> Found | None:
         return None
     names = named([each.queue_arn for each in sources])
     return Found(
-        f"{risen} more dead letter(s) in {measured.hours:.1f} h, {measured.visible_now} in all, "
+        f"{risen:,} more dead {'letter' if risen == 1 else 'letters'} in {measured.hours:.1f} h, "
+        f"{measured.visible_now:,} in all, "
         f"from {names}; no case that is open says why"
     )
 

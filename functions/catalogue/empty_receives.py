@@ -24,6 +24,7 @@ from functions.healing.facts import Facts, LambdaConsumer, Need
 from functions.healing.failed_call import FailedCall
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
+from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_kinds import not_on_fifo
 from functions.healing.service_quotas import quotas_command
@@ -51,8 +52,8 @@ def detect(facts: Facts) -> Found | None:
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
     return Found(
-        f"{empty:,} receives in {measured.hours:.1f} h found nothing, while {received:,} messages "
-        "were received"
+        f"{empty:,} receives in {measured.hours:.1f} h found nothing, while "
+        f"{counted(received, 'message')} came"
     )
 
 

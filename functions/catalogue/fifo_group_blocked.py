@@ -15,6 +15,7 @@ from functions.healing.dead_letters import MAX_RECEIVE_COUNT, Redrive, arn_for
 from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
+from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 
 
@@ -28,7 +29,7 @@ def detect(facts: Facts) -> Found | None:
     return Found(
         f"its oldest message has waited {measured.oldest_age_seconds_now:,} s; in "
         f"{measured.hours:.1f} h {measured.received:,} receives ended in {measured.deleted:,} "
-        f"deletes, one group is in flight, and {measured.visible_now:,} messages wait"
+        f"deletes, one group is in flight, {counted(measured.visible_now, 'message')} waiting"
     )
 
 

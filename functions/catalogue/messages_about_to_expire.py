@@ -14,6 +14,7 @@ from functions.healing.limits import Limits
 from functions.healing.measured import Measured
 from functions.healing.metric_commands import metric_command
 from functions.healing.mode import Mode
+from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 from functions.healing.states import State
 from functions.healing.steps import SetMessageRetention
@@ -36,7 +37,7 @@ def detect(facts: Facts) -> Found | None:
         return None
     return Found(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
-        f"{measured.backlog_now:,} messages are left, and {measured.deleted:,} were deleted in "
+        f"{counted(measured.backlog_now, 'message')} left, {measured.deleted:,} deleted in "
         f"{measured.hours:.1f} h"
     )
 

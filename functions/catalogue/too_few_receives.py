@@ -19,6 +19,7 @@ from functions.catalogue.symptom import (
 from functions.healing import examples
 from functions.healing.dead_letters import FEWEST_RECEIVES, MAX_RECEIVE_COUNT, Redrive
 from functions.healing.facts import Facts, LambdaConsumer, Need
+from functions.healing.plain_text import counted
 
 
 def detect(facts: Facts) -> Found | None:
@@ -26,8 +27,9 @@ def detect(facts: Facts) -> Found | None:
     if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
         return None
     return Found(
-        f"{receives} receive(s) make a message of {facts.lambda_consumers[0].function_arn} a dead "
-        f"letter; AWS advises {MAX_RECEIVE_COUNT} or more, because a throttled try counts as well"
+        f"after {counted(receives, 'receive')} a message that "
+        f"{facts.lambda_consumers[0].function_arn} did not finish is a dead letter; AWS advises "
+        f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well"
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functions.healing.facts import Facts
 from functions.healing.measured import Measured
+from functions.healing.plain_text import counted
 
 # A few messages that are given back again and again make many receives: many messages have to
 # pass, and many receives to fail, unless Lambda itself counted that its function fails.
@@ -24,8 +25,8 @@ def failing_in(facts: Facts) -> str | None:
     if fruitless < max(deleted, measured.inexact_by) or not _concerns_many(facts, measured):
         return None
     return (
-        f"of {measured.received:,} receives in {measured.hours:.1f} h {fruitless:,} came to "
-        f"nothing: {measured.sent:,} messages were sent and {deleted:,} deleted"
+        f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
+        f"delete: {counted(measured.sent, 'message')} came and {deleted:,} went by a delete"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functions.healing import lease_needs
 from functions.healing.facts import Facts
 from functions.healing.lease_needs import MAX_PROCESSING_TAG, LeaseNeed
+from functions.healing.plain_text import counted
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of, public_url
 from functions.healing.states import State
@@ -28,8 +29,9 @@ def race_in(facts: Facts) -> str | None:
         return None
     surplus = measured.surplus_deletes
     return (
-        f"in {measured.hours:.1f} h {measured.deleted - surplus:,} messages went and "
-        f"{measured.deleted:,} deletes were made: about {surplus:,} times one was handled twice"
+        f"in {measured.hours:.1f} h {counted(measured.deleted - surplus, 'message')} left and "
+        f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
+        "handled twice"
     )
 
 

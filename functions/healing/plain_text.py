@@ -52,6 +52,11 @@ def value(text: object, most: int = MOST_VALUE) -> str:
     return shown if shown and " " not in shown else '"' + shown.replace('"', "'") + '"'
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 message`, `1,204 messages`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def moment(at: datetime) -> str:
     """To the second, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

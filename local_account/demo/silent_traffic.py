@@ -52,7 +52,7 @@ class Crashes:
     workers: int = 2
     convincing: int = 45
     noun: ClassVar[str] = "receive"
-    well: ClassVar[str] = "and a crash"
+    well: ClassVar[str] = "that ended in a crash"
 
     def prepare(self, caller: Caller) -> None:
         send(caller, self.messages)

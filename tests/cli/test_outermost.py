@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,16 @@ def _mendq(
         check=False,
         timeout=60,
     )
+
+
+def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal() -> None:
+    (line,) = _mendq("show", "a-case").stderr.splitlines()
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}
+    drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", _mendq("show", "a-case", **terminal).stderr)
+    shown = drawn[drawn.index("mendq: ") :]
+    assert len(shown.splitlines()) > 1
+    assert all(len(each.rstrip()) <= 40 for each in shown.splitlines())
+    assert " ".join(shown.split()) == line
 
 
 @pytest.mark.parametrize("endpoint", ["notaurl", "http://[::1"])

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 
+from functions.aws.heal_batch import heal_findings
 from functions.healing.ledger_view import HoldUp
 from tests.cli.conftest import Operator, rename_symptom
 from tests.functions.aws.operators import case_of, desk_of, move, say
@@ -42,6 +44,29 @@ def test_a_queue_that_is_gone(operator: Operator) -> None:
     assert found["queue_exists"] is False
     assert found["difference"] == []
     assert "is gone" in operator.mendq("show", case_id).stdout
+
+
+def test_what_a_sweep_found_tells_of_no_call(operator: Operator) -> None:
+    letters = operator.aws.queue("orders-dlq", tag="heal", MessageRetentionPeriod="86400")
+    redrive = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    operator.aws.queue("orders", tag=None, RedrivePolicy=redrive)
+    operator.aws.later(minutes=5)
+    found = [{"queue_arn": letters, "symptom": "dead_letters_expire_first"}]
+    assert heal_findings({"found": found}, operator.aws.run()).errors == {}
+    case = case_of(operator.aws)
+    evidence = _section(operator.mendq("show", case.case_id).stdout, "Evidence")
+    assert evidence == f"seen by a sweep at {case.evidence['first_at']}; no call failed"
+    assert operator.json("show", case.case_id)["evidence"]["failed_calls"] == 0
+
+
+def test_a_redrive_policy_is_shown_as_json(operator: Operator) -> None:
+    dead = operator.aws.queue("orders-dlq.fifo", tag=None)
+    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 5})
+    arn = operator.aws.queue(VisibilityTimeout="30", RedrivePolicy=redrive)
+    operator.aws.later(seconds=200)
+    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
+    shown = operator.mendq("show", case_of(operator.aws).case_id).stdout
+    assert json.dumps(json.loads(redrive), separators=(",", ":")) in "".join(shown.split())
 
 
 def test_what_people_see(operator: Operator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,9 @@ def test_what_is_detected_is_told_in_a_sentence(entry: Symptom, detected: Detect
     assert facts.found
     assert len(facts.found) <= 300
     assert facts.found == facts.found.strip(" .")
+    assert not facts.found.startswith("of "), "people read it behind `because`"
+    assert "(s)" not in facts.found
+    assert not re.search(r"\b1 [a-z]+s\b", facts.found)
 
 
 @pytest.mark.parametrize(("entry", "detected"), DETECTED, ids=_title)

@@ -38,7 +38,7 @@ def test_the_page_names_the_sources_and_who_reads_them() -> None:
     assert found is not None
     refusal = plan(replace(ARRIVING, found=found.because), Limits())
     assert STANDARD_ARN in refusal.reason
-    assert refusal.reason.startswith("1 more dead letter(s) in 6.0 h, 3 in all")
+    assert refusal.reason.startswith("1 more dead letter in 6.0 h, 3 in all")
     assert refusal.next_command.endswith(STANDARD_ARN)
 
 

@@ -24,7 +24,7 @@ def test_the_page_tells_what_waits_and_what_becomes_of_the_order() -> None:
     answer = plan(found(BLOCKED), Limits())
     assert isinstance(answer, Plan)
     assert answer.reason.startswith("its oldest message has waited 22,200 s; in 6.0 h 720 receives")
-    assert "one group is in flight, and 59 messages wait" in answer.reason
+    assert "one group is in flight, 59 messages waiting" in answer.reason
     assert "handled without it" in answer.reason
     assert "orders-dlq.fifo" in answer.reason
 

@@ -36,8 +36,8 @@ def found(facts: Facts) -> Facts:
 def test_the_page_begins_with_the_numbers() -> None:
     because = race_in(queue())
     assert because == (
-        "in 6.0 h 1,000 messages went and 1,300 deletes were made: about 300 times one was handled "
-        "twice"
+        "in 6.0 h 1,000 messages left and 1,300 deletes came, about 300 too many: messages were "
+        "handled twice"
     )
 
 
