@@ -39,7 +39,8 @@ class Swept:
     """How far a sweep has come: numbers of queues, what was found, and where looking failed.
 
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
-    not be, `gone` counts those that are no more.
+    not be, and by name or prefix of the settings why it could not be listed; `gone` counts those
+    that are no more.
     """
 
     queues: int = 0
