@@ -168,7 +168,10 @@ class Decision:
 
     def _is_repeat(self, case: Case) -> bool:
         if self.group.is_found:
-            return is_repeat_of_a_sweep(case, self.view.case, self.run.now)
+            of_configuration = self.group.symptom.is_of_configuration
+            return is_repeat_of_a_sweep(
+                case, self.view.case, self.run.now, of_configuration=of_configuration
+            )
         return is_repeat(case, self.view.case, self.run.now, self.run.settings.timing)
 
     def _case(

@@ -119,8 +119,7 @@ class _Batch:
 
     def _spread(self, symptom: Symptom, word: str, mendings: list[Mending]) -> frozenset[str]:
         """Of a fault in configuration none: many have had it for long, and are told of slowly."""
-        detection = symptom.detection
-        if detection and detection.of_configuration and all(e.group.is_found for e in mendings):
+        if symptom.is_of_configuration and all(e.group.is_found for e in mendings):
             return frozenset()
         queue_arns = [each.group.queue_arn for each in mendings]
         return self.run.ledger.spread_to(queue_arns, word, self.run.now)

@@ -15,9 +15,11 @@ from functions.aws.run import Group, Outcome, Run, declined
 from functions.aws.unfinished import settle
 from functions.healing import guardrails
 from functions.healing.evidence import Evidence, Sighting
+from functions.healing.facts import Need
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.queue_names import parts_of
+from functions.healing.repeats import needs_no_look, was_noted_lately
 
 
 def look(group: Group, run: Run) -> Mending | Outcome:
@@ -81,6 +83,9 @@ def _undecided(
 def _found(mending: Mending) -> Mending | Outcome:
     """A sweep only says where to look: what is there now is found here, or nothing is."""
     symptom, run = mending.group.symptom, mending.run
+    refusal = _not_to_be_measured(mending)
+    if refusal is not None:
+        return refusal
     facts = gather(run, mending.group.queue_arn, mending.tags, symptom.every_need)
     found = symptom.detection.detect(facts) if symptom.detection else None
     if found is None:
@@ -92,6 +97,23 @@ def _found(mending: Mending) -> Mending | Outcome:
         fresh=fresh,
         found_facts=replace(facts, found=found.because),
     )
+
+
+def _not_to_be_measured(mending: Mending) -> Outcome | None:
+    """What would come to nothing anyway; each metric is billed, and a sweep finds it each hour."""
+    run, case = mending.run, mending.open_case
+    if case is not None:
+        noted = [each.event_time for each in mending.view.failures.sightings]
+        if was_noted_lately(case, max(noted, default=None), run.now):
+            return declined("case_already_open", f"case {case.case_id} is {case.state}")
+        return None
+    if not mending.group.symptom.is_of_configuration or mending.view.case is None:
+        return None
+    facts = gather(run, mending.group.queue_arn, mending.tags, {Need.QUEUE})
+    last = mending.view.case
+    if needs_no_look(last, mending.mode, run.now, facts.modified_at):
+        return declined("said_already", last.reason)
+    return None
 
 
 def _settled(group: Group, run: Run) -> LedgerView | Outcome:

@@ -7,6 +7,7 @@ look. Two sweeps at once do no harm: what heal is told twice it decides once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -14,10 +15,10 @@ from functools import reduce
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
-from functions.aws.errors import OwnerUnavailable
+from functions.aws.errors import LedgerUnavailable, OwnerUnavailable
 from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.ledger import Ledger
-from functions.aws.managed_queues import ManagedQueue, managed_queues
+from functions.aws.managed_queues import ManagedQueue, listed_queues
 from functions.aws.moves_by_name import MovesByName
 from functions.aws.open_cases import OpenCases
 from functions.aws.sweep import Allowance, sweep
@@ -25,6 +26,7 @@ from functions.aws.sweep_ledger import Stretch, SweepLedger
 from functions.aws.sweep_looks import Paces, SweepLooks, open_about
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
+from functions.healing.advance import WATCHED
 from functions.healing.guardrails import are_many
 from functions.healing.managed import Consent
 from functions.healing.spread import Reach
@@ -75,8 +77,7 @@ class SweepDesk:
 
     @property
     def looks(self) -> SweepLooks:
-        cases = OpenCases(self.clients.dynamodb, self.settings.ledger_table)
-        about = open_about(cases.by_due)
+        about = open_about(self.open_cases.by_due)
         return SweepLooks(
             self.clients,
             self.now,
@@ -85,6 +86,10 @@ class SweepDesk:
             noted_moves=lambda: self.moves_by_name.into(self.now),
             paces=self.paces,
         )
+
+    @property
+    def open_cases(self) -> OpenCases:
+        return OpenCases(self.clients.dynamodb, self.settings.ledger_table)
 
     @property
     def moves_by_name(self) -> MovesByName:
@@ -106,15 +111,26 @@ def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swe
     """What this stretch of the hour's round found; None where there is nothing left to do.
 
     Raises FactsUnavailable, LedgerUnavailable, OwnerUnavailable or the bucket's error: then the
-    stretch is not noted as done, and the next sweep begins with it again.
+    stretch is let go and not noted as done, and the next sweep begins with it again.
     """
     stretch = desk.sweep_ledger.begin(desk.now)
     if stretch is None:
         return None
-    managed = managed_queues(desk.clients, desk.settings.account, desk.consent)
+    try:
+        return _swept(stretch, desk, symptoms)
+    except Exception:
+        with suppress(LedgerUnavailable):
+            desk.sweep_ledger.end(stretch, stretch.after, done=False)
+        raise
+
+
+def _swept(stretch: Stretch, desk: SweepDesk, symptoms: Sequence[Symptom]) -> Swept:
+    listing = listed_queues(desk.clients, desk.settings.account, desk.consent)
+    managed = listing.queues
     queues = [each for each in managed if each.name > stretch.after]
     looks = desk.looks
-    swept = reduce(together, sweep(queues, looks, desk.allowance, symptoms), Swept())
+    begun = Swept(failed=listing.failed)
+    swept = reduce(together, sweep(queues, looks, desk.allowance, symptoms), begun)
     if swept.findings:
         desk.moves_by_name.note(looks.moves_by_name(), desk.now)
     _hand_over(swept, managed, symptoms, looks, desk)
@@ -135,24 +151,49 @@ def _hand_over(
     by_name = {each.name: each for each in symptoms if each.plan}
     waits = waiting(swept.findings, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in swept.findings if e.symptom in by_name and e not in waits]
-    told = list(_at_their_pace(findings, by_name, desk))
+    told = list(_at_their_pace(_not_noted_today(findings, by_name, desk), by_name, desk))
     managed_arns = frozenset(each.queue_arn for each in managed)
     many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]
     handed = list(fewer_of_many(told, many))
-    metrics = (
-        looks.metrics_asked_again(each.queue_arn, by_name[each.symptom].every_need)
-        for each in handed
-    )
-    desk.sweep_ledger.note_spent(sum(metrics), desk.now)
-    for findings_of_a_call in calls_about(handed):
+    paid = [each for each in handed if _can_be_measured(each, by_name[each.symptom], looks, desk)]
+    for findings_of_a_call in calls_about(paid):
         _call_heal(findings_of_a_call, desk)
+
+
+def _not_noted_today(
+    findings: Iterable[Finding], by_name: Mapping[str, Symptom], desk: SweepDesk
+) -> list[Finding]:
+    """A fault in configuration whose case waits for a person is noted in one round of the day."""
+    slow = {name for name, each in by_name.items() if each.is_of_configuration}
+    waiting_since = {
+        (each.queue_arn, each.symptom): each.opened_at
+        for each in desk.open_cases.by_due()
+        if each.state not in WATCHED and each.symptom in slow
+    }
+    return [
+        each
+        for each in findings
+        for since in (waiting_since.get((each.queue_arn, each.symptom)),)
+        if since is None or since.hour == desk.now.hour
+    ]
+
+
+def _can_be_measured(
+    finding: Finding, symptom: Symptom, looks: SweepLooks, desk: SweepDesk
+) -> bool:
+    """Heal measures again what it hears of; of what nobody has measured yet only while it fits."""
+    metrics = looks.metrics_asked_again(finding.queue_arn, symptom.every_need)
+    if metrics and symptom.is_of_configuration:
+        return desk.allowance.may_measure(metrics)
+    desk.sweep_ledger.note_spent(metrics, desk.now)
+    return True
 
 
 def _at_their_pace(
     findings: Sequence[Finding], by_name: Mapping[str, Symptom], desk: SweepDesk
 ) -> Iterator[Finding]:
     """Of faults in configurations a few queues a day; of everything else, all."""
-    slow = {name for name, each in by_name.items() if _is_of_configuration(each)}
+    slow = {name for name, each in by_name.items() if each.is_of_configuration}
     queue_arns = [each.queue_arn for each in sorted(findings) if each.symptom in slow]
     admitted = desk.sweep_ledger.admit(queue_arns, desk.now) if queue_arns else frozenset()
     for each in findings:
@@ -164,15 +205,11 @@ def _is_mass(
     symptom: Symptom, told: Iterable[Finding], managed: frozenset[str], desk: SweepDesk
 ) -> bool:
     queue_arns = [each.queue_arn for each in told if each.symptom == symptom.name]
-    if not queue_arns or _is_of_configuration(symptom):
+    if not queue_arns or symptom.is_of_configuration:
         return False
     spread = desk.ledger.spread_to(queue_arns, symptom.name, desk.now)
     reach = Reach.among(spread, managed)
     return are_many(len(reach.queue_arns), reach.managed_queues, desk.settings.limits)
-
-
-def _is_of_configuration(symptom: Symptom) -> bool:
-    return bool(symptom.detection and symptom.detection.of_configuration)
 
 
 def _call_heal(findings: Sequence[Finding], desk: SweepDesk) -> None:

@@ -79,7 +79,7 @@ class _TakenUp:
                 "Mendq may no longer change this queue", Facts(self.case.queue_arn, {}, {})
             )
         facts = self._facts(tags)
-        plan = self._plan(facts)
+        plan = self._is_another_queue(facts) or self._plan(facts)
         if isinstance(plan, Refusal):
             return self._end(plan.reason, facts, plan)
         refusal = self._refusal(plan, facts)
@@ -130,6 +130,13 @@ class _TakenUp:
         facts = gather(self.run, queue_arn, tags, symptom.every_need)
         found = symptom.detection.detect(facts)
         return replace(facts, found=found.because if found else "")
+
+    def _is_another_queue(self, facts: Facts) -> Refusal | None:
+        """Nobody has agreed to anything about a queue that was made since."""
+        opened_at, created_at = self.case.opened_at, facts.created_at
+        if opened_at is None or created_at is None or created_at <= opened_at:
+            return None
+        return Refusal("another_queue", "there is another queue of that name by now")
 
     def _plan(self, facts: Facts) -> Plan | Refusal:
         """Approved: the plan that was shown, or none."""

@@ -173,6 +173,10 @@ class Symptom:
         return self.needs | (self.detection.needs if self.detection else frozenset())
 
     @property
+    def is_of_configuration(self) -> bool:
+        return bool(self.detection and self.detection.of_configuration)
+
+    @property
     def pages_anyway(self) -> bool:
         """Whether people are to know of it though nothing can be written."""
         return self.pages_callers or not self.steps

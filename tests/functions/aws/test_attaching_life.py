@@ -133,6 +133,19 @@ def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
     assert redrive_of(account, queue) == ""
 
 
+def test_an_approval_does_not_outlive_its_queue(swept: Sweeping, account: Account) -> None:
+    queue = approved(swept)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(minutes=5)
+    account.queue("orders", VisibilityTimeout="30")
+    account.later(minutes=2)
+    assert taken_up(account).refusal
+    assert states(account)[-1] == "expired"
+    assert "another queue" in account.transitions()[-1]["reason"]
+    assert redrive_of(account, queue) == ""
+    assert not exists(account, f"{queue}-dlq")
+
+
 @pytest.mark.parametrize("event", ["before-call", "after-call"])
 @pytest.mark.parametrize("operation", ["CreateQueue", "SetQueueAttributes"])
 def test_killed_at_a_write_it_is_finished_by_whoever_comes_next(

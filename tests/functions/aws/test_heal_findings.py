@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from functions.aws.follow_up import follow_up
 from functions.catalogue import CATALOGUE
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account
-from tests.functions.aws.operators import case_of, say
+from tests.functions.aws.operators import OWNERS, case_of, desk_of, say
 from tests.functions.aws.sweeping import Sweeping, an_hour_on, sweeping
 from tests.functions.aws.test_sweep_round import dead_letters
 
@@ -52,17 +53,53 @@ def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(swept: Sweepin
 def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(swept: Sweeping) -> None:
     queue = dead_letters(swept, tag="propose")
     assert round_and_heal(swept) == ["proposed"]
-    assert round_and_heal(swept) == ["case_already_open"]
+    assert round_and_heal(swept) == [], "its case waits for a person"
     assert retention(swept.account, queue) == "86400"
     assert len(swept.account.pages("info")) == 1
 
 
-def test_while_it_is_found_an_open_case_hears_of_it(swept: Sweeping) -> None:
-    queue = dead_letters(swept, tag="propose")
-    round_and_heal(swept)
-    round_and_heal(swept)
+def noted(swept: Sweeping, queue: str) -> list[bool]:
     view = swept.account.run().ledger.look(queue, NAME, ())
-    assert [each.measured for each in view.failures.sightings] == [True]
+    return [each.measured for each in view.failures.sightings]
+
+
+def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(swept: Sweeping) -> None:
+    queue = dead_letters(swept, tag="propose")
+    swept.account.settings = replace(
+        swept.account.settings,
+        timing=replace(swept.account.settings.timing, proposal_hours=72),
+    )
+    assert round_and_heal(swept) == ["proposed"]
+    assert [round_and_heal(swept) for _ in range(23)] == [[]] * 23
+    assert noted(swept, queue) == []
+    assert round_and_heal(swept) == ["case_already_open"]
+    assert noted(swept, queue) == [True]
+
+
+def test_what_is_told_again_of_a_waiting_case_is_not_measured(
+    swept: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = dead_letters(swept, tag="propose")
+    assert round_and_heal(swept) == ["proposed"]
+    monkeypatch.setattr("functions.aws.look.gather", lambda *_: pytest.fail("it is billed"))
+    swept.told = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
+    (healed,) = swept.heal()
+    refusals = [each.refusal.code for each in healed.mended.values() if each.refusal]
+    assert (refusals, healed.errors) == (["case_already_open"], {})
+
+
+def test_what_nobody_answered_is_not_proposed_again_for_a_month(swept: Sweeping) -> None:
+    dead_letters(swept, tag="propose")
+    assert round_and_heal(swept) == ["proposed"]
+    swept.account.later(hours=25)
+    assert follow_up(desk_of(swept.account), OWNERS, lambda: 60).errors == {}
+    assert case_of(swept.account).state == "expired"
+    for days in (1, 10, 17):
+        swept.account.later(days=days)
+        assert round_and_heal(swept) == ["said_already"]
+    swept.account.later(days=3)
+    assert round_and_heal(swept) == ["proposed"]
+    assert len(swept.account.pages("info")) == 2
 
 
 def test_in_mode_observe_it_is_written_down_once_a_day(swept: Sweeping) -> None:

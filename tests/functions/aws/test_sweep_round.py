@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from functions.aws.managed_queues import ManagedQueue
+from functions.aws.managed_queues import Listing, ManagedQueue
 from functions.catalogue.consumer_failing import CONSUMER_FAILING
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.catalogue.symptom import Detection, Found, Symptom
@@ -309,7 +309,8 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     swept: Sweeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = ManagedQueue(swept.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
-    monkeypatch.setattr("functions.aws.sweep_round.managed_queues", lambda *_: (gone,))
+    listed = Listing((gone,), {})
+    monkeypatch.setattr("functions.aws.sweep_round.listed_queues", lambda *_: listed)
     done = swept.sweep()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (1, 1, {})
@@ -371,9 +372,7 @@ def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(swept: Sweepin
     swept.sweep([measures])
     assert [arn for arn, _ in swept.named()] == queues[:2]
     assert len(swept.findings()["findings"]) == 5, "all of them are reported"
-    swept.account.settings = replace(
-        swept.account.settings, limits=Limits(sweep_metrics_per_day=0)
-    )
+    swept.account.settings = replace(swept.account.settings, limits=Limits(sweep_metrics_per_day=0))
     swept.told.clear()
     an_hour_on(swept.account)
     swept.sweep([measures])
