@@ -74,7 +74,7 @@ def last_round(account: Account) -> LastRound | None:
 
 def check_of(found: LastRound | None, account: Account, now: datetime) -> Check:
     """Whether what only the sweep finds is found at all."""
-    cure = "see the log of the sweep Lambda"
+    cure = f"see the log of {account.output('SweepFunction')}"
     if found is None:
         is_new = now - account.created_at < ROUNDS_WITHIN
         says = "no round was made yet: the first comes within the hour after a deployment"

@@ -22,6 +22,7 @@ OUTPUTS = {
     "CaseBucket": "cases",
     "HealFunction": "heal",
     "FollowUpFunction": "follow_up",
+    "SweepFunction": "sweep",
 }
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
