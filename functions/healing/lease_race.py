@@ -9,6 +9,7 @@ from __future__ import annotations
 from functions.healing import lease_needs
 from functions.healing.facts import Facts
 from functions.healing.lease_needs import MAX_PROCESSING_TAG, LeaseNeed
+from functions.healing.metric_commands import metric_command
 from functions.healing.plain_text import counted
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of, public_url
@@ -45,6 +46,20 @@ def _unmet(facts: Facts) -> list[LeaseNeed]:
         return lease_needs.unmet(facts, lease_needs.named(facts))
     except TagUnreadable:
         return []
+
+
+def race_or_retries(facts: Facts) -> Refusal | None:
+    """A page where the counts of a race are those of consumers that fail and then delete twice."""
+    measured = facts.measured
+    if not facts.found or measured is None or not measured.may_be_retries:
+        return None
+    reason = (
+        f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
+        f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
+        "longer lease would then only slow the retries"
+    )
+    look = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
+    return Refusal("race_or_retries", reason, State.ESCALATED, next_command=look)
 
 
 def without_named_need(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:

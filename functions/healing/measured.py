@@ -16,6 +16,9 @@ STANDS_STILL_SHARE = 0.9
 # AWS advises at least five receives before a message goes to a dead-letter queue:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 TRIED_OFTEN = 5
+# From here on every message may be tried again, and be deleted twice with one handle.
+TRIED_TWICE = 2
+DELETED_OFTEN = 1.5
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,13 @@ class Measured:
         twice_by_one = self.deleted > self.received + self.inexact_by
         by_deletes = self.surplus_deletes <= self.deleted
         return self.has_surplus and by_deletes and not twice_by_one
+
+    @property
+    def may_be_retries(self) -> bool:
+        """Whether consumers that fail at first, and delete twice in the end, count the same."""
+        return (
+            self.received >= TRIED_TWICE * self.sent and self.deleted >= DELETED_OFTEN * self.sent
+        )
 
     @property
     def fruitless_receives(self) -> int:
