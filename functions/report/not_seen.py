@@ -15,10 +15,15 @@ BLIND = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
 )
+# An incident is a burst of failed calls; the night knows a case by those alone.
+WITHOUT_A_CALL = (
+    "Cases that a sweep opened where no call failed: they are no incidents and count nowhere on "
+    "this page; `mendq cases` lists them."
+)
 
 
 def not_seen(summary: Summary) -> tuple[str, ...]:
-    """A sentence for each thing that was not seen; the last is true of every week."""
+    """A sentence for each thing that was not seen; the last two are true of every week."""
     sentences = (
         _nights(summary),
         _files(summary),
@@ -26,7 +31,7 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
         _without_a_case(summary),
         _left_out(summary),
     )
-    return (*(each for each in sentences if each), BLIND)
+    return (*(each for each in sentences if each), WITHOUT_A_CALL, BLIND)
 
 
 def not_seen_in_short(summary: Summary) -> str:

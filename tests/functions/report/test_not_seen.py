@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.report.not_seen import BLIND, not_seen, not_seen_in_short
+from functions.report.not_seen import BLIND, WITHOUT_A_CALL, not_seen, not_seen_in_short
 from tests.functions.report.weeks import DAYS, incident, summary
 
 ALL_NIGHTS = "All 7 nights were read."
@@ -15,7 +15,7 @@ NOT_MANAGED = "Mendq does not manage this queue"
 
 
 def test_a_week_seen_whole_still_says_what_no_trail_shows() -> None:
-    assert not_seen(summary()) == (ALL_NIGHTS, ALL_FILES, BLIND)
+    assert not_seen(summary()) == (ALL_NIGHTS, ALL_FILES, WITHOUT_A_CALL, BLIND)
 
 
 @pytest.mark.parametrize(
