@@ -6,8 +6,8 @@ from functions.catalogue import CATALOGUE, match
 from functions.healing.failed_call import FailedCall
 
 UNLABELLED = "unlabelled:"
-# Labels that never open a case.
-COUNT_ONLY = tuple(symptom.name for symptom in CATALOGUE if symptom.plan is None)
+# Labels that never open a case; what only a sweep sees labels no call.
+COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
 
 def label_of(call: FailedCall) -> str:

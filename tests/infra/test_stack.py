@@ -35,6 +35,7 @@ def test_outsiders_find_the_outputs_by_name() -> None:
         "ReportBucket",
         "NightApplication",
         "AttachDeadLettersFunction",
+        "RestorePolicyFunction",
         "HealFunction",
         "FollowUpFunction",
         "ApproveFunction",

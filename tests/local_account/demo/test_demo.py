@@ -106,6 +106,6 @@ def test_an_unknown_story_is_one_line() -> None:
     run = _run("none")
     assert run.returncode == 2
     assert run.stdout.splitlines() == [
-        "make demo: STORY 'none' is not known: give one of lease, catalogue, life, all"
+        "make demo: STORY 'none' is not known: give one of lease, catalogue, life, sweep, all"
     ]
     assert run.stderr == ""
