@@ -76,7 +76,7 @@ def _show(out: Output, this: Round, swept: Swept, would: dict[Finding, WouldDo])
     )
     out.say(
         f"{this.purse.spent:,} metrics asked for: ${dollars(this.purse.spent):,.4f}; the sweep and "
-        f"heal would ask for {an_hour:,} each hour, ${dollars_per_month(an_hour):,.2f} a month "
+        f"heal ask for at most {an_hour:,} each hour, ${dollars_per_month(an_hour):,.2f} a month "
         f"({PRICED})",
         "dim",
     )

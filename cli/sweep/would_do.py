@@ -18,7 +18,7 @@ from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing import guardrails
 from functions.healing.case import Case
-from functions.healing.daily_pace import NEW_QUEUES_A_DAY
+from functions.healing.daily_pace import NEW_FAULTS_A_DAY
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts, Need
 from functions.healing.managed import counted_as
@@ -87,9 +87,9 @@ class Judge:
         why = {each: f"{name} goes first" for each, name in first.items()}
         slow = [e for e in sorted(self.findings) if e not in why and is_paced(BY_NAME[e.symptom])]
         if slow:
-            told = self.run.sweep_ledger.admit([each.queue_arn for each in slow], self.run.now)
-            day = f"of faults in configuration {NEW_QUEUES_A_DAY} new queues a day are taken up"
-            why |= {each: day for each in slow if each.queue_arn not in told}
+            told = self.run.sweep_ledger.admit([each.topic for each in slow], self.run.now)
+            day = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
+            why |= {each: day for each in slow if each.topic not in told}
         return why
 
     def would_do(self, finding: Finding) -> WouldDo:
@@ -158,8 +158,7 @@ class Judge:
 
 def is_paced(symptom: Symptom) -> bool:
     """Whether people are told of it a few queues a day."""
-    detection = symptom.detection
-    return bool(symptom.plan and detection and detection.of_configuration)
+    return symptom.plan is not None and symptom.is_of_configuration
 
 
 def _said(outcome: Outcome, finding: Finding) -> WouldDo:
