@@ -110,13 +110,13 @@ class SweepLedger:
             },
         }
 
-    def admit(self, queue_arns: Sequence[str], now: datetime) -> frozenset[str]:
-        """Those that may be told of a fault in their configuration now, noted as told of."""
+    def admit(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
+        """Those faults in configurations that people may be told of now, noted as told of."""
         key = items.key(items.ACCOUNT, "told_of_configuration")
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         pace = DailyPace.from_texts(answer.get("Item", {}).get("queues", {}).get("SS", []))
-        admitted = pace.admitted(queue_arns, now)
+        admitted = pace.admitted(topics, now)
         changes = {"DELETE": pace.outdated(now), "ADD": pace.missing(admitted, now)}
         for verb, texts in changes.items():
             if texts:

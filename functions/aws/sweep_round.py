@@ -192,12 +192,12 @@ def _can_be_measured(
 def _at_their_pace(
     findings: Sequence[Finding], by_name: Mapping[str, Symptom], desk: SweepDesk
 ) -> Iterator[Finding]:
-    """Of faults in configurations a few queues a day; of everything else, all."""
+    """Of faults in configurations a few a day; of everything else, all."""
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
-    queue_arns = [each.queue_arn for each in sorted(findings) if each.symptom in slow]
-    admitted = desk.sweep_ledger.admit(queue_arns, desk.now) if queue_arns else frozenset()
+    topics = [each.topic for each in sorted(findings) if each.symptom in slow]
+    admitted = desk.sweep_ledger.admit(topics, desk.now) if topics else frozenset()
     for each in findings:
-        if each.symptom not in slow or each.queue_arn in admitted:
+        if each.symptom not in slow or each.topic in admitted:
             yield each
 
 

@@ -30,6 +30,11 @@ class Finding:
     because: str = field(compare=False)
     sources: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def topic(self) -> str:
+        """What a page about it is about: of two faults of a queue people are told twice."""
+        return f"{self.queue_arn} {self.symptom}"
+
     def document(self) -> dict[str, str]:
         return {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
 

@@ -9,13 +9,13 @@ from typing import Any, cast
 from functions.aws import ledger_items as items
 from functions.aws.heal_batch import heal_findings
 from functions.aws.sweep_ledger import SweepLedger
-from functions.healing.daily_pace import NEW_QUEUES_A_DAY
+from functions.healing.daily_pace import NEW_FAULTS_A_DAY
 from functions.healing.measuring import metrics_of
 from tests.cli.conftest import Operator
 from tests.cli.sweep.conftest import RETENTION, everything, finding, pair
 
 SYMPTOM = "dead_letters_expire_first"
-OTHERS = [f"arn:aws:sqs:us-east-1:123456789012:other-{n}" for n in range(NEW_QUEUES_A_DAY)]
+OTHERS = [f"arn:aws:sqs:us-east-1:123456789012:other-{n}" for n in range(NEW_FAULTS_A_DAY)]
 
 
 def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
@@ -110,10 +110,10 @@ def test_what_was_told_of_today_makes_others_wait(operator: Operator) -> None:
     dead = pair(operator, "heal")
     told = SweepLedger(operator.aws.clients.dynamodb, "ledger", "sweep")
     now = datetime.now(UTC)
-    assert len(told.admit(OTHERS, now)) == NEW_QUEUES_A_DAY
+    assert len(told.admit(OTHERS, now)) == NEW_FAULTS_A_DAY
     would, why = _said(operator, dead)
     assert would == "waits"
-    assert f"{NEW_QUEUES_A_DAY} new queues a day" in why
+    assert f"{NEW_FAULTS_A_DAY} new ones a day" in why
     assert dead not in told.admit([dead], now), "the dry run has taken nobody's turn"
 
 

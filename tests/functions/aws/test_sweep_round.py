@@ -15,7 +15,7 @@ from functions.aws.managed_queues import Listing, ManagedQueue
 from functions.catalogue.consumer_failing import CONSUMER_FAILING
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
 from functions.catalogue.symptom import Detection, Found, Symptom
-from functions.healing.daily_pace import NEW_QUEUES_A_DAY
+from functions.healing.daily_pace import NEW_FAULTS_A_DAY
 from functions.healing.facts import Facts, Need
 from functions.healing.limits import Limits
 from functions.healing.plan import Refusal
@@ -170,12 +170,20 @@ def test_faults_of_configuration_are_told_ten_new_queues_a_day(swept: Sweeping) 
         told.append({arn for arn, _ in swept.named()})
         swept.told.clear()
         an_hour_on(swept.account)
-    assert [len(each) for each in told] == [NEW_QUEUES_A_DAY] * 3
-    assert told[0] == told[1] == told[2] == set(queues[:NEW_QUEUES_A_DAY])
+    assert [len(each) for each in told] == [NEW_FAULTS_A_DAY] * 3
+    assert told[0] == told[1] == told[2] == set(queues[:NEW_FAULTS_A_DAY])
     swept.account.later(days=1)
     swept.sweep(symptoms)
-    assert {arn for arn, _ in swept.named()} == set(queues[: 2 * NEW_QUEUES_A_DAY])
+    assert {arn for arn, _ in swept.named()} == set(queues[: 2 * NEW_FAULTS_A_DAY])
     assert len(swept.findings()["findings"]) == 25, "all of them are reported"
+
+
+def test_two_faults_of_a_queue_are_two_of_the_day(swept: Sweeping) -> None:
+    for n in range(NEW_FAULTS_A_DAY):
+        swept.account.queue(f"q-{n:02}")
+    an_hour_on(swept.account)
+    swept.sweep([slow(of_configuration=True), replace(slow(of_configuration=True), name="other")])
+    assert len(swept.named()) == NEW_FAULTS_A_DAY
 
 
 def test_what_many_show_by_measurement_is_a_mass_symptom(swept: Sweeping) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.daily_pace import NEW_QUEUES_A_DAY, REMEMBERED, DailyPace
+from functions.healing.daily_pace import NEW_FAULTS_A_DAY, REMEMBERED, DailyPace
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q-{n:02}" for n in range(30)]
@@ -19,11 +19,11 @@ def _noted(pace: DailyPace, queues: list[str], now: datetime) -> tuple[DailyPace
 
 def test_ten_new_ones_a_day_and_those_that_are_known() -> None:
     pace, first = _noted(DailyPace(), QUEUES, NOW)
-    assert list(first) == QUEUES[:NEW_QUEUES_A_DAY]
+    assert list(first) == QUEUES[:NEW_FAULTS_A_DAY]
     pace, again = _noted(pace, QUEUES, NOW)
     assert again == first, "an open case is to be found again"
     pace, next_day = _noted(pace, QUEUES, NOW + timedelta(minutes=20))
-    assert list(next_day) == QUEUES[: 2 * NEW_QUEUES_A_DAY]
+    assert list(next_day) == QUEUES[: 2 * NEW_FAULTS_A_DAY]
 
 
 def test_after_a_month_it_is_news_again() -> None:
@@ -50,4 +50,4 @@ def test_no_day_has_more_new_ones_than_ten(asked: list[tuple[int, list[str]]]) -
         told.setdefault(f"{now:%F}", set()).update(set(admitted) - known)
         assert set(admitted) <= set(queues)
         assert known & set(queues) <= set(admitted)
-    assert all(len(each) <= NEW_QUEUES_A_DAY for each in told.values())
+    assert all(len(each) <= NEW_FAULTS_A_DAY for each in told.values())
