@@ -23,7 +23,7 @@ from functions.healing import lease_refusals as against
 from functions.healing.error_messages import reason_given
 from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
 from functions.healing.lease_needs import MAX_PROCESSING_TAG, LeaseNeed
-from functions.healing.lease_race import may_race, race_in, without_named_need
+from functions.healing.lease_race import may_race, race_in, race_or_retries, without_named_need
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
@@ -52,6 +52,7 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     return (
         against.readers_decide(facts, needs)
         or against.consumer_fails(facts)
+        or race_or_retries(facts)
         or without_named_need(facts, needs)
         or against.already_met(facts, need)
         or against.over_ceiling(need, ceiling_seconds)
@@ -173,6 +174,11 @@ LEASE_EXPIRED = Symptom(
             (SetVisibilityTimeout(30, 77),),
         ),
         Detected("nothing names the need", _counted(), code="race_without_named_need"),
+        Detected(
+            "every message is received three times and deleted twice: a race, or retries",
+            _counted(_TAGGED, received=3_000, deleted=2_000),
+            code="race_or_retries",
+        ),
         Detected(
             "what is named is covered, and somebody needs longer",
             _counted({MAX_PROCESSING_TAG: "20"}),

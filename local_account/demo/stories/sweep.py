@@ -42,7 +42,7 @@ LETTERS = BadQueue(
 )
 THUMBNAILS = BadQueue(
     name="thumbnails",
-    why="held for 1 s, worked on for 3: each message is done again and again; SQS says 200",
+    why="held for 1 s, some worked on for 3: those are done again and again; SQS says 200",
     traffic=Races(works_seconds=3.0),
     symptom=LEASE_EXPIRED,
     state=State.APPLIED,

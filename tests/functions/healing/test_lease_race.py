@@ -123,3 +123,17 @@ def test_a_fifo_queue_is_counted_as_well() -> None:
     assert LEASE_EXPIRED.detection is not None
     facts = replace(queue(), queue_arn=examples.QUEUE_ARN)
     assert LEASE_EXPIRED.detection.detect(facts) is not None
+
+
+@pytest.mark.parametrize(
+    ("received", "deleted", "pages"),
+    [(3_000, 2_000, True), (2_000, 1_500, True), (1_999, 1_500, False), (2_000, 1_499, False)],
+)
+def test_what_may_be_retries_is_never_mended(received: int, deleted: int, *, pages: bool) -> None:
+    race = examples.measured(sent=1_000, received=received, deleted=deleted)
+    answer = plan(found(queue({MAX_PROCESSING_TAG: "40"}, measured=race)), Limits())
+    if not pages:
+        assert isinstance(answer, Plan)
+        return
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.becomes) == ("race_or_retries", State.ESCALATED)

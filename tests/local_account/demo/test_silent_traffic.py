@@ -25,7 +25,7 @@ class Sqs:
         self.sent.append(len(Entries))
 
     def receive_message(self, **_: Any) -> dict[str, Any]:
-        return {"Messages": [{"ReceiptHandle": "handle"}]}
+        return {"Messages": [{"ReceiptHandle": "handle", "Body": "work 0"}]}
 
     def delete_message(self, **_: Any) -> None:
         self.deleted += 1
