@@ -18,7 +18,7 @@ from infra.topics import Topics
 # A transaction takes the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 MOVE = tuple(f"dynamodb:{each}Item" for each in ("Get", "Put", "Update", "Delete"))
-CLAIM = ("dynamodb:ConditionCheckItem",)
+CHECK = ("dynamodb:ConditionCheckItem",)
 QUERY = ("dynamodb:Query",)
 SWEEP = ("dynamodb:GetItem", "dynamodb:UpdateItem")
 
@@ -42,9 +42,9 @@ class CaseDesk:
         for topic in (self.topics.urgent, self.topics.info):
             topic.let_publish(role)
 
-    def let_claim(self, role: iam.Role) -> None:
-        """Hold the attributes that it writes."""
-        allow(role, CLAIM, self.ledger.table_arn)
+    def let_check_freeze(self, role: iam.Role) -> None:
+        """As part of a claim; what undoes needs none, because no freeze stops it."""
+        allow(role, CHECK, self.ledger.table_arn)
 
     def let_read_a_case(self, role: iam.Role) -> None:
         """All transitions of one case."""

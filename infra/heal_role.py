@@ -39,7 +39,7 @@ class HealRole(Construct):
     def works_at(self, desk: CaseDesk) -> None:
         """Where it writes down what it did, and tells people."""
         desk.let_move_cases(self.role)
-        desk.let_claim(self.role)
+        desk.let_check_freeze(self.role)
         desk.let_page(self.role)
         desk.let_read_a_case(self.role)
 

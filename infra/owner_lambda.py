@@ -34,7 +34,7 @@ class OwnerLambda(OwnLambda):
         super().__init__(scope, name, handler=handler, code=code, purpose=purpose)
         stack = Stack.of(self)
         desk.let_move_cases(self.role)
-        desk.let_claim(self.role)
+        desk.let_check_freeze(self.role)
         desk.let_page(self.role)
         for statement in (
             *look_statements(stack, owner_looks(owner)),

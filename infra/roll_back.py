@@ -29,7 +29,6 @@ class RollBack(OwnLambda):
         super().__init__(scope, name, handler=HANDLER, code=code, purpose=ROLL_BACK)
         stack = Stack.of(self)
         desk.let_move_cases(self.role)
-        desk.let_claim(self.role)
         desk.let_page(self.role)
         desk.let_read_a_case(self.role)
         for statement in (

@@ -52,7 +52,7 @@ class Synthesis:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
         try:
             self._synthesize(settings, fresh)
-            fresh.replace(kept)
+            _keep(fresh, kept)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         _forget_old()
@@ -114,6 +114,15 @@ def _sources() -> Iterator[Path]:
         yield from sorted(
             each for each in inside if each.is_file() and "__pycache__" not in each.parts
         )
+
+
+def _keep(fresh: Path, kept: Path) -> None:
+    """Another start may have synthesized the same meanwhile: its assembly is as good."""
+    try:
+        fresh.replace(kept)
+    except OSError:
+        if not (kept / "manifest.json").is_file():
+            raise
 
 
 def _forget_old() -> None:

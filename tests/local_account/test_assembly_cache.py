@@ -74,6 +74,23 @@ def test_a_folder_that_cannot_be_written(repository: Path) -> None:
         Synthesis().assembly_for({}, lambda _: None)
 
 
+def test_another_start_that_synthesized_the_same_meanwhile(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two starts at once: the later finds the folder of the earlier, and takes it."""
+    kept = repository / "build" / "account" / digest_of("{}")
+
+    def synthesize(_self: Synthesis, _settings: str, folder: Path) -> None:
+        (folder / "manifest.json").write_text("mine")
+        kept.mkdir(parents=True)
+        (kept / "manifest.json").write_text("the other's")
+
+    monkeypatch.setattr(Synthesis, "_synthesize", synthesize)
+    assert Synthesis().assembly_for({}, print) == kept
+    assert (kept / "manifest.json").read_text() == "the other's"
+    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+
+
 def test_a_synthesis_that_fails_leaves_nothing(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,13 @@ def _rolled_back_with(account: Account, kind: str, strike_at: int) -> int:
     kept = desk_of(account).open_cases.transitions(case_id)
     assert [each.document() for each in kept] == account.transitions()
     ledger = _ledger(account, queue)
-    assert ledger.pop("attribute").keys() == {"pk", "sk", "writes", "queue_created_at"}
+    assert ledger.pop("attribute").keys() == {
+        "pk",
+        "sk",
+        "writes",
+        "queue_created_at",
+        "owes_a_page",
+    }
     assert ledger == {
         "is_contested": True,
         "case": {

@@ -216,7 +216,7 @@ def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_wee
     view = LedgerView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
     assert records_after(undone, view, NOW) == {
         "VisibilityTimeout": AttributeRecord(
-            contested_until=undone.at + timedelta(days=7), queue_created_at=NOW
+            contested_until=undone.at + timedelta(days=7), queue_created_at=NOW, owes_a_page=True
         )
     }
 
