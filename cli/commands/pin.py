@@ -19,7 +19,7 @@ from cli.invocation import Invocation, with_invocation
 from cli.queues import queue_arn_of
 from functions.aws.errors import QueueGone
 from functions.aws.pin_look import look_at
-from functions.aws.pins import Pins
+from functions.aws.pins import Pins, UnreadablePin
 from functions.aws.queue_look import attributes_of
 from functions.healing.callers import is_role
 from functions.healing.difference import differences
@@ -55,18 +55,29 @@ def pin(  # noqa: PLR0913, PLR0917 - the command line is the signature
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn = queue_arn_of(call.account, queue)
     pins = Pins(call.account.clients.dynamodb, call.account.output("LedgerTable"))
-    if show:
-        _show(call, _found(pins, queue_arn))
-    elif remove:
-        _remove(call, pins, _found(pins, queue_arn), yes=yes)
+    found = pins.look(queue_arn)
+    if found is None and (show or remove):
+        raise Stopped(f"{queue_arn} has no pin: `mendq pin QUEUE` makes one", Exit.NOT_FOUND)
+    if isinstance(found, UnreadablePin):
+        _unreadable(call, pins, found, remove=remove, show=show, yes=yes)
+    elif found is not None and show:
+        _show(call, found)
+    elif found is not None and remove:
+        _remove(call, pins, found, yes=yes)
     else:
-        _pin(call, pins, queue_arn, roles, yes=yes)
+        _pin(call, pins, _facts(call, queue_arn), roles, found, yes=yes)
 
 
-def _pin(
-    call: Invocation, pins: Pins, queue_arn: str, automation: tuple[str, ...], *, yes: bool
+def _pin(  # noqa: PLR0913 - all that is compared before it is kept
+    call: Invocation,
+    pins: Pins,
+    facts: Facts,
+    automation: tuple[str, ...],
+    before: Pin | None,
+    *,
+    yes: bool,
 ) -> None:
-    facts, before = _facts(call, queue_arn), pins.of(queue_arn)
+    queue_arn = facts.queue_arn
     made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, automation)
     _print_policy(call, made)
     if before is not None:
@@ -164,11 +175,24 @@ def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
-def _found(pins: Pins, queue_arn: str) -> Pin:
-    found = pins.of(queue_arn)
-    if found is None:
-        raise Stopped(f"{queue_arn} has no pin: `mendq pin QUEUE` makes one", Exit.NOT_FOUND)
-    return found
+def _unreadable(  # noqa: PLR0913 - the options of the command
+    call: Invocation, pins: Pins, found: UnreadablePin, *, remove: bool, show: bool, yes: bool
+) -> None:
+    """Nobody can say what was pinned: it can be shown for what it is, and taken away."""
+    line = f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
+    cure = "`mendq pin QUEUE --remove` takes it away; then `mendq pin QUEUE` makes one"
+    if not (remove or show):
+        raise Stopped(f"{line}. {cure}")
+    call.out.say(line, "yellow")
+    if show:
+        call.out.document({"queue_arn": found.queue_arn, "good": False, "doubt": found.why})
+        call.out.say(cure, "dim")
+        return
+    confirm("Take it away?", yes=yes)
+    if not pins.clear(found):
+        raise Stopped("somebody else has just changed it: nothing was taken away")
+    call.out.document({"removed": {"queue_arn": found.queue_arn, "doubt": found.why}})
+    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
 def _facts(call: Invocation, queue_arn: str) -> Facts:

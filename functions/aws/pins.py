@@ -19,24 +19,44 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class UnreadablePin:
+    """What stands where a queue's pin would, and is none of ours; nothing is put back by it."""
+
+    queue_arn: str
+    item: items.Item
+    why: str
+
+
+@dataclass(frozen=True)
 class Pins:
-    """All methods raise LedgerUnavailable; LedgerUnreadable for an item that is none of ours."""
+    """All methods raise LedgerUnavailable."""
 
     client: DynamoDBClient
     table: str
 
     def of(self, queue_arn: str) -> Pin | None:
-        """The queue's pin, good or not."""
+        """The queue's pin, good or not. Raises LedgerUnreadable for one that is none of ours."""
+        found = self.look(queue_arn)
+        if isinstance(found, UnreadablePin):
+            raise LedgerUnreadable(f"the pin of {queue_arn}: {found.why}")
+        return found
+
+    def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
+        """The same, for whoever can do something about one that is none of ours."""
         item = self._item(queue_arn)
-        if "pin" not in item:
+        if not item:
             return None
         try:
-            return Pin.from_document(json.loads(item["pin"]["S"]))
+            int(item["generation"]["N"])
+            return Pin.from_document(json.loads(item["pin"]["S"])) if "pin" in item else None
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise LedgerUnreadable(f"the pin of {queue_arn}: {error!r}") from error
+            return UnreadablePin(queue_arn, item, repr(error))
 
     def last_generation(self, queue_arn: str) -> int:
-        """The number of the newest pin, also of one that was taken away; 0 where there was none."""
+        """The number of the newest pin, also of one that was taken away; 0 where there was none.
+
+        Raises LedgerUnreadable.
+        """
         try:
             return int(self._item(queue_arn).get("generation", {"N": "0"})["N"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -58,6 +78,31 @@ class Pins:
                     ":before": {"N": str(pin.generation - 1)},
                     ":mine": text,
                 },
+            }
+        )
+
+    def clear(self, unreadable: UnreadablePin) -> bool:
+        """Take it away; False where something else stands there by now.
+
+        Its number stays taken where it can be read, and else is lost with it.
+        """
+        names = [name for name in ("pin", "generation") if name in unreadable.item]
+        number = unreadable.item.get("generation", {}).get("N", "")
+        kept = {"generation": {"N": number if number.isdecimal() else "0"}}
+        absent = {"pin", "generation"}.difference(names)
+        conditions = [
+            *(f"{name} = :{name}" for name in names),
+            *(f"attribute_not_exists({name})" for name in sorted(absent)),
+        ]
+        return self._put(
+            {
+                "Item": {**_key(unreadable.queue_arn), **kept},
+                "ConditionExpression": " AND ".join(conditions),
+                **(
+                    {"ExpressionAttributeValues": {f":{e}": unreadable.item[e] for e in names}}
+                    if names
+                    else {}
+                ),
             }
         )
 

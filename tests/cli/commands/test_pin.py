@@ -230,3 +230,57 @@ def test_a_policy_that_lets_everybody_in_is_told(operator: Operator) -> None:
     set_policy(operator.aws, QUEUE, policy_for("*"))
     operator.aws.later(hours=1)
     assert "everybody" in operator.mendq("pin", "orders", "--yes").output
+
+
+_UNREADABLE = [
+    {"pin": {"S": "{}"}, "generation": {"N": "3"}},
+    {"pin": {"S": "[]"}},
+    {"pin": {"N": "7"}, "generation": {"S": "three"}},
+    {"generation": {"S": "three"}},
+    {},
+]
+
+
+def _spoil(operator: Operator, attributes: dict[str, Any]) -> dict[str, Any]:
+    item = {"pk": {"S": QUEUE}, "sk": {"S": "pin"}, **attributes}
+    operator.aws.clients.dynamodb.put_item(TableName="ledger", Item=item)
+    return item
+
+
+def _kept(operator: Operator) -> dict[str, Any]:
+    key = {"pk": {"S": QUEUE}, "sk": {"S": "pin"}}
+    return dict(operator.aws.clients.dynamodb.get_item(TableName="ledger", Key=key)["Item"])
+
+
+@pytest.mark.parametrize("attributes", _UNREADABLE)
+@pytest.mark.usefixtures("queue")
+def test_one_that_cannot_be_read_is_said_and_taken_away(
+    operator: Operator, attributes: dict[str, Any]
+) -> None:
+    item = _spoil(operator, attributes)
+    shown = operator.json("pin", "orders", "--show")
+    assert (shown["good"], shown["queue_arn"]) == (False, QUEUE)
+    assert "cannot be read" in operator.mendq("pin", "orders", "--show").output
+    assert "--remove" in operator.json("pin", "orders", "--yes", code=1)["error"]["message"]
+    assert "not confirmed" in operator.json("pin", "orders", "--remove", code=2)["error"]["message"]
+    assert _kept(operator) == item, "nothing was changed so far"
+    operator.json("pin", "orders", "--remove", "--yes")
+    operator.json("pin", "orders", "--show", code=4)
+    number = 4 if attributes.get("generation") == {"N": "3"} else 1
+    assert operator.json("pin", "orders", "--yes")["generation"] == number
+
+
+@pytest.mark.usefixtures("queue")
+def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.json("pin", "orders", "--yes")
+    good = _kept(operator)
+    _spoil(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
+
+    def look(*_: Any, **__: Any) -> None:
+        operator.aws.clients.dynamodb.put_item(TableName="ledger", Item=good)
+
+    monkeypatch.setattr(command, "confirm", look)
+    assert "somebody else" in operator.json("pin", "orders", "--remove", code=1)["error"]["message"]
+    assert _kept(operator) == good
