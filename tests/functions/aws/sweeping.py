@@ -81,6 +81,12 @@ class Sweeping:
             ],
         )
 
+    def count_one_coming_back(self, queue_arn: str) -> None:
+        """Two hours in which one message was received again and again, and never deleted."""
+        for minutes in (60, 90, 120):
+            at = self.account.now - timedelta(minutes=minutes)
+            self.count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+
     def findings(self, at: datetime | None = None) -> dict[str, Any]:
         """The round's object in the case bucket."""
         hour = (at or self.account.now).strftime("dt=%Y-%m-%d/%H")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -43,18 +42,11 @@ def account(swept: Sweeping) -> Account:
     return swept.account
 
 
-def coming_back(swept: Sweeping, queue: str) -> None:
-    """What CloudWatch has of two hours in which a message came back."""
-    for minutes in (60, 90, 120):
-        at = swept.account.now - timedelta(minutes=minutes)
-        swept.count(queue, at, received=4, visible=1, sent=int(minutes == 120))
-
-
 def without_dead_letters(swept: Sweeping, *, days: int = 1) -> str:
     queue = swept.account.queue("orders", VisibilityTimeout="30")
     swept.account.clients.sqs.send_message(QueueUrl=swept.account.url(queue), MessageBody="poison")
     swept.account.later(days=days)
-    coming_back(swept, queue)
+    swept.count_one_coming_back(queue)
     return queue
 
 
@@ -215,7 +207,7 @@ def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(
     queue = attached(swept)
     undo(account, case_of(account).case_id)
     account.later(days=8)
-    coming_back(swept, queue)
+    swept.count_one_coming_back(queue)
     found(swept)
     assert states(account)[-1] == "proposed"
     say(account, "approve", case_of(account).case_id)
@@ -244,7 +236,7 @@ def test_a_person_who_takes_it_away_is_left_alone(
     account.later(hours=8)
     assert followed(account).errors == {}
     assert states(account)[-1] == "contested"
-    coming_back(swept, queue)
+    swept.count_one_coming_back(queue)
     found(swept)
     assert states(account)[-1] == "contested", "and silent for a week"
 

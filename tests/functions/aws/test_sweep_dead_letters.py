@@ -63,9 +63,7 @@ def coming_back(swept: Sweeping) -> str:
     queue = swept.account.queue("orders", tag="heal")
     swept.account.clients.sqs.send_message(QueueUrl=swept.account.url(queue), MessageBody="poison")
     swept.account.later(days=1)
-    for minutes in (60, 90, 120):
-        at = swept.account.now - timedelta(minutes=minutes)
-        swept.count(queue, at, received=4, visible=1, sent=int(minutes == 120))
+    swept.count_one_coming_back(queue)
     return queue
 
 
