@@ -9,10 +9,12 @@ from functools import cached_property
 
 from cli.case_view import step_lines
 from cli.sweep.rehearsal import Rehearsal
+from functions.aws.managed_queues import ManagedQueue
 from functions.aws.mending import Mending
 from functions.aws.pin_look import with_pin
 from functions.aws.queue_look import tags_of
 from functions.aws.run import Group, Outcome
+from functions.aws.said_elsewhere import said_of_another, spoken_for
 from functions.aws.sweep_looks import SweepLooks
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
@@ -24,6 +26,7 @@ from functions.healing.facts import Facts, Need
 from functions.healing.managed import counted_as
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
+from functions.healing.shared_target import silent_for, with_others
 from functions.healing.states import State
 from functions.healing.sweeping import Finding, waiting
 
@@ -81,11 +84,24 @@ class Judge:
     may_measure: Callable[[int], bool] = lambda _metrics: True
 
     @cached_property
+    def _spoken(self) -> Mapping[Finding, Finding]:
+        """One for each missing queue."""
+        managed = [ManagedQueue(arn, tags) for arn, tags in self.tags.items()]
+        open_cases = self.run.open_cases.by_due()
+        spoken = spoken_for(self.findings, managed, open_cases, self.run.consent)
+        return {each: each for each in spoken}
+
+    @cached_property
     def _waits(self) -> Mapping[Finding, str]:
         """Of what heal does not hear yet, and why."""
-        first = waiting(self.findings, {name: each.gives_way_to for name, each in BY_NAME.items()})
-        why = {each: f"{name} goes first" for each, name in first.items()}
-        slow = [e for e in sorted(self.findings) if e not in why and is_paced(BY_NAME[e.symptom])]
+        spoken = list(self._spoken.values())
+        first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
+        why = {
+            each: f"said_of_another: {parts_of(by.queue_arn).name} speaks for it"
+            for each, by in silent_for(self.findings, spoken).items()
+        }
+        why |= {each: f"{name} goes first" for each, name in first.items()}
+        slow = [e for e in spoken if e not in why and is_paced(BY_NAME[e.symptom])]
         if slow:
             told = self.run.sweep_ledger.admit([each.topic for each in slow], self.run.now)
             day = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
@@ -118,7 +134,8 @@ class Judge:
         found = symptom.detection.detect(facts)
         if found is None:
             return WouldDo("finds nothing: it has passed meanwhile")
-        run, group = self.run, Group(finding.queue_arn, symptom, is_found=True)
+        run, shared = self.run, self._spoken[finding].shared
+        group = Group(finding.queue_arn, symptom, is_found=True, shared=shared)
         mode = run.consent.mode_of(parts_of(finding.queue_arn).name, facts.tags)
         if mode is None:
             return _refused(guardrails.not_managed(mode))
@@ -128,12 +145,13 @@ class Judge:
         autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
         lowest = mode if autonomy is None else min(mode, autonomy)
         fresh = (Sighting.of_measurement(run.now),)
-        facts = replace(facts, found=found.because)
+        facts = replace(facts, found=with_others(found.because, shared))
         spread = self._spread(symptom, facts.tags)
         mending = Mending(
             group, run, facts.tags, lowest, view, Evidence(fresh), fresh, spread, facts
         )
-        refusal = mending.refusal_so_far()
+        said = None if mending.open_case else said_of_another(group, found.about, run)
+        refusal = said or mending.refusal_so_far()
         return _said(mending.decline(refusal) if refusal else mending.decide(), finding)
 
     def _spread(self, symptom: Symptom, tags: Mapping[str, str]) -> frozenset[str]:

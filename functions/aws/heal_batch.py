@@ -61,8 +61,8 @@ def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
     """
     by_name = {each.name: each for each in CATALOGUE if each.plan and each.detection}
     groups = (
-        Group(queue_arn, by_name[name], is_found=True)
-        for queue_arn, name in named_in(request)
+        Group(queue_arn, by_name[name], is_found=True, shared=shared)
+        for (queue_arn, name), shared in named_in(request).items()
         if name in by_name and arn_of(queue_arn) and run.is_here(queue_arn)
     )
     intake = Intake(groups={group: [f"{n}"] for n, group in enumerate(groups)})

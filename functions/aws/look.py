@@ -12,6 +12,7 @@ from functions.aws.gather_facts import gather
 from functions.aws.mending import Mending
 from functions.aws.queue_look import tags_of
 from functions.aws.run import Group, Outcome, Run, declined
+from functions.aws.said_elsewhere import said_of_another
 from functions.aws.unfinished import settle
 from functions.healing import guardrails
 from functions.healing.evidence import Evidence, Sighting
@@ -20,6 +21,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.queue_names import parts_of
 from functions.healing.repeats import needs_no_look, was_noted_lately
+from functions.healing.shared_target import with_others
 
 
 def look(group: Group, run: Run) -> Mending | Outcome:
@@ -90,12 +92,15 @@ def _found(mending: Mending) -> Mending | Outcome:
     found = symptom.detection.detect(facts) if symptom.detection else None
     if found is None:
         return declined("not_found", "the queue does not show it, or not any more")
+    said = None if mending.open_case else said_of_another(mending.group, found.about, run)
+    if said is not None:
+        return Outcome(refusal=said)
     fresh = (Sighting.of_measurement(run.now),)
     return replace(
         mending,
         evidence=Evidence(fresh),
         fresh=fresh,
-        found_facts=replace(facts, found=found.because),
+        found_facts=replace(facts, found=with_others(found.because, mending.group.shared)),
     )
 
 

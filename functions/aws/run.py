@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from functions.healing.pulse import PulseSource
 from functions.healing.queue_names import partition_of
 from functions.healing.spread import Reach
 from functions.healing.steps import Owner
+from functions.healing.sweeping import Shared
 from functions.settings import HealSettings, OwnerSettings
 
 
@@ -27,13 +28,14 @@ from functions.settings import HealSettings, OwnerSettings
 class Group:
     """The failed calls of one batch that point to one symptom of one queue.
 
-    Without any where it is a sweep that points there: `is_found`.
+    Without any where it is a sweep that points there: `is_found`, for those it is `shared` with.
     """
 
     queue_arn: str
     symptom: Symptom
     calls: tuple[FailedCall, ...] = ()
     is_found: bool = False
+    shared: Shared = field(default_factory=Shared)
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
     found = detection.detect(facts)
     if found is None:
         return []
-    return [Finding(facts.queue_arn, symptom.name, found.because, facts.source_arns)]
+    return [Finding(facts.queue_arn, symptom.name, found.because, facts.source_arns, found.about)]
 
 
 def _measured(

@@ -20,7 +20,8 @@ from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.ledger import Ledger
 from functions.aws.managed_queues import ManagedQueue, listed_queues
 from functions.aws.moves_by_name import MovesByName
-from functions.aws.open_cases import OpenCases
+from functions.aws.open_cases import OpenCase, OpenCases
+from functions.aws.said_elsewhere import spoken_for
 from functions.aws.sweep import Allowance, sweep
 from functions.aws.sweep_ledger import Stretch, SweepLedger
 from functions.aws.sweep_looks import Paces, SweepLooks, open_about
@@ -149,9 +150,12 @@ def _hand_over(
 ) -> None:
     """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
     by_name = {each.name: each for each in symptoms if each.plan}
-    waits = waiting(swept.findings, {name: each.gives_way_to for name, each in by_name.items()})
-    findings = [e for e in swept.findings if e.symptom in by_name and e not in waits]
-    told = list(_at_their_pace(_not_noted_today(findings, by_name, desk), by_name, desk))
+    open_cases = desk.open_cases.by_due()
+    spoken = spoken_for(swept.findings, managed, open_cases, desk.consent)
+    waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
+    findings = [e for e in spoken if e.symptom in by_name and e not in waits]
+    new = _not_noted_today(findings, by_name, open_cases, desk.now)
+    told = list(_at_their_pace(new, by_name, desk))
     managed_arns = frozenset(each.queue_arn for each in managed)
     many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]
     handed = list(fewer_of_many(told, many))
@@ -161,20 +165,23 @@ def _hand_over(
 
 
 def _not_noted_today(
-    findings: Iterable[Finding], by_name: Mapping[str, Symptom], desk: SweepDesk
+    findings: Iterable[Finding],
+    by_name: Mapping[str, Symptom],
+    open_cases: Iterable[OpenCase],
+    now: datetime,
 ) -> list[Finding]:
     """A fault in configuration whose case waits for a person is noted in one round of the day."""
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
     waiting_since = {
         (each.queue_arn, each.symptom): each.opened_at
-        for each in desk.open_cases.by_due()
+        for each in open_cases
         if each.state not in WATCHED and each.symptom in slow
     }
     return [
         each
         for each in findings
         for since in (waiting_since.get((each.queue_arn, each.symptom)),)
-        if since is None or since.hour == desk.now.hour
+        if since is None or since.hour == now.hour
     ]
 
 

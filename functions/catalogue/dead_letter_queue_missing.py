@@ -49,7 +49,8 @@ def detect(facts: Facts) -> Found | None:
     if dead_letter_arn is not None:
         return Found(
             f"its RedrivePolicy names {dead_letter_arn}, and there is no such queue: what cannot "
-            "be handled is handed out again and again until it expires"
+            "be handled is handed out again and again until it expires",
+            about=dead_letter_arn,
         )
     because = _why_it_needs_one(facts)
     return Found(because) if because else None

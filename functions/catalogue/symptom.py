@@ -62,9 +62,13 @@ def seen_as_labelled(name: str, events: Iterable[str] | None = None) -> tuple[Se
 
 @dataclass(frozen=True)
 class Found:
-    """What a sweep found wrong: a sentence with its numbers, which the page begins with."""
+    """What a sweep found wrong: a sentence with its numbers, which the page begins with.
+
+    `about` is another queue that is missing, which people are asked for once, whoever names it.
+    """
 
     because: str
+    about: str = ""
 
 
 def any_facts(_facts: Facts) -> bool:

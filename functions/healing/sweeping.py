@@ -11,24 +11,68 @@ from hashlib import sha256
 from typing import Any
 
 from functions.healing.evidence import to_text
+from functions.healing.queue_names import arn_of
 
 SCHEMA = 1
 # What heal can look at and decide in the time that it has.
 MOST_IN_A_CALL = 20
+FEW_OTHERS = 3
 HOURS_A_DAY = 24
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The queues that a finding speaks for as well, `more` beyond those named here.
+
+    `open_at` are the queues whose open case may ask for the same.
+    """
+
+    others: tuple[str, ...] = ()
+    more: int = 0
+    open_at: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        given = {"others": list(self.others), "more": self.more, "open_at": list(self.open_at)}
+        return {name: value for name, value in given.items() if value}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Shared:
+        """Total: what is no queue of AWS is left out."""
+        more = document.get("more")
+        return cls(
+            _queue_arns(document.get("others"))[:FEW_OTHERS],
+            more if type(more) is int and more > 0 else 0,
+            _queue_arns(document.get("open_at"))[:MOST_IN_A_CALL],
+        )
+
+
+def _queue_arns(given: object) -> tuple[str, ...]:
+    listed = given if isinstance(given, list) else []
+    return tuple(arn for each in listed if (arn := arn_of(each)) is not None)
 
 
 @dataclass(frozen=True, order=True)
 class Finding:
     """A symptom that one queue shows without a failed call, in a sentence with its numbers.
 
-    `sources` are the queues whose dead letters it is known to take.
+    `sources` are the queues whose dead letters it is known to take; `about` is another queue that
+    is missing, of which the symptom speaks, and `others` are the queues of findings that say the
+    same of it; `open_at` are queues with an open case of the symptom.
     """
 
     queue_arn: str
     symptom: str
     because: str = field(compare=False)
     sources: tuple[str, ...] = field(default=(), compare=False)
+    about: str = field(default="", compare=False)
+    others: tuple[str, ...] = field(default=(), compare=False)
+    open_at: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def shared(self) -> Shared:
+        """As much of it as heal is told."""
+        more = max(0, len(self.others) - FEW_OTHERS)
+        return Shared(self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL])
 
     @property
     def topic(self) -> str:
@@ -150,23 +194,26 @@ def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
 
 
 def request_about(findings: Sequence[Finding]) -> str:
-    """What heal is told: where to look, and nothing of what was seen there."""
-    named = [{"queue_arn": each.queue_arn, "symptom": each.symptom} for each in findings]
+    """What heal is told: where to look, for whom else, and nothing of what was seen there."""
+    named = [
+        {"queue_arn": each.queue_arn, "symptom": each.symptom, **each.shared.document()}
+        for each in findings
+    ]
     return json.dumps({"found": named})
 
 
-def named_in(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Queue and symptom of each entry that names both, in order and once; total."""
+def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
+    """By queue and symptom the entries that name both, in order and once; total."""
     found = request.get("found")
     entries = found if isinstance(found, list) else []
     named = [
-        (each["queue_arn"], each["symptom"])
+        ((each["queue_arn"], each["symptom"]), Shared.read(each))
         for each in entries
         if isinstance(each, dict)
         and isinstance(each.get("queue_arn"), str)
         and isinstance(each.get("symptom"), str)
     ]
-    return list(dict.fromkeys(named))[:MOST_IN_A_CALL]
+    return dict(list(dict(named).items())[:MOST_IN_A_CALL])
 
 
 def together(one: Swept, other: Swept) -> Swept:

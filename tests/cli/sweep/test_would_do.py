@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -155,3 +156,22 @@ def test_what_a_plan_alone_measures_is_capped_too(operator: Operator) -> None:
         asked.clear()
         said: dict[str, Any] = operator.json("sweep", "--dry-run", "--metrics", str(most))
         assert said["metrics_asked"] == sum(asked) <= most
+
+
+def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Operator) -> None:
+    aws = operator.aws
+    aws.later(hours=-8)
+    dead = aws.queue("letters", None)
+    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
+    first, second = (aws.queue(each, "heal", RedrivePolicy=redrive) for each in ("a", "b"))
+    aws.clients.sqs.delete_queue(QueueUrl=aws.url(dead))
+    aws.later(hours=8)
+    symptom = "dead_letter_queue_missing"
+    would, why = _said(operator, second, symptom)
+    assert (would, why) == ("waits", "said_of_another: a speaks for it")
+    found = finding(operator.json("sweep", "--dry-run")["findings"], first, symptom)
+    assert found["would"] == "proposes"
+    assert "1 other queue names it too: b" in found["why"]
+    request = {"found": [{"queue_arn": first, "symptom": symptom}]}
+    assert heal_findings(request, aws.run()).errors == {}
+    assert _said(operator, second, symptom) == (would, why)
