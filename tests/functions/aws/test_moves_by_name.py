@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 
 from functions.healing.dead_letters import Redrive
 from tests.functions.aws.sweeping import Sweeping, an_hour_on, sweeping
@@ -114,3 +115,23 @@ def test_heal_knows_what_the_sweep_saw_and_forgets_it_with_the_round(swept: Swee
     counted(swept, queue)
     assert found(swept)
     assert lease(swept, queue) == "60"
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
+def test_where_tasks_cannot_be_listed_one_may_be_running(swept: Sweeping, code: str) -> None:
+    queue, _ = racing(swept)
+
+    def refuse(**_: object) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": ""}}, "ListMessageMoveTasks")
+
+    events = swept.account.clients.sqs.meta.events
+    events.register_first("before-call.sqs.ListMessageMoveTasks", refuse)
+    done = swept.sweep()
+    assert done is not None
+    assert queue in done.failed, "it is told"
+    assert RACE not in done.by_symptom()
+    swept.told = [{"found": [{"queue_arn": queue, "symptom": RACE}]}]
+    (healed,) = swept.heal()
+    assert len(healed.errors) == 1
+    assert lease(swept, queue) == LEASE
+    assert swept.account.transitions() == []
