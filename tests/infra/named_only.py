@@ -47,7 +47,10 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "Scan": _OPERATORS,
     },
     "sweep": {
+        "GetCalendarState": _OF_A_FREEZE,
         "ListQueueTags": _LISTED,
+        "Publish": _OPENS_NO_CASE,
+        "PutItem": _OPENS_NO_CASE,
         "TransactGetItems": _OPENS_NO_CASE,
         "TransactWriteItems": _OPENS_NO_CASE,
         "Scan": _OPERATORS,
