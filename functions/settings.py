@@ -110,6 +110,11 @@ class RestorePolicySettings(OwnerSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RedriveSettings(OwnerSettings):
+    """What redrive needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FollowUpSettings(ManagingSettings):
     """What follow_up needs beside it: the Lambdas that own the writes, by name."""
 

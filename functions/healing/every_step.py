@@ -8,6 +8,7 @@ from functions.healing.dead_letter_steps import (
     CreateDeadLetters,
 )
 from functions.healing.policy_steps import RestorePolicy
+from functions.healing.redrive_step import RedriveDeadLetters
 from functions.healing.steps import (
     AttributeStep,
     DeduplicateByContent,
@@ -33,6 +34,7 @@ STEPS: tuple[type[AttributeStep], ...] = (
     AttachDeadLetters,
     AllowRedriveFrom,
     RestorePolicy,
+    RedriveDeadLetters,
 )
 
 
@@ -45,3 +47,9 @@ def is_kept(attribute: str) -> bool:
     """Whether what was written under this name is never taken back."""
     kind = kind_of(attribute)
     return kind is not None and kind.is_kept
+
+
+def leaves_a_value(attribute: str) -> bool:
+    """Whether what was written under this name can be found there, or found overruled."""
+    kind = kind_of(attribute)
+    return kind is None or kind.leaves_a_value

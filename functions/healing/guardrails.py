@@ -138,12 +138,13 @@ class Proposal:
 
     def most_written_since(self, age: timedelta) -> tuple[int, str]:
         """How often the attribute that was written most was written, and which one that is."""
-        written = (
-            (sum(self.now - write.at < age for write in record.writes), step.attribute)
-            for step in self.plan.steps
-            for record in (self.view.record_of(step.attribute),)
-        )
+        attributes = (step.attribute for step in self.plan.steps)
+        written = ((self.written_since(each, age), each) for each in attributes)
         return max(written, default=(0, ""))
+
+    def written_since(self, attribute: str, age: timedelta) -> int:
+        writes = self.view.record_of(attribute).writes
+        return sum(self.now - write.at < age for write in writes)
 
 
 def contested(proposal: Proposal) -> Refusal | None:
@@ -164,7 +165,8 @@ def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
             return Refusal("contested", reason)
         reason = f"another principal keeps {attribute}; silent until {until}"
         return Refusal("contested", reason, becomes=None)
-    if record.contested_until is None and record.last_written not in (None, str(step.before)):
+    was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
+    if record.contested_until is None and not was_ours:
         reason = (
             f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
             f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
@@ -197,6 +199,17 @@ def too_often(proposal: Proposal) -> Refusal | None:
     if attribute and written >= most:
         reason = f"{attribute} was written {most} times in 24 hours; a person decides"
         return Refusal("too_often", reason, becomes=State.ESCALATED)
+    return _more_than_its_own_bound(proposal)
+
+
+def _more_than_its_own_bound(proposal: Proposal) -> Refusal | None:
+    """It is no fault that a person would have to find: tomorrow it may be done again."""
+    for step in proposal.plan.steps:
+        most = step.most_a_day
+        if most is not None and proposal.written_since(step.attribute, A_DAY) >= most:
+            times = "once" if most == 1 else f"{most} times"
+            reason = f"{step.attribute} may be written {times} in 24 hours, and was"
+            return Refusal("too_often", reason)
     return None
 
 

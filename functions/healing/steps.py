@@ -18,13 +18,15 @@ class Owner(StrEnum):
     HEAL = "heal"
     ATTACH_DEAD_LETTERS = "attach_dead_letters"
     RESTORE_POLICY = "restore_policy"
+    REDRIVE = "redrive"
 
 
 @dataclass(frozen=True)
 class AttributeStep:
     """One queue attribute from one value to another.
 
-    What `is_kept` is never taken back.
+    What `is_kept` is never taken back. What `leaves_a_value` can be found overruled; what does not
+    stands nowhere. `most_a_day` bounds how often it is taken, where the account's limit is wider.
     """
 
     before: int | str
@@ -35,6 +37,8 @@ class AttributeStep:
     owner: ClassVar[Owner] = Owner.HEAL
     absent_means: ClassVar[str | None] = None
     is_kept: ClassVar[bool] = False
+    leaves_a_value: ClassVar[bool] = True
+    most_a_day: ClassVar[int | None] = None
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:

@@ -16,6 +16,7 @@ from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
 from functions.healing.limits import Limits, Timing
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_steps import RestorePolicy
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import FINAL, State
 from functions.healing.steps import SetVisibilityTimeout
 
@@ -193,6 +194,32 @@ def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> No
     refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
     assert code(refusal) == expected
     assert (refusal.becomes if refusal else None) == becomes
+
+
+def redriven(*hours_ago: float, **record: Any) -> Proposal:
+    """A redrive of letters that were sent back so many hours ago."""
+    step = RedriveDeadLetters(HELD, examples.QUEUE_ARN)
+    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
+    view = LedgerView(attributes={step.attribute: AttributeRecord(writes=writes, **record)})
+    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (redriven(), None),
+        (redriven(24), None),
+        (redriven(23.99), "too_often"),
+        (redriven(0.4), "too_soon"),
+        (redriven(24, contested_until=NOW + timedelta(seconds=1)), "contested"),
+    ],
+)
+def test_letters_go_back_once_a_day_and_what_stands_there_contests_nothing(
+    given: Proposal, expected: str | None
+) -> None:
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert code(refusal) == expected
+    assert refusal is None or refusal.becomes in (State.REFUSED, None)
 
 
 def test_a_contested_policy_is_named_and_not_spelled_out() -> None:

@@ -10,6 +10,7 @@ from functions.healing.dead_letter_steps import (
 from functions.healing.dead_letters import Redrive, RedriveAllow
 from functions.healing.every_step import STEPS
 from functions.healing.policy_steps import RestorePolicy
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.steps import (
     AttributeStep,
     DeduplicateByContent,
@@ -31,6 +32,7 @@ TEXTS: dict[type[AttributeStep], AttributeStep] = {
         RedriveAllow("byQueue").text, RedriveAllow("byQueue", _SOURCES).text
     ),
     RestorePolicy: RestorePolicy("", "{}"),
+    RedriveDeadLetters: RedriveDeadLetters(HELD, _DEAD),
 }
 
 
