@@ -1,0 +1,125 @@
+"""How far redrives have come, in the ledger: one item per dead-letter queue.
+
+A run claims it before it looks, and writes down what it is about to do before it does it.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from functions.aws import ledger_items as items
+from functions.aws.errors import CaseMoved
+from functions.aws.transactions import ledger_errors
+from functions.healing.redrive_course import Course
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# Longer than a run may last, so that no two ever work on one queue's letters.
+CLAIM_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """That nobody else works on it; `course` is None where there never was one."""
+
+    course: Course | None
+
+
+@dataclass(frozen=True)
+class CourseLedger:
+    """All methods raise LedgerUnavailable; reading raises LedgerUnreadable as well."""
+
+    client: DynamoDBClient
+    table: str
+
+    def course_of(self, dead_letter_arn: str) -> Course | None:
+        """The newest redrive of a dead-letter queue, over or not."""
+        with ledger_errors():
+            answer = self.client.get_item(
+                TableName=self.table, Key=course_key(dead_letter_arn), ConsistentRead=True
+            )
+        return _course_in(answer.get("Item", {}), dead_letter_arn)
+
+    def claim(self, dead_letter_arn: str, owner: str, now: datetime) -> Claimed | None:
+        """None where another run holds it."""
+        values = {
+            ":me": {"S": owner},
+            ":now": items.epoch(now),
+            ":until": items.epoch(now + timedelta(seconds=CLAIM_SECONDS)),
+        }
+        free = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
+        change = "SET claim_owner = :me, claim_until = :until"
+        with ledger_errors():
+            try:
+                answer = self.client.update_item(
+                    TableName=self.table,
+                    Key=course_key(dead_letter_arn),
+                    UpdateExpression=change,
+                    ConditionExpression=free,
+                    ExpressionAttributeValues=values,
+                    ReturnValues="ALL_NEW",
+                )
+            except self.client.exceptions.ConditionalCheckFailedException:
+                return None
+        return Claimed(_course_in(answer["Attributes"], dead_letter_arn))
+
+    def save(self, course: Course, owner: str) -> Course:
+        """The course as it stands there now, one `n` later; raises CaseMoved where it has moved.
+
+        An answer lost on the way does no harm: sent again, it finds its own text.
+        """
+        saved = replace(course, n=course.n + 1)
+        text = json.dumps(saved.document(), sort_keys=True)
+        values = {
+            ":me": {"S": owner},
+            ":n": {"N": str(saved.n)},
+            ":before": {"N": str(course.n)},
+            ":document": {"S": text},
+        }
+        condition = (
+            "claim_owner = :me AND (attribute_not_exists(course_n) OR course_n = :before "
+            "OR (course_n = :n AND document = :document))"
+        )
+        with ledger_errors():
+            try:
+                self.client.update_item(
+                    TableName=self.table,
+                    Key=course_key(course.dead_letter_arn),
+                    UpdateExpression="SET course_n = :n, document = :document",
+                    ConditionExpression=condition,
+                    ExpressionAttributeValues=values,
+                )
+            except self.client.exceptions.ConditionalCheckFailedException as error:
+                raise CaseMoved(f"another run redrives {course.dead_letter_arn}") from error
+        return saved
+
+    def release(self, dead_letter_arn: str, owner: str) -> None:
+        """Let go of the claim; nothing happens where it is another's by now."""
+        with ledger_errors():
+            try:
+                self.client.update_item(
+                    TableName=self.table,
+                    Key=course_key(dead_letter_arn),
+                    UpdateExpression="REMOVE claim_owner, claim_until",
+                    ConditionExpression="claim_owner = :me",
+                    ExpressionAttributeValues={":me": {"S": owner}},
+                )
+            except self.client.exceptions.ConditionalCheckFailedException:
+                return
+
+
+def course_key(dead_letter_arn: str) -> items.Key:
+    return items.key(dead_letter_arn, "redrive")
+
+
+def _course_in(item: Mapping[str, Any], dead_letter_arn: str) -> Course | None:
+    if "document" not in item:
+        return None
+    with items.reading(f"the redrive of {dead_letter_arn}"):
+        return Course.from_document(json.loads(item["document"]["S"]))
