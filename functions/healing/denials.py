@@ -14,12 +14,14 @@ from functions.healing.error_messages import may_be_cut
 # messages end with the policy's ARN:
 # https://aws.amazon.com/blogs/security/enhanced-access-denied-error-messages-with-policy-arns/
 _REFUSAL = re.compile(
-    r"User: \S{1,512} is not authorized to perform: \S{1,100}(?: on resource: \S{1,256})?"
+    r"User: (?P<caller>\S{1,512}) is not authorized to perform: \S{1,100}"
+    r"(?: on resource: \S{1,256})?"
     r"(?: because no (?P<silent>[A-Za-z -]{1,60}) allows the \S{1,100} action"
     r"| with an explicit deny in (?:an?|the) (?P<denies>[A-Za-z -]{1,100}))"
     r"(?:: arn:\S{1,400}|\.)?"
 )
 _THROUGH = " transitively through a "
+_DENIED = "AccessDenied"
 
 
 class RefusedBy(StrEnum):
@@ -64,12 +66,22 @@ def refused_by(error_code: str, error_message: str) -> RefusedBy | None:
     """The policy behind an access denial (canonical code); None where the call is none."""
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
-    if error_code != "AccessDenied":
+    if error_code != _DENIED:
         return None
-    found = None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)
+    found = _refusal(error_message)
     if found is None:
         return RefusedBy.NOT_SAID
     if found["silent"]:
         return _ALLOWS_NOT.get(found["silent"], RefusedBy.NOT_SAID)
     _, _, last = found["denies"].rpartition(_THROUGH)
     return _DENIES.get(last, RefusedBy.NOT_SAID)
+
+
+def caller_in(error_code: str, error_message: str) -> str:
+    """The ARN of the caller whom IAM's refusal begins with; empty where it is no such refusal."""
+    found = _refusal(error_message) if error_code == _DENIED else None
+    return found["caller"] if found else ""
+
+
+def _refusal(error_message: str) -> re.Match[str] | None:
+    return None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.healing import queue_names
+from functions.healing.denials import caller_in
 from functions.healing.error_codes import canonical
 
 # CloudTrail's own bound on one event.
@@ -88,12 +89,14 @@ def _failed_call(
     session = _mapping(identity.get("sessionContext"))
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
-    principal_arn = encodable(_principal_arn(identity, session)[:MAXIMUM_PRINCIPAL])
+    error_code = canonical(raw_error_code)
+    arn = _text(identity, "arn") or _stranger(detail, identity, error_code)
+    principal_arn = encodable(_principal_arn(arn, identity, session)[:MAXIMUM_PRINCIPAL])
     return FailedCall(
         event_id=_text(detail, "eventID", 128),
         event_time=event_time,
         event_name=_text(detail, "eventName", 128),
-        error_code=canonical(raw_error_code),
+        error_code=error_code,
         raw_error_code=raw_error_code,
         error_message=_text(detail, "errorMessage"),
         queue_arn=queue_arn,
@@ -146,10 +149,20 @@ def _account(envelope: Record, detail: Record, identity: Record, queue_arn: str 
     )
 
 
-def _principal_arn(identity: Record, session: Record) -> str:
+def _stranger(detail: Record, identity: Record, error_code: str) -> str:
+    """Of another account's callers a record may hold no ARN; where IAM refused them, it says who.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
+    """
+    arn = caller_in(error_code, _text(detail, "errorMessage"))
+    account = "".join(arn.split(":")[4:5])
+    is_its = account and account == _text(identity, "accountId", 12)
+    return arn if is_its and account != _text(detail, "recipientAccountId", 12) else ""
+
+
+def _principal_arn(arn: str, identity: Record, session: Record) -> str:
     """The role, not its session: the session's name is the caller's text."""
     issuer = _text(_mapping(session.get("sessionIssuer")), "arn")
-    arn = _text(identity, "arn")
     if issuer or ":assumed-role/" not in arn:
         return issuer or arn or _text(identity, "invokedBy") or _text(identity, "principalId")
     prefix, _, name = arn.partition(":assumed-role/")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.denials import RefusedBy, refused_by
+from functions.healing.denials import RefusedBy, caller_in, refused_by
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
 ROLE = "arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc"
@@ -154,3 +154,22 @@ def test_twice_the_text_takes_less_than_three_times_as_long(head: str, repeated:
 
     once, twice = (min(seconds(length) for _ in range(7)) for length in (500, 1_000))
     assert twice < 3 * once + 0.0005
+
+
+def test_the_caller_is_named_where_the_whole_message_is_iam_s() -> None:
+    assert caller_in("AccessDenied", message(silent("resource-based policy"))) == ROLE
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("InvalidParameterValue", message(silent("resource-based policy"))),
+        ("AccessDenied", f"{message(silent('resource-based policy'))} and more"),
+        ("AccessDenied", f"x {message(silent('resource-based policy'))}"),
+        ("AccessDenied", message(silent("resource-based policy"), user="an arn with spaces")),
+        ("AccessDenied", "Access to the resource is denied."),
+        ("AccessDenied", message(silent("resource-based policy"), user="u" * 1_000)),
+    ],
+)
+def test_and_nowhere_else(code: str, text: str) -> None:
+    assert caller_in(code, text) == ""

@@ -176,6 +176,48 @@ def test_a_user_is_named_by_its_own_arn() -> None:
     assert call(userIdentity={"type": "IAMUser", "arn": user}).principal_arn == user
 
 
+OTHERS = "111111111111"
+STRANGER = {"type": "AWSAccount", "principalId": "AROAX:s", "accountId": OTHERS}
+
+
+def _refused(caller: str, identity: dict[str, Any] = STRANGER, **over: Any) -> str:
+    said = (
+        f"User: {caller} is not authorized to perform: sqs:sendmessage on resource: {ARN} "
+        "because no resource-based policy allows the sqs:sendmessage action"
+    )
+    refused = {"errorCode": "AccessDenied", "errorMessage": said, "recipientAccountId": ACCOUNT}
+    return call(userIdentity=identity, **{**refused, **over}).principal_arn
+
+
+def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
+    session = f"arn:aws:sts::{OTHERS}:assumed-role/billing/<script>"
+    assert _refused(session) == f"arn:aws:iam::{OTHERS}:role/billing"
+    user = f"arn:aws:iam::{OTHERS}:user/ann"
+    assert _refused(user) == user
+
+
+@pytest.mark.parametrize(
+    ("caller", "over"),
+    [
+        ("arn:aws:iam::222222222222:user/ann", {}),
+        ("ann", {}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"errorCode": "InvalidParameterValue"}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"recipientAccountId": OTHERS}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"errorMessage": None}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"identity": {**STRANGER, "accountId": None}}),
+    ],
+)
+def test_a_caller_whom_cloudtrail_s_account_does_not_confirm_is_not_named(
+    caller: str, over: dict[str, Any]
+) -> None:
+    assert _refused(caller, **over) == STRANGER["principalId"]
+
+
+def test_an_arn_that_cloudtrail_gives_is_the_one() -> None:
+    own = {**STRANGER, "arn": f"arn:aws:iam::{OTHERS}:user/ben"}
+    assert _refused(f"arn:aws:iam::{OTHERS}:user/ann", own) == own["arn"]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
     lambda inner: (

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from functions.healing.failed_call import FailedCall, read
 from local_account.process import LocalAccount
 from local_account.sqs.denials import denial, iam_action
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy, user
@@ -134,6 +135,12 @@ def test_across_accounts_both_have_to_allow(account: LocalAccount) -> None:
         assert "arn" not in record["userIdentity"]
         assert record["recipientAccountId"] == "000000000000"
         assert record["sharedEventID"]
+    callers = {
+        each.principal_arn
+        for each in map(read, files.records(queue, "SendMessage"))
+        if isinstance(each, FailedCall)
+    }
+    assert callers == {arn, poor_arn}, "IAM's refusal names them"
 
 
 def _recorded(files: TrailFiles, queue: Queue, *denials: tuple[str, str]) -> None:
