@@ -79,7 +79,14 @@ class Letter:
         """With one more attribute, or another value of it."""
         return replace(self, attributes={**self.attributes, name: mark})
 
+    def without(self, name: str) -> Letter:
+        """With one attribute less, where it has it."""
+        return replace(self, attributes={k: v for k, v in self.attributes.items() if k != name})
+
+    def fits(self, most_bytes: int) -> bool:
+        """Whether SQS would take it as it is, in a queue that takes so many bytes."""
+        return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
+
     def can_bear(self, name: str, mark: MessageAttribute, most_bytes: int) -> bool:
         """Whether SQS would take it with this mark, in a queue that takes so many bytes."""
-        marked = self.marked(name, mark)
-        return len(marked.attributes) <= MOST_ATTRIBUTES and marked.size_bytes <= most_bytes
+        return self.marked(name, mark).fits(most_bytes)

@@ -1,0 +1,210 @@
+"""Sends letters on: every attribute kept, at most ten and 1 MiB a call, in order within a group.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import md5, sha256
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.aws.errors import code_of, is_passing
+from functions.healing.error_codes import canonical
+from functions.healing.letters import Letter, MessageAttribute
+from functions.healing.queue_kinds import on_fifo
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MOST_ENTRIES = 10
+# The whole batch, and the largest message that a queue can be set to take.
+MOST_BYTES = 1_048_576
+# The answer did not come, or was not about what was sent: it may be there, or not.
+UNANSWERED = "unanswered"
+# One letter of a batch may be why the whole batch was refused.
+_OF_ONE_LETTER = frozenset(
+    {
+        "BatchRequestTooLong",
+        "InvalidMessageContents",
+        "InvalidParameterValue",
+        "MissingParameter",
+        "UnsupportedOperation",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where letters go, and as what.
+
+    `most_bytes` is the queue's MaximumMessageSize. `mark` puts on what a letter is known by there;
+    one that cannot bear it goes as it is. `run_id`, a case's or a command's, is what a FIFO queue
+    knows a letter by that is sent twice within five minutes.
+    """
+
+    queue_arn: str
+    queue_url: str
+    run_id: str
+    mark: Callable[[Letter], Letter]
+    most_bytes: int = MOST_BYTES
+
+    @property
+    def is_fifo(self) -> bool:
+        return on_fifo(self.queue_arn)
+
+    def can_mark(self, letter: Letter) -> bool:
+        """Whether it will bear the mark; where not, note its fingerprint before it is sent."""
+        return self.mark(letter).fits(self.most_bytes)
+
+    def as_sent(self, letter: Letter) -> Letter:
+        return self.mark(letter) if self.can_mark(letter) else letter
+
+
+@dataclass(frozen=True)
+class NotMoved:
+    """A letter that stays where it is; `code` is SQS's in its canonical spelling, or ours."""
+
+    message_id: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a batch; `copies` are the new message ids by the old ones."""
+
+    copies: Mapping[str, str]
+    refused: tuple[NotMoved, ...] = ()
+    # Nothing else would go through either.
+    is_hopeless: bool = False
+
+
+def too_long(letter: Letter, to: Destination) -> NotMoved | None:
+    """None where the destination takes letters of this size."""
+    if letter.size_bytes <= min(to.most_bytes, MOST_BYTES):
+        return None
+    reason = f"it has {letter.size_bytes} bytes, and {to.queue_arn} takes {to.most_bytes}"
+    return NotMoved(letter.message_id, "too_long", reason)
+
+
+class Lanes:
+    """Letters on their way out: of one FIFO group the next goes when the one before has gone."""
+
+    def __init__(self, letters: Iterable[Letter], to: Destination) -> None:
+        self._to = to
+        self._lanes: dict[str, deque[Letter]] = {}
+        for each in letters:
+            self._lanes.setdefault(self._lane_of(each), deque()).append(each)
+
+    def next_batch(self) -> list[Letter]:
+        """Empty when all are gone."""
+        batch: list[Letter] = []
+        left = MOST_BYTES
+        for lane in self._lanes.values():
+            size = self._to.as_sent(lane[0]).size_bytes
+            if size <= left or not batch:
+                batch.append(lane[0])
+                left -= size
+            if len(batch) == MOST_ENTRIES:
+                break
+        return batch
+
+    def take_out(self, letter: Letter) -> None:
+        """It has gone, or failed alone."""
+        lane = self._lanes[self._lane_of(letter)]
+        lane.remove(letter)
+        if not lane:
+            del self._lanes[self._lane_of(letter)]
+
+    def close(self, letter: Letter) -> list[Letter]:
+        """It did not go: whatever waits behind it must not go first."""
+        return [each for each in self._lanes.pop(self._lane_of(letter)) if each is not letter]
+
+    def close_all(self) -> list[Letter]:
+        behind = [each for lane in self._lanes.values() for each in lane]
+        self._lanes.clear()
+        return behind
+
+    def _lane_of(self, letter: Letter) -> str:
+        return letter.group_id if self._to.is_fifo else letter.message_id
+
+
+def send(sqs: SQSClient, letters: Sequence[Letter], to: Destination) -> Sent:
+    """Send one batch; where SQS refuses it whole, each alone. Never raises for what SQS answers."""
+    entries = [_entry(str(at), each, to) for at, each in enumerate(letters)]
+    try:
+        answer = sqs.send_message_batch(QueueUrl=to.queue_url, Entries=entries)
+    except (ClientError, BotoCoreError) as error:
+        return _refused_whole(sqs, letters, to, error)
+    copies = dict(_copies(letters, answer.get("Successful", [])))
+    codes = {each["Id"]: each for each in answer.get("Failed", [])}
+    refused = (
+        _not_moved(each, codes.get(str(at), {}))
+        for at, each in enumerate(letters)
+        if each.message_id not in copies
+    )
+    return Sent(copies, tuple(refused))
+
+
+def _refused_whole(
+    sqs: SQSClient, letters: Sequence[Letter], to: Destination, error: ClientError | BotoCoreError
+) -> Sent:
+    code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
+    is_hopeless = is_passing(error) or code not in _OF_ONE_LETTER
+    if is_hopeless or len(letters) == 1:
+        refused = tuple(NotMoved(each.message_id, code, str(error)) for each in letters)
+        return Sent({}, refused, is_hopeless)
+    alone = [send(sqs, [each], to) for each in letters]
+    return Sent(
+        {key: value for each in alone for key, value in each.copies.items()},
+        tuple(each for one in alone for each in one.refused),
+        any(each.is_hopeless for each in alone),
+    )
+
+
+def _copies(
+    letters: Sequence[Letter], successful: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Those alone of which SQS says that it has the same text."""
+    by_id = {str(at): each for at, each in enumerate(letters)}
+    for each in successful:
+        letter = by_id[each["Id"]]
+        if each["MD5OfMessageBody"] == md5(letter.body.encode(), usedforsecurity=False).hexdigest():
+            yield letter.message_id, each["MessageId"]
+
+
+def _not_moved(letter: Letter, failed: Mapping[str, Any]) -> NotMoved:
+    code = canonical(str(failed.get("Code", ""))) if failed else UNANSWERED
+    return NotMoved(letter.message_id, code, str(failed.get("Message", "")))
+
+
+def _entry(at: str, letter: Letter, to: Destination) -> Any:
+    sent = to.as_sent(letter)
+    entry: dict[str, Any] = {"Id": at, "MessageBody": sent.body}
+    if sent.attributes:
+        entry["MessageAttributes"] = {
+            name: _attribute(each) for name, each in sent.attributes.items()
+        }
+    if sent.trace_header:
+        header = {"DataType": "String", "StringValue": sent.trace_header}
+        entry["MessageSystemAttributes"] = {"AWSTraceHeader": header}
+    if sent.group_id:
+        entry["MessageGroupId"] = sent.group_id
+    if to.is_fifo:
+        entry["MessageDeduplicationId"] = deduplication_id(to.run_id, sent.message_id)
+    return entry
+
+
+def deduplication_id(run_id: str, message_id: str) -> str:
+    """The same for the same letter of the same run: sent again within 5 minutes, it is one."""
+    return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
+
+
+def _attribute(attribute: MessageAttribute) -> dict[str, Any]:
+    kind = "BinaryValue" if isinstance(attribute.value, bytes) else "StringValue"
+    return {"DataType": attribute.data_type, kind: attribute.value}

@@ -1,0 +1,210 @@
+"""Moves letters from one queue to another: first sent, then deleted, so that none is ever lost.
+
+A crash between the two leaves a second copy, never none. Whatever is in hand and was not moved is
+visible again as soon as the hand is open; after a crash, when its lease is over.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from functions.aws.errors import looking
+from functions.aws.lease import Lease
+from functions.aws.letter_batches import Destination, Lanes, NotMoved, Sent, send, too_long
+from functions.aws.letters_look import letter_of
+from functions.healing.letters import Letter
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MOST_RECEIVED = 10
+# What a crash costs: nobody sees what was in hand for so long.
+LEASE_SECONDS = 120
+# How many letters are looked at, and held, at once.
+MOST_IN_HAND = 5_000
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of some letters.
+
+    `copied` were sent and could not be deleted: SQS hands them out again, and a hand that sees one
+    again deletes it. `copies` are message ids at the destination; `unmarked` are fingerprints of
+    letters that went without the mark, because it does not fit.
+    """
+
+    moved: int = 0
+    copied: int = 0
+    copies: tuple[str, ...] = ()
+    unmarked: tuple[str, ...] = ()
+    failed: tuple[NotMoved, ...] = ()
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(
+            self.moved + other.moved,
+            self.copied + other.copied,
+            self.copies + other.copies,
+            self.unmarked + other.unmarked,
+            self.failed + other.failed,
+        )
+
+
+class Hand:
+    """Letters taken out of one queue and kept from everybody else until they are put somewhere.
+
+    A context manager; leaving it makes visible again whatever is still in hand. `lease_seconds` is
+    what a crash hides them for.
+    """
+
+    def __init__(
+        self,
+        sqs: SQSClient,
+        queue_url: str,
+        *,
+        lease_seconds: int = LEASE_SECONDS,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._sqs, self._queue_url, self._clock = sqs, queue_url, clock
+        self._lease_seconds = lease_seconds
+        self._lease = Lease(sqs, queue_url, seconds=lease_seconds, clock=clock)
+        self._given: set[str] = set()
+        self._sent: set[str] = set()
+        self._copies: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._lease.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._lease.release()
+        finally:
+            self._lease.__exit__(kind, error, traceback)
+
+    def take(self, most: int, *, wait_seconds: int = 1) -> list[Letter]:
+        """At most so many more letters, fewer only where the queue shows no others.
+
+        Each is given once: one that comes again stays in hand, one that was sent already is
+        deleted, and the copies that this hand has sent are not given either. Raises
+        FactsUnavailable or QueueRefusesUs.
+        """
+        letters: list[Letter] = []
+        while len(letters) < most:
+            received = self._receive(min(MOST_RECEIVED, most - len(letters)), wait_seconds)
+            if not received:
+                break
+            letters += (each for each in received if self._is_new(each))
+        return letters
+
+    def put(self, letters: Sequence[Letter], to: Destination) -> Iterator[Moved]:
+        """Send them on and delete them here; yields after every batch, so that one can slow down.
+
+        Letters that this hand holds no more are not sent. Never raises for what SQS answers.
+        """
+        lanes = Lanes(letters, to)
+        while batch := lanes.next_batch():
+            yield self._put(batch, lanes, to)
+
+    def release(self, letters: Iterable[Letter]) -> None:
+        """Let others have these at once."""
+        ids = [each.message_id for each in letters]
+        if ids:
+            self._lease.release(*ids)
+
+    def _receive(self, most: int, wait_seconds: int) -> list[Letter]:
+        received_at = self._clock()
+        with looking(f"letters in {self._queue_url}"):
+            answer = self._sqs.receive_message(
+                QueueUrl=self._queue_url,
+                MaxNumberOfMessages=most,
+                VisibilityTimeout=self._lease_seconds,
+                WaitTimeSeconds=wait_seconds,
+                MessageAttributeNames=["All"],
+                MessageSystemAttributeNames=["All"],
+            )
+        messages = answer.get("Messages", [])
+        self._lease.add(*messages, received_at=received_at)
+        return [letter_of(each) for each in messages]
+
+    def _is_new(self, letter: Letter) -> bool:
+        if letter.message_id in self._sent:
+            self._lease.delete(letter.message_id)
+            return False
+        if letter.message_id in self._given | self._copies:
+            return False
+        self._given.add(letter.message_id)
+        return True
+
+    def _put(self, batch: Sequence[Letter], lanes: Lanes, to: Destination) -> Moved:
+        held = self._lease.held
+        stays = [each for letter in batch if (each := _unfit(letter, held, to))]
+        unfit = {each.message_id for each in stays}
+        goes = [each for each in batch if each.message_id not in unfit]
+        sent = send(self._sqs, goes, to) if goes else Sent({})
+        self._sent |= sent.copies.keys()
+        self._copies |= set(sent.copies.values())
+        gone = self._lease.delete(*sent.copies) if sent.copies else frozenset[str]()
+        waits = tuple(_settle(batch, gone, lanes, is_hopeless=sent.is_hopeless))
+        went = [each for each in goes if each.message_id in sent.copies]
+        return Moved(
+            moved=len(gone),
+            copied=len(sent.copies) - len(gone),
+            copies=tuple(sent.copies.values()),
+            unmarked=tuple(each.fingerprint for each in went if not to.can_mark(each)),
+            failed=(*stays, *sent.refused, *waits),
+        )
+
+
+def move(
+    hand: Hand,
+    to: Destination,
+    *,
+    most: int,
+    takes: Callable[[Letter], bool] = lambda _: True,
+    most_seen: int = MOST_IN_HAND,
+) -> Iterator[Moved]:
+    """Move at most `most` letters that `takes` says yes to; yields after every batch.
+
+    What it says no to stays in hand, so that no letter is looked at twice, until the hand is left.
+    Of a FIFO group SQS shows nothing behind what is held: where the answer is no, at most the first
+    ten of each group are looked at. Raises FactsUnavailable or QueueRefusesUs.
+    """
+    seen = tried = 0
+    while tried < most and seen < most_seen:
+        letters = hand.take(min(MOST_RECEIVED, most_seen - seen))
+        if not letters:
+            return
+        chosen = [each for each in letters if takes(each)][: most - tried]
+        seen, tried = seen + len(letters), tried + len(chosen)
+        yield from hand.put(chosen, to)
+
+
+def _unfit(letter: Letter, held: frozenset[str], to: Destination) -> NotMoved | None:
+    if letter.message_id not in held:
+        return NotMoved(letter.message_id, "lost", "its lease was over before it was sent")
+    return too_long(letter, to)
+
+
+def _settle(
+    batch: Iterable[Letter], gone: frozenset[str], lanes: Lanes, *, is_hopeless: bool
+) -> Iterator[NotMoved]:
+    """What has to wait because of what did not go."""
+    for letter in batch:
+        if letter.message_id in gone:
+            lanes.take_out(letter)
+            continue
+        for each in lanes.close(letter):
+            reason = f"{letter.message_id} of the same group did not go, and is to go first"
+            yield NotMoved(each.message_id, "waits_for_neighbour", reason)
+    for each in lanes.close_all() if is_hopeless else ():
+        yield NotMoved(each.message_id, "not_tried", "what was refused before it would be again")
