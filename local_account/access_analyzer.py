@@ -22,6 +22,7 @@ CHECKS = {
     "/policy/check-no-new-access": "CheckNoNewAccess",
 }
 RESULTS = ("PASS", "FAIL")
+HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 Answer = tuple[int, dict[str, str], bytes]
 
 
@@ -55,7 +56,7 @@ class AccessAnalyzer:
         """To one call."""
         check = CHECKS.get(path.rstrip("/"))
         if check is None or self.result is None:
-            said = f"{check or path} is not emulated here"
+            said = f"{check or path} is not emulated here; {HOW}"
             return _answer(400, {"__type": "NotEmulated", "message": said})
         passed = self.result == "PASS"
         return _answer(

@@ -83,17 +83,16 @@ def install(
     return emr_serverless.install(scratch / "emr-serverless", endpoint_url)
 
 
-def application(delivery: Delivery, spelling: Spelling) -> Application:
+def application(delivery: Delivery, history: EventHistory, spelling: Spelling) -> Application:
     """The emulator behind what sees its SQS calls; once per process."""
-    history = EventHistory()
     lookup_events.install(history)
     trail_status.install(delivery)
     return SecureTransport(CloudTrail(ministack.app.app, delivery, history, spelling))
 
 
-def putting_back(memory: SqsMemory) -> earlier.PutBack:
+def putting_back(memory: SqsMemory, history: EventHistory) -> earlier.PutBack:
     """A function that puts a queue's past back."""
-    return earlier.putting_back(memory.metrics, Counting(memory.metrics).measure)
+    return earlier.putting_back(memory.metrics, history, Counting(memory.metrics).measure)
 
 
 def access_analyzer() -> AccessAnalyzer:

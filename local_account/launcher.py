@@ -23,6 +23,7 @@ from local_account.account_settings import checked
 from local_account.assembly_cache import Synthesis
 from local_account.cloud_assembly import StackArtifact, read_assembly
 from local_account.cloudtrail.delivery import Delivery
+from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.record import Spelling
 from local_account.deployment import bootstrap, deploy, publish
@@ -87,7 +88,8 @@ class Launcher:
         memory = SqsMemory(DeletedNames(self._options.reuse_names_after_seconds))
         jobs = emulator.install(self._scratch, self._not_emulated, self._url, memory)
         delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
-        application = emulator.application(delivery, self._options.spelling)
+        history = EventHistory()
+        application = emulator.application(delivery, history, self._options.spelling)
         delivery.start()
         jobs.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
@@ -96,7 +98,7 @@ class Launcher:
             SQS_ERRORS_PATH: memory.errors,
             ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
         }
-        put_back = emulator.putting_back(memory)
+        put_back = emulator.putting_back(memory, history)
         page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:

@@ -20,7 +20,7 @@ ALWAYS = (
     "AWS/SQS metrics: there at once (at AWS minutes later); a mapping polls once at a time",
     "CloudWatch alarms: dimensions, missing data, anomaly bands, any alarm on AWS/SQS",
     "CloudWatch GetMetricData: expressions",
-    "IAM Access Analyzer: CheckNoPublicAccess and CheckNoNewAccess are refused",
+    "IAM Access Analyzer: checks are refused, or answer as /_mendq/access-analyzer is told",
     "DynamoDB: indexes are up to date at once; one gives attributes that it does not project",
     "DynamoDB: point-in-time recovery; items outlive their TTL by up to a minute",
     "S3: lifecycle rules, object ownership",

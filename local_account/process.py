@@ -153,10 +153,11 @@ class LocalAccount:
         """Have no error of SQS on that does not arise by itself."""
         self._asked("DELETE", SQS_ERRORS_PATH)
 
-    def put_back(self, queue_arn: str, minutes: int) -> None:
-        """Have a queue's making, messages and metrics be so much earlier; raises SwitchRefused."""
+    def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
+        """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
+        asked = {"queue_arn": queue_arn, "minutes": minutes, "of": of}
         try:
-            self._asked("POST", EARLIER_PATH, {"queue_arn": queue_arn, "minutes": minutes})
+            self._asked("POST", EARLIER_PATH, asked)
         except _Refused as refused:
             raise SwitchRefused(f"{refused}") from None
 

@@ -102,7 +102,7 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
         raise Stopped("SQS does not say when the queue was created and changed: not pinned")
     if now - facts.modified_at < SETTLES:
         line = (
-            "the queue was changed a moment ago, which SQS may take a minute to tell: pin it then"
+            "the queue was changed just now, and SQS may take a minute to tell: pin it after that"
         )
         raise Stopped(line)
     return Pin(

@@ -12,7 +12,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -56,6 +56,15 @@ def shown(record: Record) -> dict[str, Any]:
 
 def _seconds(record: Record) -> float:
     return datetime.fromisoformat(record["eventTime"]).timestamp()
+
+
+def _earlier(record: Record, seconds: int) -> Record:
+    at = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
+    return {**record, "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _is_about(record: Record, queue_arn: str) -> bool:
+    return any(each["ARN"] == queue_arn for each in record.get("resources", ()))
 
 
 def _resources(record: Record) -> list[dict[str, str]]:
@@ -151,6 +160,25 @@ class EventHistory:
         """Keep a record if it is a management event."""
         if record["managementEvent"]:
             self._events.append((next(self._numbers), record))
+
+    def changed_at(self, queue_arn: str) -> list[float]:
+        """When a queue was changed, as far as calls that went through tell; in seconds."""
+        return [
+            _seconds(record)
+            for _, record in self._events
+            if _is_about(record, queue_arn) and not record["readOnly"] and "errorCode" not in record
+        ]
+
+    def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
+        """Have what happened to a queue from then on be so much earlier, in its place among all."""
+        earlier = [
+            _earlier(record, seconds)
+            if _is_about(record, queue_arn) and _seconds(record) >= since_seconds
+            else record
+            for _, record in self._events
+        ]
+        self._events.clear()
+        self._events.extend((next(self._numbers), each) for each in sorted(earlier, key=_seconds))
 
     def look_up(self, asked: Mapping[str, Any], account: str, region: str) -> dict[str, Any]:
         """Answer LookupEvents, newest first; raises LookupRefused."""

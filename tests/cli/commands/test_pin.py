@@ -104,7 +104,7 @@ def test_a_queue_without_a_policy_cannot_be_pinned(operator: Operator) -> None:
 @pytest.mark.usefixtures("queue")
 def test_a_queue_that_was_just_changed_is_not_pinned_yet(operator: Operator) -> None:
     set_policy(operator.aws, QUEUE, EMPTIED)
-    assert "a moment ago" in _refused(operator, "orders", "--yes", code=1)
+    assert "changed just now" in _refused(operator, "orders", "--yes", code=1)
 
 
 @pytest.mark.usefixtures("queue")

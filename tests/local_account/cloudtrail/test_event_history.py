@@ -178,3 +178,28 @@ def test_a_token_belongs_to_its_question() -> None:
 def test_there_are_no_insights() -> None:
     asked = {"EventCategory": "insight"}
     assert _history(_record(1)).look_up(asked, ACCOUNT, REGION) == {"Events": []}
+
+
+OTHER = {"resources": [{"type": "AWS::SQS::Queue", "ARN": f"{ARN}2"}]}
+
+
+def test_what_happened_to_a_queue_is_put_back_among_all() -> None:
+    history = _history(_record(60), _record(120, **OTHER), _record(180), _record(240))
+    history.put_back(ARN, seconds=100, since_seconds=NOON + 180)
+    assert _ids(history) == ["event-240", "event-120", "event-180", "event-60"]
+    (at, *_) = (each["EventTime"] for each in history.look_up({}, ACCOUNT, REGION)["Events"])
+    assert at == NOON + 140
+    history.put_back(ARN, seconds=3600)
+    assert _ids(history) == ["event-120", "event-240", "event-180", "event-60"]
+    history.take(_record(300))
+    assert _ids(history)[0] == "event-300"
+
+
+def test_only_what_went_through_has_changed_a_queue() -> None:
+    history = _history(
+        _record(60),
+        _record(70, **OTHER),
+        _record(80, readOnly=True),
+        _record(90, errorCode="AccessDenied"),
+    )
+    assert history.changed_at(ARN) == [NOON + 60]

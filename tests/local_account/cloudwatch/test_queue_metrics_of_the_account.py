@@ -252,6 +252,38 @@ def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount)
         account.put_back(f"{queue.arn}-gone", minutes=90)
 
 
+def test_the_last_change_alone_is_put_back_with_what_cloudtrail_tells(
+    account: LocalAccount,
+) -> None:
+    queue = new_queue(account)
+    with pytest.raises(SwitchRefused, match="before its last change"):
+        account.put_back(queue.arn, 5, of="last_change")
+    account.put_back(queue.arn, 90)
+    before = queue.attributes("LastModifiedTimestamp", "CreatedTimestamp")
+    queue.set(VisibilityTimeout="31")
+    changed = int(queue.attributes("LastModifiedTimestamp")["LastModifiedTimestamp"])
+    account.put_back(queue.arn, 20, of="last_change")
+    after = queue.attributes("LastModifiedTimestamp", "CreatedTimestamp")
+    assert int(after["LastModifiedTimestamp"]) == changed - 1200
+    assert after["CreatedTimestamp"] == before["CreatedTimestamp"]
+    assert [
+        (each["EventName"], changed - int(each["EventTime"].timestamp()) >= 1199)
+        for each in _changes(account, queue)
+    ] == [("SetQueueAttributes", True), ("CreateQueue", True)]
+    queue.set(VisibilityTimeout="32")
+    with pytest.raises(SwitchRefused, match="before its last change"):
+        account.put_back(queue.arn, 20, of="last_change")
+    with pytest.raises(SwitchRefused, match="last_change"):
+        account.put_back(queue.arn, 20, of="everything")
+
+
+def _changes(account: LocalAccount, queue: Queue) -> list[dict[str, Any]]:
+    found = account.client("cloudtrail").lookup_events(
+        LookupAttributes=[{"AttributeKey": "ResourceName", "AttributeValue": queue.arn}]
+    )
+    return [each for each in found["Events"] if each["ReadOnly"] == "false"]
+
+
 def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:
     mappings = account.client("lambda").list_event_source_mappings()["EventSourceMappings"]
     names = [each["EventSourceArn"].rpartition(":")[2] for each in mappings]
