@@ -8,7 +8,6 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Create
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,21 +15,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
 from functions.aws.dead_letters_fit import misfit
-from functions.aws.errors import QueueGone, StepFailed, code_of, is_passing
+from functions.aws.errors import StepFailed
+from functions.aws.make_queue import make_queue, taken
 from functions.aws.queue_look import attributes_of
 from functions.aws.write_steps import changed_meanwhile, write
 from functions.healing.attaching import POLICIES
 from functions.healing.dead_letters import attributes_of_new
-from functions.healing.error_codes import canonical
 from functions.healing.facts import Facts
 from functions.healing.plan import Refusal
-from functions.healing.queue_names import parts_of
-from functions.healing.states import State
 from functions.healing.steps import AttributeStep
-
-# "You must wait at least one second after the queue is created to be able to use the queue."
-SECONDS_UNTIL_USABLE = 1
-LOOKS_AT_A_NEW_QUEUE = 3
 
 
 def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
@@ -51,46 +44,13 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
 
 
 def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
-    """None once the queue is there, made by this call or by one like it."""
+    """None once the queue is there; one that was there before may have policies of its own."""
     dead_letter_arn = str(step.after)
     try:
-        clients.sqs_for_writing.create_queue(
-            QueueName=parts_of(dead_letter_arn).name,
-            Attributes=attributes_of_new(source, dead_letter_arn),  # type: ignore[arg-type]
-        )
+        made = make_queue(clients, dead_letter_arn, attributes_of_new(source, dead_letter_arn))
     except (ClientError, BotoCoreError) as error:
-        return _refused(step, error)
-    return _taken_by_another(clients, dead_letter_arn)
-
-
-def _refused(step: AttributeStep, error: ClientError | BotoCoreError) -> Refusal:
-    code = canonical(code_of(error)) if isinstance(error, ClientError) else ""
-    if code == "QueueDeletedRecently":
-        reason = f"{step.after} was deleted within the last minute; SQS makes it anew after that"
-        return Refusal("deleted_recently", reason, becomes=None, again=True)
-    if code == "QueueAlreadyExists":
-        return _taken(
-            str(step.after), "its attributes are not those of one that is made for this queue"
-        )
-    if is_passing(error):
         raise StepFailed(step, str(error)) from error
-    return Refusal("aws_refused", f"AWS refused to make it: {error}", becomes=State.ESCALATED)
-
-
-def _taken_by_another(clients: Clients, dead_letter_arn: str) -> Refusal | None:
-    """CreateQueue compares no policies: a queue that was there before may have its own."""
-    for _ in range(LOOKS_AT_A_NEW_QUEUE):
-        try:
-            found = attributes_of(clients, dead_letter_arn)
-        except QueueGone:
-            time.sleep(SECONDS_UNTIL_USABLE)
-            continue
-        theirs = [name for name in POLICIES if found.get(name)]
-        return _taken(dead_letter_arn, f"it has a {theirs[0]}") if theirs else None
-    reason = f"{dead_letter_arn} was made and cannot be used yet"
-    return Refusal("not_usable_yet", reason, becomes=None, again=True)
-
-
-def _taken(dead_letter_arn: str, because: str) -> Refusal:
-    reason = f"there is another queue {dead_letter_arn} already: {because}"
-    return Refusal("name_taken", reason, becomes=State.ESCALATED)
+    if isinstance(made, Refusal):
+        return made
+    theirs = [name for name in POLICIES if made.get(name)]
+    return taken(dead_letter_arn, f"it has a {theirs[0]}") if theirs else None

@@ -17,8 +17,9 @@ from functions.catalogue.symptom import (
 )
 from functions.healing import examples
 from functions.healing.attaching import MENDED_FIRST, gone, has_none, make_again, make_and_attach
+from functions.healing.companions import FIFO
 from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
-from functions.healing.dead_letters import FIFO, MAX_RECEIVE_COUNT, SUFFIX, Redrive, RedriveAllow
+from functions.healing.dead_letters import MAX_RECEIVE_COUNT, SUFFIX, Redrive, RedriveAllow
 from functions.healing.facts import DeadLetterQueue, Facts, LambdaConsumer, Need, SourceQueue
 from functions.healing.limits import Limits
 from functions.healing.measured import Measured

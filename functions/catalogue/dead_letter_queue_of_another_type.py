@@ -14,7 +14,8 @@ from functions.catalogue.symptom import (
     Symptom,
 )
 from functions.healing import examples
-from functions.healing.dead_letters import FIFO, Redrive
+from functions.healing.companions import FIFO
+from functions.healing.dead_letters import Redrive
 from functions.healing.facts import Facts, Need
 from functions.healing.queue_names import arn_of
 

@@ -17,7 +17,7 @@ from functions.catalogue.symptom import (
     Symptom,
 )
 from functions.healing import examples
-from functions.healing.dead_letters import LONGEST_RETENTION_SECONDS
+from functions.healing.companions import LONGEST_RETENTION_SECONDS
 from functions.healing.facts import Facts, Need, SourceQueue
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode

@@ -8,16 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
+from functions.healing.companions import FIFO, arn_beside, keeping_attributes, name_beside
 from functions.healing.difference import parsed
 from functions.healing.facts import Facts
-from functions.healing.queue_names import arn_of, arn_of_name, parts_of
+from functions.healing.queue_names import arn_of, parts_of
 
-FIFO = ".fifo"
 SUFFIX = "-dlq"
-LONGEST_NAME = 80
-LONGEST_RETENTION_SECONDS = 1_209_600
 FEWEST_RECEIVES = 3
 MOST_RECEIVES = 100
 MAX_RECEIVE_COUNT = 5
@@ -95,24 +92,13 @@ def allow_of(text: str) -> RedriveAllow | None:
 
 
 def name_for(source_name: str) -> str:
-    """The name of the dead-letter queue that Mendq makes for a queue.
-
-    Of a long name the beginning, and a few digits by which no two of them meet.
-    """
-    ending = FIFO if source_name.endswith(FIFO) else ""
-    base = source_name.removesuffix(FIFO)
-    if len(base) + len(SUFFIX) + len(ending) > LONGEST_NAME:
-        digits = f"-{sha256(base.encode()).hexdigest()[:8]}"
-        base = base[: LONGEST_NAME - len(digits) - len(SUFFIX) - len(ending)] + digits
-    return f"{base}{SUFFIX}{ending}"
+    """The name of the dead-letter queue that Mendq makes for a queue."""
+    return name_beside(source_name, SUFFIX)
 
 
 def arn_for(source_arn: str) -> str:
     """The ARN that goes with it; raises ValueError where `source_arn` is none."""
-    source = parts_of(source_arn)
-    named = arn_of_name(name_for(source.name), source.region, source.account)
-    assert named is not None  # noqa: S101 - a queue's name with a suffix is one
-    return named
+    return arn_beside(source_arn, SUFFIX)
 
 
 def unfit(source_arn: str, dead_letter_arn: str) -> str | None:
@@ -131,15 +117,9 @@ def unfit(source_arn: str, dead_letter_arn: str) -> str | None:
 def attributes_of_new(source: Facts, dead_letter_arn: str) -> dict[str, str]:
     """What a dead-letter queue is made with for this source.
 
-    Letters are kept for 14 days and encrypted as the source's messages are; without a key SQS
-    encrypts a new queue with its own. One that is made anew under a name that others may hold as
-    well stays open to them.
+    One that is made anew under a name that others may hold as well stays open to them.
     """
-    attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
-    if source.kms_key is not None:
-        attributes["KmsMasterKeyId"] = source.kms_key
-    else:
-        attributes["SqsManagedSseEnabled"] = "true"
+    attributes = keeping_attributes(source)
     if source.is_fifo:
         by_content = source.attributes.get("ContentBasedDeduplication", "false")
         attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": by_content}

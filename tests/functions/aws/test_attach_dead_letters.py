@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from functions.aws.attach_dead_letters import LOOKS_AT_A_NEW_QUEUE, attach
+from functions.aws.attach_dead_letters import attach
 from functions.aws.clients import Clients
 from functions.aws.errors import QueueGone, StepFailed
+from functions.aws.make_queue import LOOKS_AT_A_NEW_QUEUE
 from functions.aws.queue_look import attributes_of
 from functions.healing.dead_letter_steps import (
     AllowRedriveFrom,
@@ -30,7 +31,7 @@ OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that it would have waited."""
     seconds: list[float] = []
-    monkeypatch.setattr("functions.aws.attach_dead_letters.time.sleep", seconds.append)
+    monkeypatch.setattr("functions.aws.make_queue.time.sleep", seconds.append)
     return seconds
 
 
@@ -199,7 +200,7 @@ def _hide(queue_arn: str, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
             raise QueueGone(asked)
         return attributes_of(clients, asked)
 
-    monkeypatch.setattr("functions.aws.attach_dead_letters.attributes_of", look)
+    monkeypatch.setattr("functions.aws.make_queue.attributes_of", look)
 
 
 def test_a_new_queue_is_given_the_second_that_it_needs(

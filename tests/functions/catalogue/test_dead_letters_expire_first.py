@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from functions.catalogue.dead_letters_expire_first import detect, plan
-from functions.healing.dead_letters import LONGEST_RETENTION_SECONDS
+from functions.healing.companions import LONGEST_RETENTION_SECONDS
 from functions.healing.examples import DEAD_LETTER_ARN, STANDARD_ARN, queue
 from functions.healing.facts import Facts, SourceQueue
 from functions.healing.limits import Limits
