@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 
+from functions.healing.companions import LONGEST_RETENTION_SECONDS
+
 LOWEST_SOAK_FACTOR = 1.2
 # A task is started at a rate that is a whole number.
 SLOWEST_TASK = 1
@@ -35,6 +37,7 @@ class Bounds:
     tick_seconds: int = 60
     stage_seconds: int = 3_600
     patience_seconds: int = 3_600
+    longest_seconds: int = LONGEST_RETENTION_SECONDS
     measuring_seconds: int = 900
     most_fingerprints: int = 2_000
 

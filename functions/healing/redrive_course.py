@@ -33,6 +33,8 @@ class Course:
     run that died had in hand (`in_hand`) counts here and not in `moved`, which is known to be gone.
     `by_task`: the stage is moved by a move task, asked for at `intent_at`, known by `task_handle`
     once it was seen. `first_task_at`: from then on letters may be back that bear no mark.
+    `expected` are the letters that should be left while none is back, `waits_since` when nobody was
+    seen any more to handle the source's messages, `refused_since` when SQS took no letter any more.
     `because` says why it stands as it does, `halts_for` why it will halt when its task is over.
     """
 
@@ -58,6 +60,8 @@ class Course:
     task_handle: str = ""
     first_task_at: datetime | None = None
     waits_since: datetime | None = None
+    refused_since: datetime | None = None
+    expected: int = 0
     is_opened: bool = False
     fingerprints: tuple[str, ...] = ()
     because: str = ""

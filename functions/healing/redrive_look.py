@@ -87,9 +87,8 @@ class Look:
 class Census:
     """What was seen of the letters: so many looked at, so many that came back.
 
-    `opened` came back from an earlier redrive, before this one moved any. `newly_dead` were sent
-    since it began and bear no mark. `stuck` cannot be sent back by anybody of ours. `is_whole`:
-    there were no more.
+    `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send
+    back: they did not die in this source, or are too long for it. `is_whole`: there were no more.
     """
 
     seen: int = 0

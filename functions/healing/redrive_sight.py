@@ -1,0 +1,178 @@
+"""What a redrive's look says about its course: the questions that the machine's table asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.healing.redrive_bounds import SLOWEST_TASK, Bounds
+from functions.healing.redrive_course import Course, Stage
+from functions.healing.redrive_look import SKEW, Census, Look, MoveTask
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A course beside what was seen at this tick; `census` is None until one was taken."""
+
+    course: Course
+    look: Look
+    census: Census | None
+    bounds: Bounds
+
+    @property
+    def now(self) -> datetime:
+        return self.look.now
+
+    @property
+    def task(self) -> MoveTask | None:
+        """The newest task, where it is the one that this stage asked for."""
+        task = self.look.task
+        return task if task is not None and is_ours(task, self.course) else None
+
+    @property
+    def task_runs(self) -> bool:
+        return self.task is not None and self.task.is_active
+
+    @property
+    def has_foreign_task(self) -> bool:
+        task = self.look.task
+        return task is not None and task.is_active and self.task is None
+
+    @property
+    def came_back(self) -> int:
+        """So many that came back, with those that have died anew and not by a hand of ours."""
+        return self.course.returned + (self.census.newly_dead if self.census else 0)
+
+    @property
+    def unseen(self) -> int:
+        """Letters more than there should be, where a census cannot have seen all that came back.
+
+        Of a FIFO queue's group the first letters alone are handed out until they are gone.
+        """
+        census = self.census
+        if census is None or (census.is_whole and not self.look.is_fifo):
+            return 0
+        seen = census.returned + census.newly_dead
+        return max(0, self.look.waiting - self.course.expected - seen)
+
+    @property
+    def too_many_are_back(self) -> bool:
+        back = self.came_back + (self.unseen if self.is_soaked else 0)
+        return back >= self.bounds.halts_at(self.course.moved)
+
+    @property
+    def is_too_old(self) -> bool:
+        return self.now >= self.course.began_at + timedelta(seconds=self.bounds.longest_seconds)
+
+    @property
+    def waiting(self) -> int:
+        """Letters that were there when it looked, without those that went to quarantine since."""
+        return max(0, self.look.waiting - (self.census.quarantined if self.census else 0))
+
+    @property
+    def left(self) -> int:
+        """Letters that could still be sent back; what is in flight counts."""
+        census = self.census or Census()
+        held = max(self.waiting, census.seen - census.quarantined)
+        return max(0, held - census.stuck)
+
+    @property
+    def is_soaked(self) -> bool:
+        ends_at = self.course.soak_ends_at
+        in_soak = self.course.stage is Stage.SOAK
+        return in_soak and ends_at is not None and self.now >= ends_at
+
+    @property
+    def stage_is_over(self) -> bool:
+        longest = timedelta(seconds=self.bounds.stage_seconds)
+        return self.course.left_in_stage == 0 or self.now >= self.course.stage_at + longest
+
+    @property
+    def patience_is_over(self) -> bool:
+        return self._is_long_ago(self.course.waits_since)
+
+    @property
+    def is_refused_for_good(self) -> bool:
+        return self._is_long_ago(self.course.refused_since)
+
+    @property
+    def cancels_in_vain(self) -> bool:
+        return self.task_runs and self._is_long_ago(self.course.stage_at)
+
+    def _is_long_ago(self, since: datetime | None) -> bool:
+        patience = timedelta(seconds=self.bounds.patience_seconds)
+        return since is not None and self.now >= since + patience
+
+    @property
+    def rate_per_second(self) -> float:
+        return self.bounds.rate_per_second(self.look.source.deletes_per_second or 0)
+
+    @property
+    def is_too_fast(self) -> bool:
+        """Whether the task runs at twice what the source's consumers bear by now, or more."""
+        return self.course.rate_per_second >= 2 * max(self.rate_per_second, SLOWEST_TASK)
+
+    @property
+    def next_size(self) -> int:
+        """Four times what the stage before has proven; where it moved nothing, a canary again."""
+        proven = min(self.course.size, self.course.moved_in_stage)
+        return self.bounds.growth * proven or self.bounds.canary
+
+    @property
+    def moves_by_task(self) -> bool:
+        """Whether the next stage is more than the mover sends in one tick."""
+        per_tick = self.rate_per_second * self.bounds.tick_seconds
+        most = self.bounds.mover_per_tick
+        return not self.look.is_fifo and min(per_tick, self.next_size) > most
+
+    @property
+    def task_per_second(self) -> int:
+        """A task is cancelled at a tick: in the time of one it shall not move more than a stage."""
+        one_tick = self.course.size / self.bounds.tick_seconds
+        return max(SLOWEST_TASK, int(min(self.rate_per_second, one_tick)))
+
+    @property
+    def letters_now(self) -> int:
+        """So many the mover may send at this tick; slow queues take one every few ticks."""
+        course, bounds = self.course, self.bounds
+        if course.stage is Stage.CANARY:
+            return course.left_in_stage
+        rate = self.rate_per_second
+        since = (self.now - (course.moved_at or course.began_at)).total_seconds()
+        most = max(1, int(rate * bounds.tick_seconds))
+        return min(int(rate * since), most, bounds.mover_per_tick, course.left_in_stage)
+
+    def after_a_crash(self) -> Sight:
+        """What a run that died had in hand may have gone: it is spent, and proves nothing."""
+        course = self.course
+        if not course.in_hand:
+            return self
+        spent = course.moved_in_stage + course.in_hand
+        expected = max(0, course.expected - course.in_hand)
+        course = replace(course, moved_in_stage=spent, expected=expected, in_hand=0)
+        return replace(self, course=course)
+
+    def recounted(self) -> Sight:
+        """With what the task says that it has moved so far; a cancel lets a few more through."""
+        course, task = self.course, self.task
+        if task is None or not course.by_task:
+            return self
+        more = max(0, task.moved - course.moved_in_stage)
+        course = replace(
+            course,
+            moved=course.moved + more,
+            moved_in_stage=course.moved_in_stage + more,
+            expected=max(0, course.expected - more),
+            task_handle=task.handle or course.task_handle,
+        )
+        return replace(self, course=course)
+
+
+def is_ours(task: MoveTask, course: Course) -> bool:
+    """Whether this stage asked for it; one that runs with another handle is somebody else's."""
+    if course.intent_at is None or task.started_at < course.intent_at - SKEW:
+        return False
+    if task.handle and course.task_handle:
+        return task.handle == course.task_handle
+    asked = int(course.rate_per_second)
+    return not task.destination_arn and task.per_second in {None, asked}
