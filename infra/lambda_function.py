@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from functions.settings import LambdaSettings
+from infra.lambda_environment import hand_over
 from infra.own_queues import dead_letter_queue
 from infra.roles import allow, own_role
 
@@ -43,7 +44,8 @@ class OwnLambda(Construct):
         allow(self.role, actions, *resources)
 
     def knows(self, settings: LambdaSettings) -> None:
-        hand_over(self.function, settings.to_environment())
+        """Raises SettingsRefused where they are more than its environment holds."""
+        hand_over(self.function, settings)
 
 
 class ParkingLambda(OwnLambda):
@@ -95,9 +97,3 @@ def lambda_function(
         application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
         system_log_level_v2=lambda_.SystemLogLevel.INFO,
     )
-
-
-def hand_over(function: lambda_.Function, variables: dict[str, str]) -> None:
-    """Set a Lambda's environment: what its settings class has made of its settings."""
-    for variable, value in variables.items():
-        function.add_environment(variable, value)

@@ -2,13 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from functions.healing.mode import Mode
 from functions.settings import HealSettings
-from infra.heal import ENVIRONMENT_CHARACTERS
-from infra.settings import SettingsRefused, read
-from infra.synthesis import new_app, synthesize
 from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, PULSE_ROLE, template_of
 
 
@@ -64,12 +59,3 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")
     assert variables == settings.to_environment(), "and it gets nothing beside them"
-
-
-@pytest.mark.usefixtures("light_code")
-def test_names_that_its_environment_cannot_hold_are_refused(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    names = [f"{'q' * 70}{number}" for number in range(ENVIRONMENT_CHARACTERS // 70)]
-    with pytest.raises(SettingsRefused, match=r"queues: more names than the 4 KB"):
-        synthesize(read({"queues": names}), new_app(tmp_path_factory.mktemp("large")))
