@@ -58,7 +58,8 @@ class Hand:
     """Letters taken out of one queue and kept from everybody else until they are put somewhere.
 
     A context manager; leaving it makes visible again whatever is still in hand. `lease_seconds` is
-    what a crash hides them for.
+    what a crash hides them for. A receive waits `wait_seconds` for a first letter: SQS asks all of
+    its servers then, so that an empty answer means that there is none.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class Hand:
         queue_url: str,
         *,
         lease_seconds: int = LEASE_SECONDS,
+        wait_seconds: int = 1,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sqs, self._queue_url, self._clock = sqs, queue_url, clock
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._wait_seconds = lease_seconds, wait_seconds
         self._lease = Lease(sqs, queue_url, seconds=lease_seconds, clock=clock)
         self._given: set[str] = set()
         self._sent: set[str] = set()
@@ -91,7 +93,7 @@ class Hand:
         finally:
             self._lease.__exit__(kind, error, traceback)
 
-    def take(self, most: int, *, wait_seconds: int = 1) -> list[Letter]:
+    def take(self, most: int) -> list[Letter]:
         """At most so many more letters, fewer only where the queue shows no others.
 
         Each is given once: one that comes again stays in hand, one that was sent already is
@@ -100,7 +102,7 @@ class Hand:
         """
         letters: list[Letter] = []
         while len(letters) < most:
-            received = self._receive(min(MOST_RECEIVED, most - len(letters)), wait_seconds)
+            received = self._receive(min(MOST_RECEIVED, most - len(letters)))
             if not received:
                 break
             letters += (each for each in received if self._is_new(each))
@@ -121,14 +123,14 @@ class Hand:
         if ids:
             self._lease.release(*ids)
 
-    def _receive(self, most: int, wait_seconds: int) -> list[Letter]:
+    def _receive(self, most: int) -> list[Letter]:
         received_at = self._clock()
         with looking(f"letters in {self._queue_url}"):
             answer = self._sqs.receive_message(
                 QueueUrl=self._queue_url,
                 MaxNumberOfMessages=most,
                 VisibilityTimeout=self._lease_seconds,
-                WaitTimeSeconds=wait_seconds,
+                WaitTimeSeconds=self._wait_seconds,
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
             )

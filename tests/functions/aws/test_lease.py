@@ -1,0 +1,334 @@
+"""A lease keeps what it holds, and touches nothing that it does not hold."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from functions.aws.lease import LONGEST_SECONDS, Lease
+from tests.functions.aws.conftest import Account
+
+SECONDS = 60
+PATIENCE = 10
+
+
+@dataclass
+class Sqs:
+    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all."""
+
+    codes: dict[str, str | None] = field(default_factory=dict)
+    written: list[tuple[str, str, int | None]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
+        return self._alone("change", asked)
+
+    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
+        return self._batch("change", asked)
+
+    def delete_message(self, **asked: Any) -> Mapping[str, Any]:
+        return self._alone("delete", asked)
+
+    def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
+        return self._batch("delete", asked)
+
+    def _alone(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._write(verb, asked)
+        code = self.codes.get(asked["ReceiptHandle"], "")
+        if code is None:
+            raise ConnectTimeoutError(endpoint_url="sqs")
+        if code:
+            raise ClientError({"Error": {"Code": code, "Message": ""}}, verb)
+        return {}
+
+    def _batch(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.sizes.append(len(asked["Entries"]))
+        answer: dict[str, list[Mapping[str, Any]]] = {"Successful": [], "Failed": []}
+        for each in asked["Entries"]:
+            self._write(verb, each)
+            code = self.codes.get(each["ReceiptHandle"], "")
+            kind = "Failed" if code else "Successful"
+            answer[kind].append({"Id": each["Id"], "Code": code, "SenderFault": True})
+        return answer
+
+    def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
+        self.written.append((verb, asked["ReceiptHandle"], asked.get("VisibilityTimeout")))
+
+
+@dataclass
+class Clock:
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def message(name: str = "a", handle: str = "") -> dict[str, str]:
+    return {"MessageId": name, "ReceiptHandle": handle or f"handle-{name}"}
+
+
+def lease(sqs: Sqs, clock: Clock, *messages: Mapping[str, Any], seconds: int = SECONDS) -> Lease:
+    return Lease(cast("Any", sqs), "url", *messages, seconds=seconds, clock=clock)
+
+
+@pytest.fixture
+def sqs() -> Sqs:
+    return Sqs()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_nothing_is_written_before_half_of_the_time_is_over(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS / 2 - 1
+    held.keep()
+    assert sqs.written == []
+    clock.now += 1
+    held.keep()
+    held.keep()
+    assert sqs.written == [("change", "handle-a", SECONDS)]
+
+
+def test_what_was_received_a_while_ago_is_due_earlier(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock)
+    held.add(message(), received_at=clock.now - SECONDS / 2)
+    held.keep()
+    assert sqs.written == [("change", "handle-a", SECONDS)]
+
+
+def test_no_extension_reaches_beyond_twelve_hours(sqs: Sqs, clock: Clock) -> None:
+    began = clock.now
+    held = lease(sqs, clock, message())
+    while not held.is_lost:
+        held.keep()
+        clock.now += 7.5
+    ends = [clock.now for _ in sqs.written]
+    assert ends
+    assert clock.now - began == pytest.approx(LONGEST_SECONDS, abs=SECONDS / 4)
+    assert sum(seconds or 0 for *_, seconds in sqs.written) <= LONGEST_SECONDS * 2
+    assert sqs.written[-1][2] is not None
+    assert 0 < sqs.written[-1][2] <= SECONDS
+    written = len(sqs.written)
+    held.keep()
+    held.release()
+    assert held.delete() == frozenset()
+    assert len(sqs.written) == written
+
+
+def test_every_extension_ends_within_twelve_hours(sqs: Sqs, clock: Clock) -> None:
+    began = clock.now
+    held = lease(sqs, clock, message(), seconds=30_000)
+    for _ in range(20):
+        clock.now += 2_500
+        before = len(sqs.written)
+        held.keep()
+        for *_, seconds in sqs.written[before:]:
+            assert clock.now + (seconds or 0) <= began + LONGEST_SECONDS
+    assert held.is_lost
+
+
+def test_a_lease_that_ran_out_touches_nothing(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS
+    held.keep()
+    held.release()
+    assert held.delete() == frozenset()
+    assert held.is_lost
+    assert held.lost == {"a"}
+    assert sqs.written == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "AWS.SimpleQueueService.MessageNotInflight",
+        "MessageNotInflight",
+        "InvalidParameterValueException",
+        "ReceiptHandleIsInvalid",
+    ],
+)
+@pytest.mark.parametrize("others", [(), (message("b"),)])
+def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
+    sqs: Sqs, clock: Clock, code: str, others: tuple[Mapping[str, Any], ...]
+) -> None:
+    sqs.codes["handle-a"] = code
+    held = lease(sqs, clock, message(), *others)
+    clock.now += SECONDS / 2
+    held.keep()
+    assert held.lost == {"a"}
+    assert held.held == {each["MessageId"] for each in others}
+    sqs.written.clear()
+    held.release("a")
+    assert held.delete("a") == frozenset()
+    assert sqs.written == []
+
+
+@pytest.mark.parametrize("code", [None, "RequestThrottled", "AccessDenied", "InternalError"])
+def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
+    sqs: Sqs, clock: Clock, code: str | None
+) -> None:
+    sqs.codes["handle-a"] = code
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS / 2
+    held.keep()
+    assert not held.is_lost
+    sqs.codes.clear()
+    clock.now += SECONDS / 4
+    held.keep()
+    clock.now += SECONDS - 1
+    assert not held.is_lost
+    sqs.codes["handle-a"] = code
+    held.keep()
+    clock.now += 1
+    assert held.is_lost
+
+
+def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
+    sqs: Sqs, clock: Clock
+) -> None:
+    names = [f"m{at}" for at in range(25)]
+    sqs.codes["handle-m3"] = "InternalError"
+    held = lease(sqs, clock, *map(message, names))
+    clock.now += SECONDS / 2
+    held.keep()
+    assert sqs.sizes == [10, 10, 5]
+    clock.now += SECONDS / 2
+    assert held.lost == {"m3"}
+    assert len(held.held) == 24
+
+
+def test_released_is_released(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message(), message("b"))
+    held.release("a")
+    assert sqs.written == [("change", "handle-a", 0)]
+    clock.now += SECONDS / 2
+    held.keep()
+    assert sqs.written[1:] == [("change", "handle-b", SECONDS)]
+    assert not held.is_lost
+    assert held.delete("a") == frozenset()
+    assert len(sqs.written) == 2
+
+
+def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock) -> None:
+    sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
+    held = lease(sqs, clock, *map(message, "abcd"))
+    assert held.delete("a", "b", "c", "nobody's") == {"a"}
+    assert held.held == {"b", "d"}
+    assert held.lost == {"c"}
+    deletes = [handle for verb, handle, _ in sqs.written if verb == "delete"]
+    assert deletes.count("handle-b") == 2
+    assert deletes.count("handle-c") == 1
+    assert "handle-d" not in deletes
+
+
+def test_one_alone_goes_by_the_call_that_cloudtrail_records_the_refusal_of(
+    sqs: Sqs, clock: Clock
+) -> None:
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS / 2
+    held.keep()
+    assert held.delete() == {"a"}
+    assert sqs.sizes == []
+
+
+def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS
+    assert held.is_lost
+    held.add(message("a", "newer"))
+    assert not held.is_lost
+    assert held.delete() == {"a"}
+    assert sqs.written == [("delete", "newer", None)]
+
+
+def _hearts() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "lease"]
+
+
+class Beating(Sqs):
+    """Tells when it is asked to extend, and answers when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
+        if asked["VisibilityTimeout"]:
+            self.asked.set()
+            assert self.may_answer.wait(PATIENCE)
+        return super().change_message_visibility(**asked)
+
+
+def test_the_thread_extends_and_ends_with_the_block() -> None:
+    sqs = Beating()
+    sqs.may_answer.set()
+    with Lease(cast("Any", sqs), "url", message(), seconds=1) as held:
+        (heart,) = _hearts()
+        assert heart.daemon
+        assert sqs.asked.wait(PATIENCE)
+    assert not heart.is_alive()
+    assert not held.is_lost
+    assert {verb for verb, *_ in sqs.written} == {"change"}
+
+
+def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
+    sqs = Beating()
+    sqs.may_answer.set()
+    with pytest.raises(ZeroDivisionError), Lease(cast("Any", sqs), "url", message(), seconds=60):
+        _ = 1 // 0
+    assert _hearts() == []
+    assert sqs.written == []
+
+
+def test_no_extension_overtakes_a_release() -> None:
+    """The heart is in the middle of a call when the message is released."""
+    sqs = Beating()
+    with Lease(cast("Any", sqs), "url", message(), seconds=1) as held:
+        assert sqs.asked.wait(PATIENCE)
+        releasing = threading.Thread(target=held.release)
+        releasing.start()
+        sqs.may_answer.set()
+        releasing.join(PATIENCE)
+        sqs.asked.clear()
+        assert not sqs.asked.wait(0.3)
+    assert sqs.written[-1] == ("change", "handle-a", 0)
+    assert [seconds for *_, seconds in sqs.written].count(0) == 1
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_in_an_account_nobody_else_receives_what_is_held(account: Account, name: str) -> None:
+    url = account.url(account.queue(name, VisibilityTimeout=str(SECONDS)))
+    fifo = {"MessageGroupId": "g", "MessageDeduplicationId": "d"} if "fifo" in name else {}
+    account.clients.sqs.send_message(QueueUrl=url, MessageBody="x", **fifo)  # type: ignore[arg-type]
+
+    def received() -> list[Any]:
+        return list(account.clients.sqs.receive_message(QueueUrl=url).get("Messages", []))
+
+    def now() -> float:
+        return account.now.timestamp()
+
+    (taken,) = received()
+    held = Lease(account.clients.sqs, url, taken, seconds=SECONDS, clock=now)
+    for _ in range(10):
+        account.later(seconds=SECONDS - 5)
+        held.keep()
+        assert received() == []
+    held.release()
+    (again,) = received()
+    assert held.delete() == frozenset()
+    late = Lease(account.clients.sqs, url, again, seconds=SECONDS, clock=now)
+    account.later(seconds=SECONDS)
+    assert late.delete() == frozenset()
+    assert late.is_lost
+    (last,) = received()
+    assert Lease(account.clients.sqs, url, last, seconds=SECONDS, clock=now).delete()
+    account.later(seconds=SECONDS)
+    assert received() == []
