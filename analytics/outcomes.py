@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from functions.healing.advance import GONE, PROVING, UNMANAGED
+from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
+from functions.healing.signs import PROVING
 from functions.healing.states import FINAL, State
 
 NOT_SEEN = "not_seen"

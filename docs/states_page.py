@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from functions.healing.advance import CLOUDTRAIL_LAG, PROVING, TABLE
+from functions.healing.advance import TABLE
 from functions.healing.case import SILENT_DAYS, longest_in
 from functions.healing.limits import Timing
 from functions.healing.moves import MOVES, Who
+from functions.healing.signs import CLOUDTRAIL_LAG, PROVING
 from functions.healing.states import FINAL, State
 
 HEAD = f"""# The states of a case
@@ -22,6 +23,9 @@ of heal or of a person, who ask the queue anew.
 A change has arrived after `propagationSeconds`, and where it was a visibility timeout after the
 longer of the two leases besides. CloudTrail's time is {CLOUDTRAIL_LAG.seconds // 60} minutes. The
 days of silence are {SILENT_DAYS}.
+
+Sending dead letters back takes as long as it takes: such a case stays `applied` meanwhile, and
+`follow_up`, which has only the row of a queue that is gone for it, calls the owner each minute.
 """
 
 LEFT_OUT = """Left out of it: a case that has written may be rolled back; where a run died at its

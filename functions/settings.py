@@ -12,6 +12,7 @@ from typing import Any, Self, get_type_hints
 from functions.healing.limits import Limits, Timing
 from functions.healing.managed import Consent
 from functions.healing.mode import Mode
+from functions.healing.redrive_bounds import Bounds
 from functions.healing.steps import Owner
 
 PREFIX = "MENDQ_"
@@ -111,7 +112,9 @@ class RestorePolicySettings(OwnerSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class RedriveSettings(OwnerSettings):
-    """What redrive needs."""
+    """What redrive needs beside it."""
+
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +133,9 @@ class ApproveSettings(CaseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class RollBackSettings(CaseSettings):
-    """What roll_back needs."""
+    """What roll_back needs beside it: the Lambdas whose work it has to stop first, by name."""
+
+    owners: Mapping[Owner, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +213,7 @@ def _from_text(text: str, kind: Any) -> Any:
         return _texts(value)
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is no JSON object")
-    if kind in (Limits, Timing):
+    if kind in (Limits, Timing, Bounds):
         return kind(**{name: _positive(name, each) for name, each in value.items()})
     if kind == Mapping[Owner, str]:
         return {Owner(name): _name(each) for name, each in value.items()}

@@ -8,49 +8,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.call_owner import Functions, call_owner
+from functions.aws.case_look import CaseLook
 from functions.aws.clients import SECONDS_OF_A_HUNG_CALL
 from functions.aws.desk import Desk, ManagingDesk
-from functions.aws.errors import (
-    CaseMoved,
-    FactsUnavailable,
-    LedgerUnavailable,
-    LedgerUnreadable,
-    QueueGone,
-    QueueRefusesUs,
-)
+from functions.aws.errors import CaseMoved, LedgerUnavailable, LedgerUnreadable
 from functions.aws.filing import file_owed
-from functions.aws.messages_deleted import messages_deleted
 from functions.aws.open_cases import OpenCase
-from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.run import Outcome
-from functions.aws.standing import standing
 from functions.aws.telling import Telling, hold_back, tell, tell_held_up
 from functions.aws.unfinished import look_at, settle_whosever, symptom_known_as
 from functions.catalogue.symptom import Symptom
-from functions.healing.advance import (
-    CALLING,
-    PROVING,
-    WAITED_OUT,
-    Signs,
-    Stands,
-    advance,
-    due_at,
-    quiet_since,
-)
+from functions.healing.advance import CALLING, advance, due_at
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.paging import Severity, severity_of
-from functions.healing.queue_names import parts_of
 from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -124,7 +105,7 @@ def _follow(due: OpenCase, desk: ManagingDesk, functions: Functions, followed: F
         raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
     if view.case is not None:
         _OpenCase(symptom, view.case, view, desk).go_on(functions, followed)
-        if not sent:
+        if not sent and not view.case.goes_on:
             hold_back(view.case, desk)
 
 
@@ -162,122 +143,45 @@ class _OpenCase:
     desk: ManagingDesk
 
     def go_on(self, functions: Functions, followed: Followed) -> None:
-        """Move it where there is reason to; hand it to the owner of the write that it waits for."""
-        signs = self._signs()
+        """Move it where there is reason to; call the owner of the write that it waits for."""
+        signs = self._seen.signs()
         moved = advance(self.case, signs, self.desk.now)
         if moved is not None:
-            contested = moved.state is State.CONTESTED
-            telling = Telling(
-                self.symptom,
-                self._facts(moved),
-                self._severity(moved),
-                changes=self.view.contested(moved, moved.at) if contested else {},
-            )
-            followed.moved.append(tell(moved, self.view, telling, self.desk, self.desk.owner))
+            followed.moved.append(self._tell(moved))
         case = moved or self.case
-        if case.state in CALLING:
+        if case.state in CALLING or case.goes_on:
             call_owner(self.desk.clients, functions, case)
             followed.called.append(case)
         if moved is None:
-            until = due_at(case, signs, self.desk.now)
-            soon = self.desk.now + TRY_AGAIN
-            later = soon if until <= self.desk.now or self.view.unfiled else until
-            self.desk.open_cases.postpone(case, later)
+            self._postpone(due_at(case, signs, self.desk.now))
             self._tell_what_holds_it_up()
+
+    @property
+    def _seen(self) -> CaseLook:
+        return CaseLook(self.symptom, self.case, self.view, self.desk)
+
+    def _tell(self, moved: Case) -> Case:
+        severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
+        contested = moved.state is State.CONTESTED
+        telling = Telling(
+            self.symptom,
+            self._seen.facts() if severity else Facts(self.case.queue_arn, {}, {}),
+            severity,
+            changes=self.view.contested(moved, moved.at) if contested else {},
+        )
+        return tell(moved, self.view, telling, self.desk, self.desk.owner)
+
+    def _postpone(self, until: datetime) -> None:
+        """What goes on is not kept waiting, whatever else is owed."""
+        is_late = until <= self.desk.now or (self.view.unfiled and not self.case.goes_on)
+        later = self.desk.now + TRY_AGAIN if is_late else until
+        self.desk.open_cases.postpone(self.case, later)
 
     def _tell_what_holds_it_up(self) -> None:
         held_up = self.view.hold_up
         if self.case.state in CALLING and held_up and held_up.is_to_be_told(self.desk.now):
-            telling = Telling(self.symptom, self._looked_at(), Severity.INFO)
+            telling = Telling(self.symptom, self._seen.facts(), Severity.INFO)
             tell_held_up(self.case, self.view, telling, self.desk)
-
-    def _signs(self) -> Signs:
-        timing, needed = self.desk.settings.timing, self.symptom.evidence
-        signs = Signs(timing, needed, self.view.failures)
-        if self.case.state in WAITED_OUT:
-            return replace(signs, stands=self._taken_away())
-        if self.case.state not in PROVING:
-            return signs
-        return replace(
-            signs,
-            deletes=self._deletes(signs),
-            stands=self._stands(),
-            of_configuration=self._was_of_configuration,
-        )
-
-    @property
-    def _was_of_configuration(self) -> bool:
-        detection = self.symptom.detection
-        no_call_failed = not self.case.evidence["failed_calls"]
-        return no_call_failed and detection is not None and detection.of_configuration
-
-    def _deletes(self, signs: Signs) -> int | None:
-        """None where CloudWatch does not say: that proves nothing, and ends nothing either."""
-        since = quiet_since(self.case, signs)
-        try:
-            return messages_deleted(self.desk.clients, self.case.queue_arn, since, self.desk.now)
-        except FactsUnavailable:
-            return None
-
-    def _stands(self) -> Stands | None:
-        """Whether what was written stands there; None where the queue cannot be looked at."""
-        try:
-            attributes = standing(self.desk.clients, self.case.queue_arn, self.case.steps)
-            tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
-        except QueueGone:
-            return Stands.GONE
-        except (FactsUnavailable, QueueRefusesUs):
-            return None
-        now = Facts(self.case.queue_arn, attributes, {})
-        if now.created_at is not None and now.created_at > self.case.at:
-            return Stands.GONE
-        if not self._is_managed(tags):
-            return Stands.UNMANAGED
-        steps = {step.attribute: step for step in self.symptom.steps}
-        ours = all(
-            steps[each["attribute"]].standing_in(attributes) == each["after"]
-            for each in self.case.steps
-            if each["attribute"] in steps
-        )
-        return Stands.OURS if ours else Stands.OVERRULED
-
-    def _taken_away(self) -> Stands | None:
-        """Whether nobody listens for it any more; that it is missing may be what people were told.
-
-        None as well where the queue cannot be looked at.
-        """
-        try:
-            tags = tags_of(self.desk.clients, self.case.queue_arn)
-        except (FactsUnavailable, QueueRefusesUs):
-            return None
-        managed = self._is_managed(tags or {})
-        if tags is None:
-            return None if managed and self.case.state is not State.WATCHING else Stands.GONE
-        return None if managed else Stands.UNMANAGED
-
-    def _is_managed(self, tags: Mapping[str, str]) -> bool:
-        name = parts_of(self.case.queue_arn).name
-        return self.desk.settings.consent.mode_of(name, tags) is not None
-
-    def _severity(self, moved: Case) -> Severity | None:
-        return severity_of(moved, Mode.HEAL, of_the_plan=True)
-
-    def _facts(self, moved: Case) -> Facts:
-        """For the page, where there is one: a queue that cannot be looked at is told of as gone."""
-        if self._severity(moved) is None:
-            return Facts(self.case.queue_arn, {}, {})
-        return self._looked_at()
-
-    def _looked_at(self) -> Facts:
-        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
-        try:
-            tags = tags_of(self.desk.clients, self.case.queue_arn) or {}
-            attributes = attributes_of(self.desk.clients, self.case.queue_arn)
-        except (FactsUnavailable, QueueRefusesUs):
-            return nothing
-        return Facts(
-            self.case.queue_arn, attributes, tags, event_names=self.view.failures.event_names()
-        )
 
 
 def _try_again(due: OpenCase, desk: Desk) -> None:

@@ -15,7 +15,7 @@ from functions.aws.recent_changes import last_change
 from functions.aws.run import Run
 from functions.catalogue.symptom import Symptom
 from functions.healing import account_pages, page
-from functions.healing.advance import Signs, due_at
+from functions.healing.advance import due_at
 from functions.healing.case import Case
 from functions.healing.every_step import is_kept
 from functions.healing.facts import Facts
@@ -23,6 +23,7 @@ from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecor
 from functions.healing.managed import DRILL_TAG
 from functions.healing.paging import PAGES_PER_HOUR, Severity
 from functions.healing.plain_text import moment
+from functions.healing.signs import Signs
 from functions.healing.spread import Reach
 from functions.healing.states import State
 

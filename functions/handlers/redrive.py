@@ -1,4 +1,4 @@
-"""A case whose dead letters are to go back in, what became of it out."""
+"""A case whose dead letters go back in, how far it has come out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.emitting import NAMESPACE, to_line
+from functions.aws.redrive import redrive
 from functions.aws.redrive_start import RedriveStart
-from functions.aws.run import OwnerRun
-from functions.aws.take_up import take_up
-from functions.aws.telemetry import emit_taken_up
+from functions.aws.redrive_telemetry import emit, log
+from functions.aws.redrive_tick import RedriveRun
 from functions.healing.steps import Owner
 from functions.settings import RedriveSettings
 
@@ -30,9 +30,12 @@ def _cold_start() -> tuple[RedriveSettings, Clients]:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
+    """`{"case_id", "queue_arn", "symptom"}` in, with `"cancel": true` to stop it.
+
+    The case's new state out, or why it did not move.
+    """
     settings, clients = _cold_start()
-    run = OwnerRun(
+    run = RedriveRun(
         clients=clients,
         settings=settings,
         owner=context.aws_request_id,
@@ -41,7 +44,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         write=RedriveStart(settings.consent).write,
         whose=Owner.REDRIVE,
     )
-    outcome = take_up(event, run)
-    emit_taken_up(metrics, outcome)
-    logger.info("took up a case", request=event, **outcome.document())
+    outcome = redrive(event, run)
+    emit(metrics, outcome)
+    log(logger, event, outcome)
     return outcome.document()

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
 
 from functions.healing.case import SILENT_DAYS, Case, longest_in
-from functions.healing.evidence import Evidence, EvidenceNeeded
-from functions.healing.limits import Timing
+from functions.healing.signs import (
+    A_QUIET_DAY,
+    PROVING,
+    Signs,
+    Stands,
+    counts_from,
+    quiet_at,
+    quiet_since,
+)
 from functions.healing.states import State
-from functions.healing.steps import SetVisibilityTimeout
 
-# CloudTrail delivers within about five minutes on average and promises nothing.
-# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
-CLOUDTRAIL_LAG = timedelta(minutes=15)
-# A sweep looks back for six hours and comes round in one: what it has not found by then is gone.
-A_SWEEP_AND_ITS_WINDOW = timedelta(hours=7)
-A_QUIET_DAY = timedelta(days=1)
 ASK_AGAIN = timedelta(hours=1)
 CALL_AGAIN = timedelta(minutes=5)
-# What is written into the queue and has to show that it helps.
-PROVING = (State.APPLIED, State.APPLIED_UNPROVEN)
+# Less than the minute in which follow_up comes round: none is to be left out.
+TICK_AGAIN = timedelta(seconds=30)
 # A failed call may end it, so it is looked at when one comes.
 WATCHED = (*PROVING, State.WATCHING)
 # Nobody acts on it; while it waits, its queue may be taken away from Mendq.
@@ -34,69 +33,6 @@ CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
 # Why a case is closed although nothing showed that the symptom stayed away.
 GONE = "the queue is gone, or another one of its name"
 UNMANAGED = "the queue is not managed any more"
-
-
-class Stands(Enum):
-    """What became of a case's queue and the values that it has written there."""
-
-    OURS = "ours"
-    OVERRULED = "overruled"
-    GONE = "gone"
-    UNMANAGED = "unmanaged"
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What was seen of a case's queue since its last transition.
-
-    `stands` is None where nobody looked; `failures` are the newest failed calls from after
-    `counts_from`; `deletes` the messages deleted since they ended, None where nobody asked or
-    CloudWatch did not say. What was wrong `of_configuration` alone needs none to be proven mended.
-    """
-
-    timing: Timing
-    needed: EvidenceNeeded = field(default_factory=EvidenceNeeded)
-    failures: Evidence = field(default_factory=Evidence)
-    deletes: int | None = None
-    stands: Stands | None = None
-    of_configuration: bool = False
-
-
-def counts_from(case: Case, timing: Timing) -> datetime:
-    """From when on a failed call speaks against what the case did.
-
-    A change takes a while to arrive, and messages in flight keep the lease they were received with;
-    their consumers, who take longer than that, are late for as long as the new lease lets them.
-    """
-    if case.state not in PROVING:
-        return case.at
-    leases = [
-        int(each[value])
-        for each in case.steps
-        if _is_lease(each["attribute"])
-        for value in ("before", "after")
-    ]
-    wait_seconds = timing.propagation_seconds + max(leases, default=0)
-    return case.at + timedelta(seconds=wait_seconds)
-
-
-def quiet_since(case: Case, signs: Signs) -> datetime:
-    """Since when no failed call is known."""
-    begins = counts_from(case, signs.timing)
-    return max([begins, *(each.event_time for each in signs.failures.sightings)])
-
-
-def quiet_at(case: Case, signs: Signs) -> datetime:
-    """When silence will have lasted long enough: calls that fail now and then need a day of it.
-
-    Where no call ever failed, what was measured has had to be measured anew.
-    """
-    if signs.failures.sightings:
-        return quiet_since(case, signs) + A_QUIET_DAY
-    stands_on_calls = bool(case.evidence["failed_calls"])
-    return quiet_since(case, signs) + (
-        CLOUDTRAIL_LAG if stands_on_calls else A_SWEEP_AND_ITS_WINDOW
-    )
 
 
 @dataclass(frozen=True)
@@ -222,7 +158,12 @@ TABLE = (
 
 
 def advance(case: Case, signs: Signs, now: datetime) -> Case | None:
-    """The case's next transition; None while it stays as it is."""
+    """The case's next transition; None while it stays as it is.
+
+    What goes on its owner ends, unless there is no queue any more.
+    """
+    if case.goes_on and signs.stands is not Stands.GONE:
+        return None
     rows = (row for row in TABLE if case.state in row.out_of)
     row = next((each for each in rows if each.when(case, signs, now)), None)
     if row is None:
@@ -237,6 +178,8 @@ def due_at(case: Case, signs: Signs, now: datetime) -> datetime:
     ends_at = case.at + longest if longest is not None else None
     if case.state in CALLING:
         return now if now <= case.at else now + CALL_AGAIN
+    if case.goes_on:
+        return now if now <= case.at else now + TICK_AGAIN
     if case.state in PROVING:
         proven_at = quiet_at(case, signs)
         asks_at = proven_at if proven_at > now else now + ASK_AGAIN
@@ -248,7 +191,3 @@ def due_at(case: Case, signs: Signs, now: datetime) -> datetime:
     silent_at = quiet_since(case, signs) + timedelta(days=SILENT_DAYS)
     # A gauge, and so an alarm, counts it: it is not to outlast the queue.
     return min(silent_at, now + ASK_AGAIN) if silent_at > now else silent_at
-
-
-def _is_lease(attribute: str) -> bool:
-    return attribute == SetVisibilityTimeout.attribute

@@ -10,6 +10,7 @@ from typing import Any
 
 from functions.healing.evidence import Evidence, to_text
 from functions.healing.limits import Timing
+from functions.healing.redrive_step import RedriveDeadLetters
 from functions.healing.states import FINAL, State
 from functions.healing.steps import AttributeStep
 
@@ -98,6 +99,12 @@ class Case:
     def is_final(self) -> bool:
         return self.state in FINAL
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its owner is at work on it for as long as it takes, a little each minute."""
+        redrives = (each["attribute"] == RedriveDeadLetters.attribute for each in self.steps)
+        return self.state is State.APPLIED and any(redrives)
+
     def is_open(self, now: datetime, timing: Timing) -> bool:
         """Whether it still speaks for its queue.
 
@@ -106,7 +113,7 @@ class Case:
         """
         if self.is_final:
             return False
-        patience = longest_in(self.state, timing)
+        patience = None if self.goes_on else longest_in(self.state, timing)
         return patience is None or now < self.at + patience + GRACE
 
     def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:

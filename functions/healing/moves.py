@@ -86,6 +86,13 @@ MOVES = (
         "the plan would be another by now, or may not be made any more",
     ),
     Move((State.INEFFECTIVE,), State.ESCALATED, Who.OWNER, "no further step is within the bounds"),
+    Move(
+        (State.APPLIED,),
+        State.VERIFIED,
+        Who.OWNER,
+        "every dead letter went back, and what came back lies in quarantine",
+    ),
+    Move((State.APPLIED,), State.ESCALATED, Who.OWNER, "sending dead letters back was halted"),
     Move((State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"),
     Move(HAS_WRITTEN, State.ROLLED_BACK, Who.ROLL_BACK, "what it wrote was taken back"),
     Move(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from functions.healing.advance import counts_from
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
 from functions.healing.limits import Timing
+from functions.healing.signs import counts_from
 from functions.healing.states import State
 
 NOTED_EVERY = timedelta(minutes=5)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from functions.healing.advance import CLOUDTRAIL_LAG
 from functions.healing.limits import Timing
+from functions.healing.signs import CLOUDTRAIL_LAG
 from functions.healing.states import State
 from functions.healing.steps import SetVisibilityTimeout
 from local_account.demo.operator_shell import DONE, KEPT

@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.advance import (
-    A_SWEEP_AND_ITS_WINDOW,
-    CLOUDTRAIL_LAG,
-    TABLE,
-    Signs,
-    Stands,
-    advance,
-    counts_from,
-    due_at,
-)
+from functions.healing.advance import TABLE, advance, due_at
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
 from functions.healing.limits import Timing
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
+from functions.healing.signs import (
+    A_SWEEP_AND_ITS_WINDOW,
+    CLOUDTRAIL_LAG,
+    Signs,
+    Stands,
+    counts_from,
+)
 from functions.healing.states import FINAL, State
 from functions.healing.steps import SetKmsDataKeyReusePeriod
 from tests.functions.healing.test_guardrails import NOW, case
@@ -261,3 +260,43 @@ def test_a_configuration_is_proven_by_standing_unfound(
     signs = {"stands": stands, "of_configuration": of_configuration}
     assert became(found, now - timedelta(seconds=1), **signs) is None
     assert became(found, now, **signs) is expected
+
+
+REDRIVE = RedriveDeadLetters(HELD, "arn:aws:sqs:us-east-1:123456789012:orders")
+
+
+def redriving(state: State = State.APPLIED) -> Case:
+    return replace(case(state), steps=(REDRIVE.document(),))
+
+
+@pytest.mark.parametrize("stands", [None, Stands.OURS, Stands.OVERRULED, Stands.UNMANAGED])
+@pytest.mark.parametrize("hours", [0, 1, 47, 48, 24 * 30])
+def test_no_time_and_no_value_ends_what_goes_on(stands: Stands | None, hours: int) -> None:
+    signs = Signs(TIMING, deletes=100, stands=stands, of_configuration=True)
+    assert advance(redriving(), signs, NOW + timedelta(hours=hours)) is None
+
+
+def test_what_goes_on_in_a_queue_that_is_gone_is_over() -> None:
+    moved = advance(redriving(), Signs(TIMING, stands=Stands.GONE), NOW)
+    assert moved is not None
+    assert moved.state is State.CLOSED
+
+
+def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
+    assert due_at(redriving(), Signs(TIMING), NOW) == NOW
+    later = NOW + timedelta(minutes=7)
+    assert later < due_at(redriving(), Signs(TIMING), later) < later + timedelta(minutes=1)
+
+
+def test_what_goes_on_stays_open_however_long_it_takes() -> None:
+    a_month_later = NOW + timedelta(days=30)
+    assert redriving().is_open(a_month_later, TIMING)
+    assert not case(State.APPLIED).is_open(a_month_later, TIMING)
+
+
+def test_once_it_is_over_it_is_watched_as_any_other() -> None:
+    verified = redriving(State.VERIFIED)
+    assert not verified.goes_on
+    moved = advance(verified, Signs(TIMING), NOW)
+    assert moved is not None
+    assert moved.state is State.WATCHING
