@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import gc
+from typing import Any
+
+import botocore.session
 import pytest
+from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
 
 # The machine's speed is nobody's bug here; `make bench` measures.
 settings.register_profile("mendq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mendq")
+
+_load = botocore.session.create_loader
+_models: dict[Any, Any] = {}
+
+
+def _loader_that_knows(search_path_string: str | None = None) -> Loader:
+    """Every session of a test run shares the services' models: parsing them outlasts most tests."""
+    loader = _load(search_path_string)
+    vars(loader)["_cache"] = _models
+    return loader
+
+
+botocore.session.create_loader = _loader_that_knows
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: looking for garbage in it again takes seconds a minute."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
