@@ -27,8 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_socket_is_left_to_other_tests() -> Iterator[None]:
+def _no_socket_is_left_to_other_tests(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
+    if "spark" not in request.fixturenames:
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
