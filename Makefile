@@ -5,6 +5,8 @@ SETTINGS ?=
 STORY ?= lease
 NAMES ?=
 RUN := .venv/bin/python
+# Every worker of the tests, and every process that they start, finds what the last one compiled.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/build/bytecode'
 LOCKS := requirements.txt functions/requirements.txt functions/report/requirements.txt
 COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header \
 	--universal --python-version 3.11
@@ -39,7 +41,7 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 test: .venv/.ready ## the tests
-	@$(RUN) -m pytest -n 2 --dist loadfile -m 'not story'
+	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile -m 'not story'
 
 check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
@@ -48,7 +50,7 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@$(RUN) docs/derive.py --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
-	@$(RUN) -m pytest -m story tests/local_account/demo
+	@$(COMPILED) $(RUN) -m pytest -m story tests/local_account/demo
 	@$(RUN) -m tests.prove $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios measured in one run, in a table and in build/bench/
