@@ -46,7 +46,7 @@ def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) 
         _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
         for each in _of(answer):
             if each["outcome"] == "printed" and each.get("command"):
-                out.say(f"{each['attribute']} is never written back by Mendq; by hand:")
+                out.say(f"no rollback ever writes {each['attribute']}; by hand:")
                 out.command(each["command"])
 
 

@@ -107,4 +107,4 @@ async def _body(receive: Receive) -> bytes:
 async def _answer(send: Send, status: int, body: Mapping[str, Any]) -> None:
     headers = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+    await send({"type": "http.response.body", "body": f"{json.dumps(body)}\n".encode()})

@@ -78,8 +78,9 @@ def cast(story: Story) -> RenderableType:
 def standing(story: Story, watch: Watch) -> RenderableType:
     """How every queue stands now: a line each, from 80 columns on."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
-    for title in ("queue", "failed", "worked", "case"):
-        justify: JustifyMethod = "right" if title in ("failed", "worked") else "left"
+    # A consumer that crashes has received without an error: nothing is said to have worked.
+    for title in ("queue", "failed", "no error", "case"):
+        justify: JustifyMethod = "right" if title in ("failed", "no error") else "left"
         table.add_column(title, justify=justify, no_wrap=True)
     table.add_column("changed")
     for bad in story.queues:

@@ -81,3 +81,12 @@ def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> No
     assert words[words.index("--log-group-name") + 1] == "/aws/lambda/bill"
     other = shlex.split(plan(queue(), Limits()).next_command)
     assert "NumberOfMessagesReceived" in other
+
+
+def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
+    found = detect(queue(sent=120, received=1_700, deleted=0, in_flight_now=100))
+    assert found is not None
+    assert found.because == (
+        "1,600 of 1,700 receives in 6.0 h ended in no delete, 100 are still held: 120 messages "
+        "came and 0 went by a delete"
+    )
