@@ -123,6 +123,11 @@ class Hand:
         if ids:
             self._lease.release(*ids)
 
+    def delete(self, letters: Iterable[Letter]) -> frozenset[str]:
+        """Delete these where they are in hand still; the message ids of those that are gone."""
+        ids = [each.message_id for each in letters]
+        return self._lease.delete(*ids) if ids else frozenset()
+
     def _receive(self, most: int) -> list[Letter]:
         received_at = self._clock()
         with looking(f"letters in {self._queue_url}"):
