@@ -1,40 +1,93 @@
-"""One tick of a redrive: follow_up calls for it each minute while the case is applied."""
+"""One tick of a redrive: follow_up calls for it each minute while the case is applied.
+
+Whatever is about to be done is written down first. A run that dies leaves its claim, and the next
+one, when that is over, finds out what became of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from functions.aws.run import Outcome, OwnerRun
-from functions.healing.redrive_course import Course
-from functions.settings import RedriveSettings
+from functions.aws.course_ledger import Claimed
+from functions.aws.errors import LedgerUnavailable
+from functions.aws.move_tasks import cancel_task, newest_task
+from functions.aws.redrive_case import case_of
+from functions.aws.redrive_hand import RedriveHand
+from functions.aws.redrive_looks import look_of, queues_of
+from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.healing.plan import Refusal
+from functions.healing.redrive import called_off
+from functions.healing.redrive_drive import Drive
+from functions.healing.redrive_look import CancelTask, Look, Source
 
-
-@dataclass(frozen=True)
-class RedriveRun(OwnerRun):
-    """One invocation of the redrive Lambda."""
-
-    settings: RedriveSettings
-
-
-@dataclass(frozen=True)
-class Ticked(Outcome):
-    """With how far the redrive has come, and how many letters this tick moved."""
-
-    course: Course | None = None
-    redriven: int = 0
-    quarantined: int = 0
+__all__ = ["RedriveRun", "Ticked", "cancel", "tick"]
 
 
 def tick(request: Mapping[str, Any], run: RedriveRun) -> Ticked:
-    """`{"case_id", "queue_arn", "symptom"}` of an applied case; raises what the ledger raises."""
-    raise NotImplementedError
+    """`{"case_id", "queue_arn", "symptom"}` of an applied case; what became of it.
+
+    Raises CaseUnreadable, FactsUnavailable, QueueRefusesUs or what the ledger raises: then the next
+    minute's tick goes on from what is written down.
+    """
+    case = case_of(request, run)
+    if isinstance(case, Refusal):
+        return Ticked(refusal=case)
+    with _claimed(case.dead_letter_arn, run) as claimed:
+        if isinstance(claimed, Refusal):
+            return Ticked(refusal=claimed)
+        course = case.course_after(claimed.course, run)
+        queues = queues_of(course, run)
+        look = look_of(course, queues, case.view.frozen, run)
+        with RedriveHand(course.dead_letter_arn, queues, run) as hand:
+            drive = Drive(course, look, run.settings.bounds, hand)
+            end = drive.go()
+        ended = None if end is None else case.end(end, queues.dead_letters, run)
+        now = drive.course
+        return Ticked(
+            case=ended,
+            course=now,
+            redriven=now.moved - course.moved,
+            quarantined=now.quarantined - course.quarantined,
+        )
 
 
 def cancel(request: Mapping[str, Any], run: RedriveRun) -> Ticked:
-    """As `tick`, with `"cancel": true`: no task of ours runs afterwards, and nothing goes on.
+    """As `tick`, for a case that a person takes back: no task of ours runs on, nothing goes on.
 
-    A refusal with `again` where another run is at work on it, or SQS did not take it.
+    Asks neither for a freeze nor for a budget. A refusal with `again` where another run is at work
+    on it, or SQS did not take the cancel.
     """
-    raise NotImplementedError
+    case = case_of(request, run)
+    if isinstance(case, Refusal):
+        return Ticked(refusal=case)
+    with _claimed(case.dead_letter_arn, run) as claimed:
+        if isinstance(claimed, Refusal):
+            return Ticked(refusal=claimed)
+        course = case.course_after(claimed.course, run)
+        look = Look(run.now, 0, Source(0, 0), newest_task(run.clients, course.dead_letter_arn))
+        off = called_off(course, look, run.settings.bounds, "a person took it back")
+        course = run.courses.save(off.course, run.owner)
+        is_running = isinstance(off.action, CancelTask)
+        failed = cancel_task(run.clients, off.course.task_handle) if is_running else None
+        refusal = None if failed is None else _again("not_cancelled", failed.because)
+        return Ticked(refusal=refusal, course=course)
+
+
+@contextmanager
+def _claimed(dead_letter_arn: str, run: RedriveRun) -> Iterator[Claimed | Refusal]:
+    """Claimed, or a refusal; let go at the end, however it comes."""
+    claimed = run.courses.claim(dead_letter_arn, run.owner, run.now)
+    if claimed is None:
+        yield _again("claimed", "another run is at work on these letters")
+        return
+    try:
+        yield claimed
+    finally:
+        with suppress(LedgerUnavailable):
+            run.courses.release(dead_letter_arn, run.owner)
+
+
+def _again(code: str, reason: str) -> Refusal:
+    return Refusal(code, reason, becomes=None, again=True)

@@ -84,20 +84,30 @@ def decide(course: Course, look: Look, census: Census | None, bounds: Bounds) ->
 def called_off(course: Course, look: Look, bounds: Bounds, because: str) -> Next:
     """As a person says who takes the case back: no task of ours goes on, whatever is frozen."""
     sight = Sight(course, look, None, bounds).after_a_crash().recounted()
-    if sight.course.is_over:
-        return Next(sight.course)
-    halted = sight.course.now_in(Stage.HALTED, look.now, because=because)
-    return Next(halted, CancelTask(halted.task_handle) if sight.task_runs else None)
+    ended = sight.course
+    if not ended.is_over:
+        ended = ended.now_in(Stage.HALTED, look.now, because=because)
+    return Next(ended, CancelTask(ended.task_handle) if sight.task_runs else None)
 
 
-def counted(course: Course, census: Census, waiting: int) -> Course:
-    """With a census, before what it found is moved to quarantine.
+def counted(course: Course, census: Census) -> Course:
+    """With a census, before any of it is moved: a run that dies may count a letter twice.
 
-    What was there before anything went back came back to somebody else.
+    What was there before anything went back has come back to somebody else.
     """
     if not course.is_opened:
-        return replace(course, is_opened=True, expected=max(0, waiting - census.returned))
+        return course
     return replace(course, returned=course.returned + census.returned)
+
+
+def settled(course: Course, census: Census, waiting: int) -> Course:
+    """With what went to quarantine; what could not is found again by the next census."""
+    quarantined = course.quarantined + census.quarantined
+    if not course.is_opened:
+        expected = max(0, waiting - census.quarantined)
+        return replace(course, is_opened=True, quarantined=quarantined, expected=expected)
+    returned = course.returned - census.still_back
+    return replace(course, quarantined=quarantined, returned=returned)
 
 
 def moved(course: Course, letters: int, *, unsure: int = 0, is_short: bool = False) -> Course:
@@ -117,3 +127,13 @@ def moved(course: Course, letters: int, *, unsure: int = 0, is_short: bool = Fal
 def refused(course: Course, because: str, now: datetime) -> Course:
     """SQS took nothing: neither letters nor a move task."""
     return replace(course, because=because, refused_since=course.refused_since or now)
+
+
+def started(course: Course, handle: str) -> Course:
+    """SQS has started the stage's task."""
+    return replace(course, task_handle=handle, because="", refused_since=None)
+
+
+def not_cancelled(course: Course, because: str) -> Course:
+    """The next tick asks again."""
+    return replace(course, because=because)

@@ -27,7 +27,7 @@ ENDED = frozenset({Stage.DONE, Stage.HALTED})
 
 @dataclass(frozen=True)
 class Course:
-    """One redrive of one dead-letter queue; `n` counts how often it was written down.
+    """One redrive of one dead-letter queue; `n` counts how often its item was written.
 
     `size` is what this stage may move at most and `moved_in_stage` what it may have moved: what a
     run that died had in hand (`in_hand`) counts here and not in `moved`, which is known to be gone.
@@ -45,7 +45,7 @@ class Course:
     began_at: datetime
     stage_at: datetime
     size: int
-    n: int = 1
+    n: int = 0
     number: int = 0
     soak_ends_at: datetime | None = None
     moved: int = 0
@@ -98,10 +98,10 @@ class Course:
 _MOMENTS = {each.name for each in fields(Course) if "datetime" in str(each.type)}
 
 
-def begun(
-    case_id: str, *, dead_letter_arn: str, source_arn: str, canary: int, now: datetime
+def begun(  # noqa: PLR0913 - each is where a redrive begins
+    case_id: str, *, dead_letter_arn: str, source_arn: str, canary: int, now: datetime, n: int = 0
 ) -> Course:
-    """A course that nothing was moved in yet."""
+    """A course that nothing was moved in yet; `n` of the one whose place it takes."""
     return Course(
         case_id,
         dead_letter_arn,
@@ -110,6 +110,7 @@ def begun(
         began_at=now,
         stage_at=now,
         size=canary,
+        n=n,
     )
 
 

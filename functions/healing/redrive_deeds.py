@@ -106,6 +106,7 @@ def soak(sight: Sight) -> Next:
         sight.now,
         soak_ends_at=sight.now + length,
         waits_since=None,
+        refused_since=None,
         by_task=False,
         intent_at=None,
         task_handle="",
@@ -163,12 +164,11 @@ def move(sight: Sight) -> Next:
 
 
 def how_many_are_back(sight: Sight) -> str:
-    course, unseen = sight.course, sight.unseen if sight.is_soaked else 0
-    died = sight.came_back - course.returned
-    more = f", {died} have newly died" if died else ""
-    more += f", and the queue holds {unseen} more than it should" if unseen else ""
+    course = sight.course
+    more = f", {sight.newly_dead} have newly died" if sight.newly_dead else ""
+    more += f", and the queue holds {sight.unseen} more than it should" if sight.unseen else ""
     return (
-        f"of {course.moved} letters that went back {course.returned} came back{more}; "
+        f"of {course.moved} letters that went back {sight.came_back} came back{more}; "
         f"at {sight.bounds.halts_at(course.moved)} it stops, because the cause is not mended"
     )
 

@@ -98,6 +98,11 @@ class Census:
     stuck: int = 0
     is_whole: bool = True
 
+    @property
+    def still_back(self) -> int:
+        """Those that came back and did not go to quarantine."""
+        return self.returned - self.quarantined
+
 
 @dataclass(frozen=True)
 class TakeCensus:

@@ -40,25 +40,32 @@ class Sight:
 
     @property
     def came_back(self) -> int:
-        """So many that came back, with those that have died anew and not by a hand of ours."""
-        return self.course.returned + (self.census.newly_dead if self.census else 0)
+        """Of what was sent back."""
+        still_back = self.census.still_back if self.census and self.course.is_opened else 0
+        return self.course.returned + still_back
+
+    @property
+    def newly_dead(self) -> int:
+        """Letters that were sent since it began, and died without having been sent back."""
+        return self.census.newly_dead if self.census else 0
 
     @property
     def unseen(self) -> int:
-        """Letters more than there should be, where a census cannot have seen all that came back.
+        """After a soak, letters more than there should be that no census can have seen.
 
         Of a FIFO queue's group the first letters alone are handed out until they are gone.
         """
         census = self.census
-        if census is None or (census.is_whole and not self.look.is_fifo):
+        if census is None or not self.is_soaked or (census.is_whole and not self.look.is_fifo):
             return 0
         seen = census.returned + census.newly_dead
         return max(0, self.look.waiting - self.course.expected - seen)
 
     @property
     def too_many_are_back(self) -> bool:
-        back = self.came_back + (self.unseen if self.is_soaked else 0)
-        return back >= self.bounds.halts_at(self.course.moved)
+        back = self.came_back + self.unseen
+        is_many = back >= self.bounds.halts_at(self.course.moved)
+        return is_many or self.newly_dead >= self.bounds.halt_returned
 
     @property
     def is_too_old(self) -> bool:
@@ -84,8 +91,11 @@ class Sight:
 
     @property
     def stage_is_over(self) -> bool:
+        """A stage that has moved nothing yet proves nothing, however long it takes."""
         longest = timedelta(seconds=self.bounds.stage_seconds)
-        return self.course.left_in_stage == 0 or self.now >= self.course.stage_at + longest
+        is_late = self.now >= self.course.stage_at + longest
+        has_begun = self.task_runs or self.course.moved_in_stage > 0
+        return self.course.left_in_stage == 0 or (is_late and has_begun)
 
     @property
     def patience_is_over(self) -> bool:
