@@ -185,7 +185,7 @@ def _print_swept(out: Output, found: Findings) -> None:
     swept = [each for each in found.sights if each.by_the_sweep]
     alone = ", ".join(each.symptom for each in swept if each.is_swept_only)
     beside = ", ".join(each.symptom for each in swept if not each.is_swept_only)
-    last = found.last_round.says if found.last_round else "none that could be read"
+    last = found.last_round.says if found.last_round else "none was made, or none can be read"
     rows = (("by the sweep", alone), ("beside calls", beside), ("last round", last))
     out.lines([(label, "dim", text) for label, text in rows if text], indent=0)
 

@@ -65,6 +65,9 @@ def _swept(call: Invocation, this: Round) -> Swept:
 def _show(out: Output, this: Round, swept: Swept, would: dict[Finding, WouldDo]) -> None:
     if would:
         out.show(findings_table(would))
+    elif not this.queues:
+        out.say("no queue is managed, so none was looked at", "yellow")
+        out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
     else:
         out.say("nothing was found", "green")
     out.say("")

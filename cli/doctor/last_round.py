@@ -78,7 +78,9 @@ def check_of(found: LastRound | None, account: Account, now: datetime) -> Check:
     if found is None:
         is_new = now - account.created_at < ROUNDS_WITHIN
         says = "no round was made yet: the first comes within the hour after a deployment"
-        return Check("sweep", Status.WARN if is_new else Status.FAIL, says, cure)
+        if is_new:
+            return Check("sweep", Status.WARN, says, "ask again in an hour")
+        return Check("sweep", Status.FAIL, says, cure)
     says = f"the last round was {age(found.at, now)} ago: {found.says}"
     if now - found.at >= ROUNDS_WITHIN:
         return Check("sweep", Status.FAIL, says, cure)

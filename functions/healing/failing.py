@@ -25,10 +25,11 @@ def failing_in(facts: Facts) -> str | None:
     if fruitless < max(deleted, measured.inexact_by) or not _concerns_many(facts, measured):
         return None
     held = measured.in_flight_now
+    still_held = f", {held:,} are still held" if held else ""
     return (
         f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
-        f"delete{f', {held:,} are still held' if held else ''}: {counted(measured.sent, 'message')} came "
-        f"and {deleted:,} went by a delete"
+        f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
+        "delete"
     )
 
 

@@ -72,8 +72,10 @@ def test_what_it_skipped_is_a_warning_and_none_a_fault(operator: Operator) -> No
     assert "sweepMetricsPerDay" in skipped.cure
     late = replace(ROUND, at=NOW - timedelta(hours=3))
     assert _checked(operator, late).status is Status.FAIL
-    assert _checked(operator, None).status is Status.FAIL
-    assert _checked(operator, None, hours_old=1).status is Status.WARN
+    never, not_yet = _checked(operator, None), _checked(operator, None, hours_old=1)
+    assert (never.status, not_yet.status) == (Status.FAIL, Status.WARN)
+    assert "the log of" in never.cure
+    assert not_yet.cure == "ask again in an hour"
 
 
 def test_what_only_a_sweep_finds_is_said_to_be_found_by_it(
