@@ -11,6 +11,7 @@ from rich.text import Text
 from cli.sweep.would_do import BY_NAME, WouldDo
 from functions.healing.plain_text import plain
 from functions.healing.queue_names import parts_of
+from functions.healing.retention_clock import most_urgent_first
 from functions.healing.sweeping import Finding
 
 _MOST_NAMED = 4
@@ -37,9 +38,9 @@ def findings_table(would: Would) -> Table:
 
 
 def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """In the catalogue's order; what is only reported stands last."""
+    """In the catalogue's order, each with what is lost first; what is only reported stands last."""
     found: dict[str, list[Finding]] = defaultdict(list)
-    for each in would:
+    for each in most_urgent_first(would, lambda finding: finding.seconds_left):
         found[each.symptom].append(each)
     names = sorted((name for name in BY_NAME if name in found), key=_is_only_reported)
     return {name: found[name] for name in names}

@@ -59,6 +59,8 @@ class Round:
             run.settings.timing,
             open_about(run.open_cases.by_due),
             noted_moves=lambda: run.moves_by_name.into(self.now),
+            newest_about=run.open_cases.newest_about,
+            consent=run.consent,
         )
 
     def stretches(self) -> Iterator[Swept]:

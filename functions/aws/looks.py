@@ -24,21 +24,38 @@ from functions.aws.consumers import (
 from functions.aws.dead_letters_look import dead_letter_arn_here, moved_lately_to, source_arns_of
 from functions.aws.errors import QueueGone, QueueRefusesUs
 from functions.aws.measurements import measure
-from functions.aws.queue_look import attributes_of
+from functions.aws.messages_deleted import messages_deleted
+from functions.aws.queue_look import attributes_of, tags_of
+from functions.healing.case import Case
 from functions.healing.dead_letters import arn_for
 from functions.healing.facts import DeadLetterQueue, Facts, Need, SourceQueue
 from functions.healing.limits import Timing
-from functions.healing.measuring import Window
+from functions.healing.managed import Consent
+from functions.healing.measuring import CLOUDWATCH_LAG, Window
+from functions.healing.mode import Mode
+from functions.healing.queue_names import parts_of
+from functions.healing.sole_source import SoleSource
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+
+
+AN_HOUR = timedelta(hours=1)
+NOTHING_MANAGED = Consent(Mode.OBSERVE, Mode.OBSERVE)
+
+
+def no_cases(_queue_arns: Iterable[str]) -> tuple[Case, ...]:
+    """For a ledger that knows of none."""
+    return ()
 
 
 @dataclass(frozen=True)
 class Looks:
     """Where facts come from; `open_about` says what cases are open about some queues.
 
-    `noted_moves` says into which queues a sweep has seen messages being moved by name.
+    `noted_moves` says into which queues a sweep has seen messages being moved by name;
+    `newest_about` names the newest cases about some queues, over or not; `consent` says which
+    queues are managed.
 
     Every method raises FactsUnavailable, or the ledger's error.
     """
@@ -48,6 +65,8 @@ class Looks:
     timing: Timing
     open_about: Callable[[Iterable[str]], frozenset[str]]
     noted_moves: Callable[[], frozenset[str]] = frozenset
+    newest_about: Callable[[Iterable[str]], tuple[Case, ...]] = no_cases
+    consent: Consent = NOTHING_MANAGED
 
     def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """No attributes where the queue is gone and nothing of it is needed: that may be it."""
@@ -146,6 +165,22 @@ class Looks:
     def open_cases(self, facts: Facts) -> Facts:
         return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *facts.source_arns)))
 
+    def source_cases(self, facts: Facts) -> Facts:
+        return replace(facts, source_cases=self.newest_about(facts.source_arns))
+
+    def sole_source(self, facts: Facts) -> Facts:
+        """By all that name the queue: also one that keeps us out has a share in its letters."""
+        sources = self.sources(facts.queue_arn)
+        if len(sources) != 1:
+            return facts
+        (arn,) = sources
+        tags = tags_of(self.clients, arn) or {}
+        until = self.now - CLOUDWATCH_LAG
+        deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
+        mode = self.consent.mode_of(parts_of(arn).name, tags)
+        found = SoleSource(arn, tags, mode, deleted / AN_HOUR.total_seconds())
+        return replace(facts, sole_source=found)
+
     def measurements(self, facts: Facts) -> Facts:
         window = self.window(facts)
         if window is None:
@@ -174,5 +209,7 @@ _ADDED: dict[Need, Callable[[Looks, Facts], Facts]] = {
     Need.DEAD_LETTER_SOURCES: Looks.dead_letter_sources,
     Need.MOVE_TASKS: Looks.move_tasks,
     Need.OPEN_CASES: Looks.open_cases,
+    Need.SOURCE_CASES: Looks.source_cases,
+    Need.SOLE_SOURCE: Looks.sole_source,
     Need.MEASUREMENTS: Looks.measurements,
 }

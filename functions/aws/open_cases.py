@@ -99,18 +99,32 @@ class OpenCases:
         return frozenset(name for each in queue_arns for name in self._open_about(each))
 
     def _open_about(self, queue_arn: str) -> Iterator[str]:
+        found = self._about(
+            queue_arn,
+            FilterExpression="attribute_exists(#open)",
+            ProjectionExpression="symptom",
+            ExpressionAttributeNames={"#open": ledger_index.PARTITION},
+        )
+        return (item["symptom"]["S"] for item in found)
+
+    def newest_about(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:
+        """The newest case of each symptom about any of these queues, over or not.
+
+        Raises LedgerUnreadable where one of them is none of ours: it might be the one that counts.
+        """
+        return tuple(case for each in queue_arns for case in _cases_in(self._about(each)))
+
+    def _about(self, queue_arn: str, **narrowed: Any) -> Iterator[items.Item]:
         about = items.case_key(queue_arn, "")
         with ledger_errors():
             pages = self.client.get_paginator("query").paginate(
                 TableName=self.table,
                 KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
-                FilterExpression="attribute_exists(#open)",
-                ProjectionExpression="symptom",
-                ExpressionAttributeNames={"#open": ledger_index.PARTITION},
                 ExpressionAttributeValues={":queue": about["pk"], ":case": about["sk"]},
                 ConsistentRead=True,
+                **narrowed,
             )
-            yield from (item["symptom"]["S"] for page in pages for item in page["Items"])
+            yield from (item for page in pages for item in page["Items"])
 
     def all_transitions(self) -> Iterator[Case]:
         """Every transition that the ledger keeps, in no order: it reads the whole table."""

@@ -149,7 +149,16 @@ def _found(symptom: Symptom, facts: Facts, looks: SweepLooks) -> list[Finding]:
     found = detection.detect(facts)
     if found is None:
         return []
-    return [Finding(facts.queue_arn, symptom.name, found.because, facts.source_arns, found.about)]
+    return [
+        Finding(
+            facts.queue_arn,
+            symptom.name,
+            found.because,
+            facts.source_arns,
+            found.about,
+            seconds_left=found.seconds_left,
+        )
+    ]
 
 
 def _measured(

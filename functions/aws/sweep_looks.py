@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from functions.aws.asked_once import AskedOnce
@@ -161,6 +162,15 @@ class SweepLooks(Looks):
         found = self.measured({facts.queue_arn: window})
         return replace(facts, measured=found[facts.queue_arn])
 
+    def source_cases(self, facts: Facts) -> Facts:
+        """Asked of each source once, however many dead-letter queues it has had."""
+        cases = (
+            case
+            for arn in facts.source_arns
+            for case in self.kept.about(("cases", arn), partial(self.newest_about, (arn,)))
+        )
+        return replace(facts, source_cases=tuple(cases))
+
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need]) -> int:
         """How many metrics it takes to know what `needs` names, beyond what is kept.
 
@@ -170,14 +180,20 @@ class SweepLooks(Looks):
         known = window is None or self.kept.knows(("measured", facts.queue_arn, window))
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
         measured = 0 if known else len(metrics_of(fifo=facts.is_fifo))
-        return measured + self.metrics_of_figures(figured)
+        return measured + self.metrics_of_figures(figured) + _of_its_source(needs)
 
     def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
         """How many metrics heal asks for, which keeps nothing of what a sweep was answered."""
         facts = Facts(queue_arn, self.attributes(queue_arn), {})
         measures = Need.MEASUREMENTS in needs and self.window(facts) is not None
         names = function_names(self.consumers(facts)) if Need.LAMBDA_CONSUMERS in needs else ()
-        return len(metrics_of(fifo=facts.is_fifo)) * measures + len(FIGURES) * len(names)
+        own = len(metrics_of(fifo=facts.is_fifo)) * measures + len(FIGURES) * len(names)
+        return own + _of_its_source(needs)
+
+
+def _of_its_source(needs: Collection[Need]) -> int:
+    """The deletes there."""
+    return int(Need.SOLE_SOURCE in needs)
 
 
 def open_about(

@@ -30,6 +30,7 @@ from functions.catalogue.symptom import Symptom
 from functions.healing.advance import WATCHED
 from functions.healing.guardrails import are_many
 from functions.healing.managed import Consent
+from functions.healing.retention_clock import most_urgent_first
 from functions.healing.spread import Reach
 from functions.healing.sweeping import (
     Finding,
@@ -85,6 +86,8 @@ class SweepDesk:
             self.settings.timing,
             about,
             noted_moves=lambda: self.moves_by_name.into(self.now),
+            newest_about=self.open_cases.newest_about,
+            consent=self.consent,
             paces=self.paces,
         )
 
@@ -158,7 +161,7 @@ def _hand_over(
     told = list(_at_their_pace(new, by_name, desk))
     managed_arns = frozenset(each.queue_arn for each in managed)
     many = [name for name in by_name if _is_mass(by_name[name], told, managed_arns, desk)]
-    handed = list(fewer_of_many(told, many))
+    handed = most_urgent_first(fewer_of_many(told, many), lambda each: each.seconds_left)
     paid = [each for each in handed if _can_be_measured(each, by_name[each.symptom], looks, desk)]
     for findings_of_a_call in calls_about(paid):
         _call_heal(findings_of_a_call, desk)

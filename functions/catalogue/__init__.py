@@ -10,6 +10,7 @@ from functions.catalogue.dead_letter_queue_missing import DEAD_LETTER_QUEUE_MISS
 from functions.catalogue.dead_letter_queue_of_another_type import DEAD_LETTER_QUEUE_OF_ANOTHER_TYPE
 from functions.catalogue.dead_letters_arriving import DEAD_LETTERS_ARRIVING
 from functions.catalogue.dead_letters_expire_first import DEAD_LETTERS_EXPIRE_FIRST
+from functions.catalogue.dead_letters_waiting import DEAD_LETTERS_WAITING
 from functions.catalogue.dedup_id_missing import DEDUP_ID_MISSING
 from functions.catalogue.empty_receives import EMPTY_RECEIVES
 from functions.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
@@ -51,6 +52,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DEAD_LETTER_QUEUE_MISSING,
     DEAD_LETTER_ACCESS_REFUSED,
     DEAD_LETTERS_ARRIVING,
+    DEAD_LETTERS_WAITING,
     SENDER_CANNOT_DELIVER,
     DEAD_LETTER_QUEUE_OF_ANOTHER_TYPE,
     REDRIVE_CYCLE,

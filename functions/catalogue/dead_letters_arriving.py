@@ -17,24 +17,13 @@ from functions.catalogue.symptom import (
 )
 from functions.healing import examples
 from functions.healing.callers import named
+from functions.healing.causes import CAUSES
 from functions.healing.facts import Facts, Need, SourceQueue
 from functions.healing.limits import Limits
 from functions.healing.look_commands import consumers_of
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 
-# An open case of these, at the source, says already why its messages die.
-CAUSES = frozenset(
-    {
-        "lease_expired",
-        "consumer_failing",
-        "consumer_throttled",
-        "access_denied",
-        "kms_denied",
-        "kms_key_unusable",
-        "kms_throttled",
-    }
-)
 _NEEDS = frozenset(
     {
         Need.QUEUE,

@@ -65,10 +65,12 @@ class Found:
     """What a sweep found wrong: a sentence with its numbers, which the page begins with.
 
     `about` is another queue that is missing, which people are asked for once, whoever names it.
+    `seconds_left` is how soon something is lost, None where nothing is.
     """
 
     because: str
     about: str = ""
+    seconds_left: float | None = None
 
 
 def any_facts(_facts: Facts) -> bool:

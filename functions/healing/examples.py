@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from functions.healing.case import Case, opened
 from functions.healing.error_codes import canonical
+from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall
 from functions.healing.measured import Measured
+from functions.healing.states import State
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -44,6 +47,26 @@ def queue(
     """An example queue with SQS's defaults; `attributes` over them."""
     defaults = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
     return Facts(queue_arn, {**defaults, **attributes}, dict(tags or {}))
+
+
+def case(
+    symptom: str, *states: State, reason: str = "it stayed away", queue_arn: str = STANDARD_ARN
+) -> Case:
+    """A case about an example queue that went through `states`, the last of them at AT."""
+    first, *later = states
+    found = opened(
+        first,
+        queue_arn=queue_arn,
+        symptom=symptom,
+        reason="made up",
+        evidence=Evidence((Sighting.of_measurement(AT),)),
+        steps=(),
+        now=AT,
+        actor="heal",
+    )
+    for each in later:
+        found = found.moved(each, reason, AT)
+    return found
 
 
 def measured(**counted: int) -> Measured:

@@ -8,9 +8,11 @@ from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from functions.healing.case import Case
 from functions.healing.denials import RefusedBy
 from functions.healing.measured import Measured
 from functions.healing.pin import Pinned
+from functions.healing.sole_source import SoleSource
 
 # A policy is a person's text and may be anything: nested too deep, or a number too large.
 _NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
@@ -43,6 +45,8 @@ class Need(Enum):
     DEAD_LETTER_SOURCES = "dead_letter_sources"
     DEAD_LETTER_NAMESAKE = "dead_letter_namesake"
     OPEN_CASES = "open_cases"
+    SOURCE_CASES = "source_cases"
+    SOLE_SOURCE = "sole_source"
     PIN = "pin"
 
 
@@ -56,6 +60,8 @@ ANSWERS: Mapping[Need, frozenset[str]] = {
     Need.DEAD_LETTER_SOURCES: frozenset({"dead_letter_sources"}),
     Need.DEAD_LETTER_NAMESAKE: frozenset({"dead_letter_namesake"}),
     Need.OPEN_CASES: frozenset({"open_symptoms"}),
+    Need.SOURCE_CASES: frozenset({"source_cases"}),
+    Need.SOLE_SOURCE: frozenset({"sole_source"}),
     Need.PIN: frozenset({"pin"}),
 }
 
@@ -112,8 +118,10 @@ class Facts:
     whether a redrive moves messages into or out of it, `dead_letter_sources` None where nobody
     asked, `dead_letter_namesake` what stands under the name that Mendq would give to a dead-letter
     queue of this one, None where nobody asked, `open_symptoms` what cases are open about this queue
-    and, of a dead-letter queue, about its sources; `found` is what a sweep found, in a sentence,
-    and empty where failed calls speak. `pin` is the policy that a person called good, if one did.
+    and, of a dead-letter queue, about its sources; `source_cases` are the newest cases about those,
+    one of each symptom, over or not, `sole_source` is the only one, None where there are more or
+    none; `found` is what a sweep found, in a sentence, and empty where failed calls speak. `pin` is
+    the policy that a person called good, if one did.
     """
 
     queue_arn: str
@@ -132,6 +140,8 @@ class Facts:
     dead_letter_sources: tuple[SourceQueue, ...] | None = None
     dead_letter_namesake: DeadLetterQueue | None = None
     open_symptoms: frozenset[str] = frozenset()
+    source_cases: tuple[Case, ...] = ()
+    sole_source: SoleSource | None = None
     found: str = ""
     pin: Pinned | None = None
 

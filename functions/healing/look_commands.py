@@ -25,3 +25,8 @@ def consumers_of(queue_arn: str) -> str:
         f"aws lambda list-event-source-mappings --region {region} "
         f"--event-source-arn {quote(queue_arn)}"
     )
+
+
+def redrive_preview(source_arn: str) -> str:
+    """Which of a source's letters a person would send back; raises ValueError as the others."""
+    return f"mendq redrive {parts_of(source_arn).name} --all --dry-run"

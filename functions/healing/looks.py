@@ -38,6 +38,12 @@ _LOOKS: dict[Need, tuple[LookAction, ...]] = {
     Need.DEAD_LETTER_NAMESAKE: QUEUE_LOOKS,
     # Of the ledger, which every Lambda that asks for it may read.
     Need.OPEN_CASES: (),
+    Need.SOURCE_CASES: (),
+    Need.SOLE_SOURCE: (
+        LookAction("sqs:ListDeadLetterSourceQueues", "queue"),
+        _TAGS,
+        _METRICS,
+    ),
     Need.PIN: (_LAST_CHANGE,),
 }
 

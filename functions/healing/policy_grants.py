@@ -48,7 +48,7 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
         and not statement.conditions
         and not statement.excepting
         and principal_arn in statement.principals.get("AWS", ())
-        and any(_fits(each.lower(), action.lower()) for each in statement.actions)
+        and any(fits(each.lower(), action.lower()) for each in statement.actions)
         and any(_covers(each, queue_arn) for each in statement.resources)
     )
 
@@ -58,10 +58,10 @@ def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: 
         return False
     to_it = "Principal" in statement.excepting or _may_name(statement, principal_arn)
     does_it = "Action" in statement.excepting or any(
-        _fits(each.lower(), action.lower()) for each in statement.actions
+        fits(each.lower(), action.lower()) for each in statement.actions
     )
     on_it = "Resource" in statement.excepting or any(
-        _fits(each, queue_arn) for each in statement.resources
+        fits(each, queue_arn) for each in statement.resources
     )
     return to_it and does_it and on_it
 
@@ -89,9 +89,9 @@ def _covers(pattern: str, queue_arn: str) -> bool:
     if pattern == EVERYBODY:
         return True
     parts, wanted = pattern.split(":"), queue_arn.split(":")
-    return len(parts) == len(wanted) and all(map(_fits, parts, wanted))
+    return len(parts) == len(wanted) and all(map(fits, parts, wanted))
 
 
-def _fits(pattern: str, text: str) -> bool:
+def fits(pattern: str, text: str) -> bool:
     """IAM's `*` and `?`; a bracket is itself."""
     return fnmatchcase(text, pattern.replace("[", "[[]"))

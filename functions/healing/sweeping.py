@@ -57,7 +57,8 @@ class Finding:
 
     `sources` are the queues whose dead letters it is known to take; `about` is another queue that
     is missing, of which the symptom speaks, and `others` are the queues of findings that say the
-    same of it; `open_at` are queues with an open case of the symptom.
+    same of it; `open_at` are queues with an open case of the symptom. `seconds_left` is how soon
+    something is lost at the earliest, None where nothing is.
     """
 
     queue_arn: str
@@ -67,6 +68,7 @@ class Finding:
     about: str = field(default="", compare=False)
     others: tuple[str, ...] = field(default=(), compare=False)
     open_at: tuple[str, ...] = field(default=(), compare=False)
+    seconds_left: float | None = field(default=None, compare=False)
 
     @property
     def shared(self) -> Shared:
@@ -79,8 +81,10 @@ class Finding:
         """What a page about it is about: of two faults of a queue people are told twice."""
         return f"{self.queue_arn} {self.symptom}"
 
-    def document(self) -> dict[str, str]:
-        return {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
+    def document(self) -> dict[str, Any]:
+        found = {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
+        left = {} if self.seconds_left is None else {"seconds_left": int(self.seconds_left)}
+        return {**found, **left}
 
 
 @dataclass(frozen=True)

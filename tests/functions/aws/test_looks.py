@@ -9,6 +9,8 @@ from datetime import timedelta
 
 import pytest
 
+from functions.aws import ledger_items as items
+from functions.aws.errors import LedgerUnreadable
 from functions.aws.gather_facts import gather
 from functions.aws.managed_queues import managed_queues
 from functions.aws.measurements import QUEUES_A_CALL, measure
@@ -62,7 +64,8 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Sweeping
         assert gathered == [each.asked_only({Need.QUEUE, need}) for each in gathered], need
         if gathered != [each.asked_only({Need.QUEUE}) for each in gathered]:
             answered.add(need)
-    assert answered == set(Need) - {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN}
+    elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN, Need.SOURCE_CASES}
+    assert answered == set(Need) - elsewhere
 
 
 def test_a_dead_letter_queue_that_is_gone_is_told_from_one_that_is_there(seen: Sweeping) -> None:
@@ -176,3 +179,48 @@ def test_a_pace_is_kept_evenly() -> None:
     for _ in range(4):
         pace.wait()
     assert slept == [0.25, 0.5, 0.75]
+
+
+def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    needs = (Need.DEAD_LETTER_SOURCES, Need.SOURCE_CASES)
+    assert facts(seen, letters, *needs).source_cases == ()
+    fail(seen.account, source)
+    (case,) = facts(seen, letters, *needs).source_cases
+    assert (case.queue_arn, case.symptom) == (source, "lease_expired")
+    assert facts(seen, source, *needs).source_cases == (), "it is nobody's dead-letter queue"
+
+
+def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    item = {**items.case_key(source, "lease_expired"), "document": {"S": "{}"}}
+    seen.account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+    with pytest.raises(LedgerUnreadable):
+        facts(seen, letters, Need.DEAD_LETTER_SOURCES, Need.SOURCE_CASES)
+
+
+def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sweeping) -> None:
+    source, letters = with_dead_letters(seen)
+    seen.count(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
+    seen.count(source, seen.account.now - timedelta(hours=2), deleted=9_999)
+    found = facts(seen, letters, Need.SOLE_SOURCE).sole_source
+    assert found is not None
+    assert (found.queue_arn, found.deletes_per_second) == (source, 2)
+    assert (found.tags, found.mode) == ({"mendq": "heal"}, Mode.HEAL)
+    assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
+
+
+def test_of_two_sources_none_is_the_sole_one(seen: Sweeping) -> None:
+    _, letters = with_dead_letters(seen)
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    seen.account.queue("second.fifo", RedrivePolicy=policy)
+    assert facts(seen, letters, Need.SOLE_SOURCE).sole_source is None
+
+
+def test_a_source_that_is_not_managed_has_no_mode(seen: Sweeping) -> None:
+    letters = seen.account.queue("orders-dlq")
+    policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+    seen.account.queue("orders", tag=None, RedrivePolicy=policy)
+    found = facts(seen, letters, Need.SOLE_SOURCE).sole_source
+    assert found is not None
+    assert found.mode is None

@@ -311,6 +311,7 @@ SHOWN = {
     "dead_letter_queue_missing": {"RedrivePolicy"},
     "dead_letter_access_refused": {"RedriveAllowPolicy"},
     "dead_letters_arriving": {"ApproximateNumberOfMessages", "RedriveAllowPolicy"},
+    "dead_letters_waiting": {"ApproximateNumberOfMessages", "MessageRetentionPeriod"},
     "sender_cannot_deliver": {"Policy", "KmsMasterKeyId"},
 }
 

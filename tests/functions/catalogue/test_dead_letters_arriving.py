@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from functions.catalogue import CATALOGUE
-from functions.catalogue.dead_letters_arriving import CAUSES, detect, plan, suspects
+from functions.catalogue.dead_letters_arriving import detect, plan, suspects
+from functions.healing.causes import CAUSES
 from functions.healing.examples import DEAD_LETTER_ARN, STANDARD_ARN, measured, queue
 from functions.healing.facts import SourceQueue
 from functions.healing.limits import Limits
