@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.doctor import life, pages
+from cli.doctor import drills, life, pages
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
@@ -97,12 +97,14 @@ def doctor(call: Invocation) -> Exit:
 
 
 def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
-    found.queues = [each.queue_arn for each in managed_queues(call.account)]
+    managed = managed_queues(call.account)
+    found.queues = [each.queue_arn for each in managed]
     if not found.queues:
         cure = "tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe"
         yield Check("managed queues", Status.WARN, "none: nothing is looked after", cure)
         return
     yield Check("managed queues", Status.OK, f"{len(found.queues)} by tag or by name")
+    yield from drills.look(managed)
     blind = found.outside
     if blind:
         says = f"{len(blind)} of {len(found.queues)} lie outside the trails' selectors"

@@ -1,0 +1,30 @@
+"""A tag that silences is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.doctor import drills
+from functions.aws.managed_queues import ManagedQueue
+from functions.healing.managed import DRILL_TAG
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
+
+
+def _queues(*marked: str) -> list[ManagedQueue]:
+    plain = ManagedQueue(ARN, {"mendq": "heal"})
+    return [plain, *(ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked)]
+
+
+def test_without_the_tag_there_is_nothing_to_say() -> None:
+    assert list(drills.look(_queues())) == []
+
+
+@pytest.mark.parametrize(
+    ("marked", "named"),
+    [("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],
+)
+def test_the_queues_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
+    (check,) = drills.look(_queues(*marked))
+    assert check.says.endswith(f"nobody is paged: {named}")
+    assert "untag-queue" in check.cure
