@@ -47,7 +47,7 @@ class CaseDesk:
         allow(role, CHECK, self.ledger.table_arn)
 
     def let_read_a_case(self, role: iam.Role) -> None:
-        """All transitions of one case."""
+        """All transitions of one case, or the newest cases about one queue."""
         allow(role, QUERY, self.ledger.table_arn)
 
     def let_list_open_cases(self, role: iam.Role) -> None:

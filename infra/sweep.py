@@ -40,6 +40,7 @@ class Sweep(ParkingLambda):
         super().__init__(scope, name, handler=HANDLER, code=code, purpose=SWEEP, patience=PATIENCE)
         desk.let_sweep(self.role)
         desk.let_list_open_cases(self.role)
+        desk.let_read_a_case(self.role)
         for statement in look_statements(Stack.of(self), sweep_looks()):
             self.role.add_to_policy(statement)
         allow(self.role, ["lambda:InvokeFunction"], heal.function_arn)

@@ -34,7 +34,8 @@ def _dead_letters(account: Account) -> str:
     letters = account.queue("swept-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
     source = account.queue("swept", RedrivePolicy=policy, VisibilityTimeout="30")
-    account.clients.sqs.send_message(QueueUrl=account.url(source), MessageBody="x")
+    for each in (source, letters):
+        account.clients.sqs.send_message(QueueUrl=account.url(each), MessageBody="x")
     return letters
 
 
