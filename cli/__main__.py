@@ -15,6 +15,8 @@ from cli.commands.explain import explain
 from cli.commands.export import export
 from cli.commands.freezing import freeze, thaw
 from cli.commands.pin import pin
+from cli.commands.quarantine import quarantine
+from cli.commands.redrive import redrive
 from cli.commands.roll_back import roll_back
 from cli.commands.show import show
 from cli.commands.sweep import sweep
@@ -32,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": export,
     "sweep": sweep,
     "explain": explain,
+    "redrive": redrive,
     "drill": drill,
     "freeze": freeze,
     "thaw": thaw,
@@ -50,6 +53,8 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
+    if command is redrive:
+        app.add_typer(quarantine, name="quarantine")
 
 
 def main() -> None:

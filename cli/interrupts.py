@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import NoReturn
 
 # A closed terminal and a supervisor's word, as Ctrl-C.
@@ -17,6 +18,24 @@ def as_interrupts() -> Iterator[None]:
     before = {each: signal.signal(each, _interrupt) for each in _ENDING}
     try:
         yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def stoppable() -> Iterator[Event]:
+    """The first of them, or Ctrl-C, sets the event; whoever cannot wait for that sends a second."""
+    stop = Event()
+
+    def ask(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {each: signal.signal(each, ask) for each in (*_ENDING, signal.SIGINT)}
+    try:
+        yield stop
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -28,6 +28,7 @@ from cli.case_view import (
 from cli.invocation import Invocation, with_invocation
 from cli.later_writes import Answer, name_later_cases
 from cli.output import Output, table
+from cli.redrive.course_view import course_lines, course_of
 from cli.roll_back_answers import attribute_line
 from functions.aws.errors import QueueGone
 from functions.aws.queue_look import attributes_of
@@ -38,6 +39,7 @@ from functions.healing.ledger_view import HoldUp, LedgerView, PageRecord
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import counted, plain, value
+from functions.healing.redrive_course import Course
 from functions.healing.rollback import Outcome
 
 _MOST_VALUE = 300
@@ -60,6 +62,7 @@ class Whole:
     standing: tuple[Answer, ...] = ()
     undo: tuple[str, ...] = ()
     hold_up: HoldUp | None = None
+    course: Course | None = None
 
     @property
     def case(self) -> Case:
@@ -90,6 +93,7 @@ class Whole:
             "facts": None if self.facts is None else configured(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
+            "redrive": None if self.course is None else self.course.document(),
             "standing": list(self.standing),
             "undo": list(self.undo),
             "page": None
@@ -119,8 +123,8 @@ def look(call: Invocation, case_id: str) -> Whole:
     name_later_cases(call.account, [answer])
     undo = tuple(undo_commands(case.queue_arn, found))
     told = tuple(answer["attributes"])
-    held_up = hold_up_in(view, case)
-    return Whole(transitions, facts, now, view.page, timing, told, undo, held_up)
+    held_up, course = hold_up_in(view, case), course_of(call.account, case)
+    return Whole(transitions, facts, now, view.page, timing, told, undo, held_up, course)
 
 
 @with_invocation
@@ -139,6 +143,9 @@ def print_whole(out: Output, whole: Whole) -> None:
     _timeline(out, whole.transitions)
     _evidence(out, case.evidence)
     print_plan(out, whole)
+    if whole.course is not None:
+        out.heading("Redrive")
+        out.lines(course_lines(whole.course))
     if whole.facts is not None:
         out.heading("Facts from before")
         facts = table("ATTRIBUTE", "VALUE")

@@ -1,0 +1,76 @@
+"""`mendq redrive QUEUE`: send dead letters back to where they died, those that a person chooses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.asking import Yes, confirm
+from cli.exit_codes import Exit, Stopped
+from cli.invocation import Invocation, with_invocation
+from cli.queues import queue_arn_of
+from cli.redrive.asked import Asked
+from cli.redrive.pace import rate_of
+from cli.redrive.preview import print_preview
+from cli.redrive.route import route_from
+from cli.redrive.selection import Selection
+from cli.redrive.told import told_of_nothing
+from functions.healing.where import EVERYTHING, Where, where
+from functions.healing.where_words import Misread
+
+_BEFORE, _BEHIND = 60, 20
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
+WhereText = Annotated[
+    str | None, typer.Option("--where", metavar="EXPR", help="Which letters: docs/redrive.md.")
+]
+EveryLetter = Annotated[bool, typer.Option("--all", help="All letters of this source.")]
+Limit = Annotated[int | None, typer.Option(help="Send at most so many.", min=1)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be sent.")]
+
+
+@with_invocation
+def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
+    call: Invocation,
+    queue: QueueName,
+    expression: WhereText = None,
+    every: EveryLetter = False,
+    limit: Limit = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> Exit:
+    """Send dead letters back to their source.
+
+    Looking at a letter is a receive: its receive count rises, with --dry-run too.
+    """
+    chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
+    arn = queue_arn_of(call.account, queue)
+    with call.out.waiting("looking at the queue and its dead letters"):
+        route = route_from(call.account, arn)
+    selection = Selection(chosen, arn, not route.others, datetime.now(UTC))
+    asked = Asked(call, route, selection, limit, per_second)
+    tally = asked.counted()
+    print_preview(call.out, route, tally, limit)
+    if dry_run or not tally.chosen:
+        return told_of_nothing(call.out, tally, dry_run=dry_run)
+    confirm(asked.question(len(tally.chosen)), yes=yes)
+    return asked.sent(tally)
+
+
+def chosen_by(expression: str | None, *, every: bool) -> Where:
+    """What a person has chosen; Stopped where that is nothing, both, or cannot be read."""
+    if (expression is None) is not every:
+        raise Stopped("give either --where EXPR or --all", Exit.USAGE)
+    found = EVERYTHING if expression is None else where(expression)
+    if isinstance(found, Misread):
+        raise Stopped(f"--where: {_where_in(expression or '', found)}", Exit.USAGE)
+    return found
+
+
+def _where_in(expression: str, found: Misread) -> str:
+    before, behind = expression[: found.at][-_BEFORE:], expression[found.at :][:_BEHIND]
+    return f"{found.reason}, at character {found.at + 1}: {before} >>> {behind}"

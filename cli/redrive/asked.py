@@ -1,0 +1,118 @@
+"""One redrive that somebody has asked for: looked at first, then sent."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from cli.exit_codes import Exit, Stopped
+from cli.interrupts import stoppable
+from cli.invocation import Invocation
+from cli.output import Output
+from cli.redrive.cures import with_cures
+from cli.redrive.pace import Pace
+from cli.redrive.passes import Act, Taking, count
+from cli.redrive.route import Route
+from cli.redrive.selection import Selection, Tally
+from cli.redrive.told import Ended, tell
+from functions.aws.mover import Hand
+from functions.healing.plain_text import counted
+
+_UNBOUNDED = 10**9
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One redrive that somebody has asked for."""
+
+    call: Invocation
+    route: Route
+    selection: Selection
+    limit: int | None = None
+    per_second: float | None = None
+
+    def counted(self) -> Tally:
+        """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
+        tally = Tally(self.selection)
+        letters = self.route.letters
+        with (
+            with_cures(self.route),
+            stoppable() as stop,
+            _bar(self.call.out, "looking at letters", letters.waiting) as tell,
+            self._hand() as hand,
+        ):
+            count(hand, tally, tell, stop)
+        if stop.is_set():
+            raise Stopped("interrupted: nothing was moved, every letter is visible again")
+        return tally
+
+    def going(self, chosen: int) -> int:
+        """How many at most."""
+        return chosen if self.limit is None else min(chosen, self.limit)
+
+    def question(self, chosen: int) -> str:
+        speed = "as fast as it goes" if self.per_second is None else f"{self.per_second:g} a second"
+        letters = counted(self.going(chosen), "letter")
+        if self.hides_more(chosen):
+            most = self.limit or max(chosen, self.route.letters.waiting)
+            letters += f", and what matches behind them (some {most:,} in all at most),"
+        return f"Send {letters} back to {self.route.source.name}, {speed}?"
+
+    def hides_more(self, chosen: int) -> bool:
+        """Whether letters may go that nobody has counted yet."""
+        return self.route.letters.is_fifo and (self.limit is None or chosen < self.limit)
+
+    def sent(self, before: Tally) -> Exit:
+        """Send back what was seen `before`, and of a FIFO queue also what was hidden behind it.
+
+        A letter that this has sent back and that died again bears a new id: it is not sent twice.
+        """
+        to = self.route.destination(uuid.uuid4().hex)
+        ended = self.ended(before, lambda hand: lambda chosen: hand.put(chosen, to), "sending back")
+        return tell(self.call.out, self.route, ended)
+
+    def ended(self, before: Tally, act_with: Callable[[Hand], Act], words: str) -> Ended:
+        """What came of doing that with the letters, however it ended."""
+        tally = Tally(self.selection)
+        is_fifo = self.route.letters.is_fifo
+        wanted = None if is_fifo else frozenset(before.chosen)
+        most = self.limit or (_UNBOUNDED if is_fifo else len(before.chosen))
+        hand = self._hand()
+        with stoppable() as stop:
+            pace = Pace(self.per_second, stop.wait)
+            work = Taking(hand, tally, act_with(hand), is_fifo, pace, stop, wanted, most)
+            fault = self._run(work, words, self.going(len(before.chosen)), stop)
+        seen, matched = before.seen | tally.seen, before.chosen.keys() | tally.chosen.keys()
+        return Ended(work.done, len(matched), len(seen), fault)
+
+    def _run(self, work: Taking, words: str, total: int, stop: Event) -> str:
+        """Why it ended before its time; what was done until then is in `work.done`."""
+        bar = _bar(self.call.out, words, total)
+        try:
+            with with_cures(self.route), bar as tell_bar, work.hand:
+                work.run(tell_bar)
+        except Stopped as stopped:
+            return str(stopped)
+        except KeyboardInterrupt:
+            stop.set()
+        return "interrupted: what was in hand is visible again" if stop.is_set() else ""
+
+    def _hand(self) -> Hand:
+        return Hand(self.call.account.clients.sqs, self.route.letters.url)
+
+
+@contextmanager
+def _bar(out: Output, words: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Over the letters, where somebody looks."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = out.progress
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(words, total=total)
+        yield lambda done: bar.update(task, completed=done, total=max(done, total))

@@ -1,0 +1,92 @@
+"""What a redrive would send back, for whoever is asked: counts and a few ids, never a body."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from rich.text import Text
+
+from cli.output import Output, table
+from cli.redrive.route import Route
+from cli.redrive.selection import AGES, MOST_SAMPLES, Standing, Tally
+from functions.healing.letters import HOPS
+from functions.healing.plain_text import counted, plain
+
+_MOST_ROWS = 10
+
+
+def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) -> None:
+    """What was seen, what of it goes, and what whoever says yes should know."""
+    chosen, seen = len(tally.chosen), len(tally.seen)
+    out.say(f"{route.letters.name} -> {route.source.name}", "bold")
+    first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
+    out.say(f"{counted(seen, 'letter')} seen, {counted(chosen, 'matches', 'match')}{first}")
+    if chosen:
+        _groups(out, tally)
+        out.say("for example", "dim")
+        for each in islice(tally.chosen, MOST_SAMPLES):
+            out.whole(each, indent=2)
+    for line in (*_of_what_stays(route, tally), *_of_what_goes(route, tally)):
+        out.under(line)
+
+
+def _groups(out: Output, tally: Tally) -> None:
+    shown = table("LETTERS", "WHICH")
+    for written, values in tally.values.items():
+        for words, number in _most(values):
+            shown.add_row(Text(f"{number:>7,}"), Text(plain(f"{written} {words}", 160)))
+    for _, words in (*AGES, (0, "over 4 d")):
+        if number := tally.ages[words]:
+            shown.add_row(Text(f"{number:>7,}"), Text(f"age {words}"))
+    out.show(shown)
+
+
+def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
+    yield from values.most_common(_MOST_ROWS)
+    rest = values.most_common()[_MOST_ROWS:]
+    if rest:
+        yield f"({len(rest)} other values)", sum(number for _, number in rest)
+
+
+def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
+    name, asked = route.letters.name, tally.selection.where.fields
+    judged = tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING]
+    for each in asked:
+        if missing := tally.missing[each.written]:
+            yield f"{each.written} is missing in {missing:,} of {counted(judged, 'letter')}"
+    if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
+        yield f"{counted(others, 'letter')} died in another queue that shares {name}: they stay"
+    if unsaid := tally.standings[Standing.OF_NO_SOURCE]:
+        yield (
+            f"{counted(unsaid, 'letter')} of {name} somebody sent there: SQS does not say for "
+            f"which of its {len(route.others) + 1} sources, so they stay"
+        )
+
+
+def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
+    if not tally.chosen:
+        return
+    source = route.source
+    if tally.unsigned:
+        yield (
+            f"{tally.unsigned:,} of them somebody sent to {route.letters.name}: they go to "
+            f"{source.name}, which is its only source"
+        )
+    if tally.sent_back_before:
+        yield (
+            f"{tally.sent_back_before:,} of them were sent back before ({HOPS}) and died again: "
+            "see first whether their cause is mended"
+        )
+    yield "each gets a new message id and a new time of sending"
+    if source.is_fifo:
+        yield (
+            f"their order mixes with newer messages: {counted(len(tally.chosen), 'letter')} of "
+            f"{counted(len(tally.groups), 'group')} go behind the {source.waiting:,} that wait in "
+            f"{source.name} and whatever is sent meanwhile"
+        )
+        yield (
+            "a FIFO queue shows at most the first ten letters of a group: what stands behind them "
+            "is looked at when they have gone"
+        )

@@ -1,0 +1,131 @@
+"""From which queue letters go back to which, and what stands in the way before any is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cli.account import Account
+from cli.exit_codes import Exit, Stopped
+from functions.aws.course_ledger import CourseLedger
+from functions.aws.dead_letters_look import source_arns_of
+from functions.aws.errors import QueueGone
+from functions.aws.letter_batches import MOST_BYTES, Destination
+from functions.aws.move_tasks import newest_task
+from functions.aws.queue_look import attributes_of, queue_url, tags_of
+from functions.healing.dead_letters import redrive_of
+from functions.healing.marks import hopped
+from functions.healing.queue_kinds import on_fifo
+from functions.healing.queue_names import arn_of, parts_of
+from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue and what SQS says of it now."""
+
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return parts_of(self.arn).name
+
+    @property
+    def waiting(self) -> int:
+        return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
+
+    @property
+    def is_fifo(self) -> bool:
+        return on_fifo(self.arn)
+
+
+@dataclass(frozen=True)
+class Route:
+    """`others` are further queues whose letters die into `letters`."""
+
+    letters: Queue
+    source: Queue
+    others: tuple[str, ...] = ()
+
+    def destination(self, run_id: str) -> Destination:
+        """The source, for letters that say how often they were sent back."""
+        most = int(self.source.attributes.get("MaximumMessageSize", MOST_BYTES))
+        return Destination(self.source.arn, self.source.url, run_id, hopped, most)
+
+
+def queue_of(account: Account, arn: str) -> Queue:
+    """Stopped where there is none."""
+    try:
+        attributes = attributes_of(account.clients, arn)
+    except QueueGone as gone:
+        raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND) from gone
+    return Queue(arn, queue_url(account.clients, arn), attributes)
+
+
+def movable(account: Account, arn: str) -> Queue:
+    """Stopped where there is none, or where its tag forbids that letters are moved."""
+    found = queue_of(account, arn)
+    if redrive_is_off(tags_of(account.clients, arn) or {}):
+        line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
+        raise Stopped(line, word="redrive_off")
+    return found
+
+
+def route_from(account: Account, source_arn: str) -> Route:
+    """Stopped where the queue has no dead letters that this command may send back."""
+    source = movable(account, source_arn)
+    letters = movable(account, _dead_letter_arn(account, source))
+    require_last(letters)
+    _require_idle(account, letters)
+    others = set(source_arns_of(account.clients, letters.arn)) - {source_arn}
+    return Route(letters, source, tuple(sorted(others)))
+
+
+def _dead_letter_arn(account: Account, source: Queue) -> str:
+    named = redrive_of(source.attributes.get("RedrivePolicy", ""))
+    if named is None:
+        of = source_arns_of(account.clients, source.arn)
+        is_one = f": it is one itself, so name its source, {parts_of(of[0]).name}" if of else ""
+        code = Exit.USAGE if of else Exit.NOT_FOUND
+        raise Stopped(f"{source.name} has no dead-letter queue{is_one}", code)
+    if arn_of(named.dead_letter_arn) is None:
+        raise Stopped(f"the dead-letter queue of {source.name} is none: {named.dead_letter_arn}")
+    return named.dead_letter_arn
+
+
+def require_last(letters: Queue) -> None:
+    """To look at a letter is to receive it, and what is received too often is moved on."""
+    if onward := redrive_of(letters.attributes.get("RedrivePolicy", "")):
+        raise Stopped(
+            f"{letters.name} has a dead-letter queue of its own: SQS would move letters there, "
+            f"because looking at one is a receive and {onward.max_receive_count} are allowed. Take "
+            "its RedrivePolicy off first",
+            word="dead_letters_of_dead_letters",
+        )
+
+
+def _require_idle(account: Account, letters: Queue) -> None:
+    """Nobody else moves the same letters: a course of Mendq's, or a move task."""
+    try:
+        table = account.output("LedgerTable")
+    except Stopped as without:
+        if without.code is not Exit.NOT_FOUND:
+            raise
+    else:
+        course = CourseLedger(account.clients.dynamodb, table).course_of(letters.arn)
+        if course is not None and not course.is_over:
+            raise Stopped(
+                f"Mendq is sending back the letters of {letters.name} itself ({course.stage}): "
+                f"wait until `mendq show {course.case_id}` says it is over, or end it with "
+                f"`mendq roll-back {course.case_id}`",
+                word="redrive_running",
+            )
+    task = newest_task(account.clients, letters.arn)
+    if task is not None and task.is_active:
+        raise Stopped(
+            f"a move task of SQS's own runs on {letters.name}: wait, or `aws sqs "
+            "cancel-message-move-task` ends it",
+            word="move_task_running",
+        )
