@@ -14,13 +14,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from functions.aws.errors import looking
+from functions.aws.groups_in_hand import GroupsInHand
 from functions.aws.lease import Lease
 from functions.aws.letter_batches import Destination, Lanes, NotMoved, Sent, send, too_long
 from functions.aws.letters_look import letter_of
+from functions.healing.companions import FIFO
 from functions.healing.letters import Letter
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
 
 MOST_RECEIVED = 10
 # What a crash costs: nobody sees what was in hand for so long.
@@ -74,6 +77,8 @@ class Hand:
         self._sqs, self._queue_url, self._clock = sqs, queue_url, clock
         self._lease_seconds, self._wait_seconds = lease_seconds, wait_seconds
         self._lease = Lease(sqs, queue_url, seconds=lease_seconds, clock=clock)
+        self._groups, self._is_opening = GroupsInHand(), False
+        self._ready: list[Letter] = []
         self._given: set[str] = set()
         self._sent: set[str] = set()
         self._copies: set[str] = set()
@@ -97,15 +102,17 @@ class Hand:
         """At most so many more letters, fewer only where the queue shows no others.
 
         Each is given once: one that comes again stays in hand, one that was sent already is
-        deleted, and the copies that this hand has sent are not given either. Raises
-        FactsUnavailable or QueueRefusesUs.
+        deleted, and the copies that this hand has sent are not given either. Of a FIFO group no
+        more than the first ten that stay can be seen. Raises FactsUnavailable or QueueRefusesUs.
         """
-        letters: list[Letter] = []
-        while len(letters) < most:
-            received = self._receive(min(MOST_RECEIVED, most - len(letters)))
+        while len(self._ready) < most:
+            received = self._shown(most - len(self._ready))
             if not received:
                 break
-            letters += (each for each in received if self._is_new(each))
+            new = [each for each in received if self._is_new(each)]
+            self._groups.note(received, {each.message_id for each in new})
+            self._ready += new
+        letters, self._ready = self._ready[:most], self._ready[most:]
         return letters
 
     def put(self, letters: Sequence[Letter], to: Destination) -> Iterator[Moved]:
@@ -128,12 +135,35 @@ class Hand:
         ids = [each.message_id for each in letters]
         return self._lease.delete(*ids) if ids else frozenset()
 
+    def _shown(self, most: int) -> list[Letter]:
+        """What SQS shows by itself, and of a FIFO queue what it hides behind what is in hand."""
+        if not self._is_opening:
+            received = self._receive(most)
+            self._is_opening = not received and self._hides_some()
+            if not self._is_opening:
+                return received
+        while ids := self._groups.next_to_open():
+            if in_hand := ids & self._lease.held:
+                self._lease.release(*in_hand)
+                if received := self._receive(MOST_RECEIVED):
+                    return received
+        self._is_opening = False
+        return self._receive(most)
+
+    def _hides_some(self) -> bool:
+        if not (self._queue_url.endswith(FIFO) and self._groups):
+            return False
+        name: QueueAttributeNameType = "ApproximateNumberOfMessages"
+        with looking(f"attributes of {self._queue_url}"):
+            answer = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=[name])
+        return int(answer["Attributes"][name]) > 0
+
     def _receive(self, most: int) -> list[Letter]:
         received_at = self._clock()
         with looking(f"letters in {self._queue_url}"):
             answer = self._sqs.receive_message(
                 QueueUrl=self._queue_url,
-                MaxNumberOfMessages=most,
+                MaxNumberOfMessages=min(most, MOST_RECEIVED),
                 VisibilityTimeout=self._lease_seconds,
                 WaitTimeSeconds=self._wait_seconds,
                 MessageAttributeNames=["All"],
@@ -183,8 +213,8 @@ def move(
     """Move at most `most` letters that `takes` says yes to; yields after every batch.
 
     What it says no to stays in hand, so that no letter is looked at twice, until the hand is left.
-    Of a FIFO group SQS shows nothing behind what is held: where the answer is no, at most the first
-    ten of each group are looked at. Raises FactsUnavailable or QueueRefusesUs.
+    Of a FIFO group nobody can see what stands behind ten letters that stay. Raises
+    FactsUnavailable or QueueRefusesUs.
     """
     seen = tried = 0
     while tried < most and seen < most_seen:

@@ -12,7 +12,9 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from functions.aws.lease import LONGEST_SECONDS, Lease
 from tests.functions.aws.conftest import Account
+from tests.functions.aws.letters import timed
 
+__all__ = ["timed"]
 SECONDS = 60
 PATIENCE = 10
 
@@ -304,31 +306,31 @@ def test_no_extension_overtakes_a_release() -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
-def test_in_an_account_nobody_else_receives_what_is_held(account: Account, name: str) -> None:
-    url = account.url(account.queue(name, VisibilityTimeout=str(SECONDS)))
+def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: str) -> None:
+    url = timed.url(timed.queue(name, VisibilityTimeout=str(SECONDS)))
     fifo = {"MessageGroupId": "g", "MessageDeduplicationId": "d"} if "fifo" in name else {}
-    account.clients.sqs.send_message(QueueUrl=url, MessageBody="x", **fifo)  # type: ignore[arg-type]
+    timed.clients.sqs.send_message(QueueUrl=url, MessageBody="x", **fifo)  # type: ignore[arg-type]
 
     def received() -> list[Any]:
-        return list(account.clients.sqs.receive_message(QueueUrl=url).get("Messages", []))
+        return list(timed.clients.sqs.receive_message(QueueUrl=url).get("Messages", []))
 
     def now() -> float:
-        return account.now.timestamp()
+        return timed.now.timestamp()
 
     (taken,) = received()
-    held = Lease(account.clients.sqs, url, taken, seconds=SECONDS, clock=now)
+    held = Lease(timed.clients.sqs, url, taken, seconds=SECONDS, clock=now)
     for _ in range(10):
-        account.later(seconds=SECONDS - 5)
+        timed.later(seconds=SECONDS - 5)
         held.keep()
         assert received() == []
     held.release()
     (again,) = received()
     assert held.delete() == frozenset()
-    late = Lease(account.clients.sqs, url, again, seconds=SECONDS, clock=now)
-    account.later(seconds=SECONDS)
+    late = Lease(timed.clients.sqs, url, again, seconds=SECONDS, clock=now)
+    timed.later(seconds=SECONDS + 1)
     assert late.delete() == frozenset()
     assert late.is_lost
     (last,) = received()
-    assert Lease(account.clients.sqs, url, last, seconds=SECONDS, clock=now).delete()
-    account.later(seconds=SECONDS)
+    assert Lease(timed.clients.sqs, url, last, seconds=SECONDS, clock=now).delete()
+    timed.later(seconds=SECONDS + 1)
     assert received() == []

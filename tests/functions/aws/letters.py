@@ -1,0 +1,109 @@
+"""Two queues and the letters in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+
+from functions.aws.letter_batches import Destination
+from functions.aws.letters_look import letter_of
+from functions.aws.mover import Hand, Moved, move
+from functions.healing.letters import Letter
+from functions.healing.marks import hopped
+from tests.functions.aws.conftest import Account
+
+LEASE_SECONDS = 30
+# A queue's letters may be hidden for so long.
+LONGER_THAN_A_LEASE = 61
+
+
+@dataclass
+class Two:
+    """A queue that letters wait in, and the one that they go to."""
+
+    account: Account
+    here: str
+    there: str
+
+    @property
+    def is_fifo(self) -> bool:
+        return self.here.endswith(".fifo")
+
+    @property
+    def sqs(self) -> Any:
+        return self.account.clients.sqs
+
+    def write(self, *bodies: str, group: str = "g", **more: Any) -> None:
+        """Letters into the first; FIFO ones of one group."""
+        for body in bodies:
+            fifo = {"MessageGroupId": group, "MessageDeduplicationId": body[:80]}
+            self.sqs.send_message(
+                QueueUrl=self.account.url(self.here),
+                MessageBody=body,
+                **(fifo if self.is_fifo else {}),
+                **more,
+            )
+
+    def to(self, mark: Callable[[Letter], Letter] = hopped, **more: Any) -> Destination:
+        return Destination(self.there, self.account.url(self.there), "case-1", mark, **more)
+
+    def hand(self, sqs: Any = None) -> Hand:
+        return Hand(
+            sqs or self.sqs,
+            self.account.url(self.here),
+            lease_seconds=LEASE_SECONDS,
+            wait_seconds=0,
+            clock=lambda: self.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
+        )
+
+    def move(self, to: Destination | None = None, sqs: Any = None, **asked: Any) -> Moved:
+        with self.hand(sqs) as hand:
+            return sum(move(hand, to or self.to(), **{"most": 1_000, **asked}), Moved())
+
+    def read(self, queue_arn: str) -> list[Letter]:
+        """All of a queue's letters that can be seen, each deleted; in order of a FIFO group."""
+        url, found = self.account.url(queue_arn), []
+        while True:
+            answer = self.sqs.receive_message(
+                QueueUrl=url,
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=["All"],
+                MessageSystemAttributeNames=["All"],
+            )
+            for each in answer.get("Messages", []):
+                found.append(letter_of(each))
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+            if "Messages" not in answer:
+                return found
+
+    def is_empty(self) -> bool:
+        counts = self.account.attributes(self.here)
+        kinds = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+        return not any(int(counts[each]) for each in kinds)
+
+    def arrived(self) -> list[Letter]:
+        return self.read(self.there)
+
+    def left(self) -> list[Letter]:
+        return self.read(self.here)
+
+
+@pytest.fixture
+def timed(account: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """The account, where leases too keep its time; at SQS no two moments are one."""
+    tick = count()
+    monkeypatch.setattr(
+        "moto.sqs.models.unix_time_millis",
+        lambda: account.now.timestamp() * 1_000 + next(tick) / 1_000,
+    )
+    return account
+
+
+def two(account: Account, *, fifo: bool = False, **attributes: str) -> Two:
+    ending = ".fifo" if fifo else ""
+    here = account.queue(f"orders-dlq{ending}", **attributes)
+    return Two(account, here, account.queue(f"orders{ending}", **attributes))
