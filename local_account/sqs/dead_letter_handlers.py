@@ -1,8 +1,9 @@
-"""What SQS tells of dead-letter queues: who names one, which move tasks empty it.
+"""What SQS does about dead letters: who names their queue, and how they come there.
 
-A move task cannot be started here, so that there never is one to list.
+A standard queue's letter keeps its enqueue time, a FIFO queue's gets a new one, and its own id as
+its deduplication id.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListDeadLetterSourceQueues.html
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
 """
 
 from __future__ import annotations
@@ -15,50 +16,34 @@ from ministack.core import iam_actions
 from ministack.services import sqs
 
 from local_account.sqs.message_handlers import raised
-from local_account.sqs.refusal import Refusal, invalid_parameter
+from local_account.sqs.move_tasks import read_handle
+from local_account.sqs.move_tasks_permissions import note_caller
+from local_account.sqs.refusal import invalid_parameter
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
 ExtractArn = Callable[..., str]
 MOST_SOURCES = 1_000
-MOST_TASKS = 10
-_NO_SOURCE = Refusal(  # (recorded, of StartMessageMoveTask)
-    "ResourceNotFoundException",
-    "The resource that you specified for the SourceArn parameter doesn't exist.",
-    404,
-)
 
 
 def install() -> None:
-    """Hook both actions; once per process."""
+    """Hook the action, and what moves dead letters; once per process."""
     iam_actions.extract_resource_arn = _naming_sources(iam_actions.extract_resource_arn)
-    sqs._HANDLERS.update(
-        ListDeadLetterSourceQueues=list_dead_letter_source_queues,
-        ListMessageMoveTasks=list_message_move_tasks,
-    )
+    sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
+    sqs._dlq_sweep = _arriving_anew(sqs._dlq_sweep)
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
     """ListDeadLetterSourceQueues; pages only where MaxResults is given, as on AWS."""
     queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    most = _most(data, MOST_SOURCES)
+    most = most_results(data, MOST_SOURCES)
     begin = int(data.get("NextToken") or 0)
-    sources = sorted(_sources_of(queue["attributes"]["QueueArn"]))
+    sources = sorted(sources_of(queue["attributes"]["QueueArn"]))
     end = begin + (most or MOST_SOURCES)
     page: dict[str, Any] = {"queueUrls": sources[begin:end]}
     if most and end < len(sources):
         page["NextToken"] = str(end)
     return page
-
-
-def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
-    """ListMessageMoveTasks: none."""
-    _most(data, MOST_TASKS)
-    queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
-    if queue is None:
-        raise raised(_NO_SOURCE)
-    sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")  # asks the queue's policy
-    return {"Results": []}
 
 
 def dead_letter_arn(policy: object) -> str:
@@ -67,13 +52,15 @@ def dead_letter_arn(policy: object) -> str:
     return str(content.get("deadLetterTargetArn", "")) if isinstance(content, Mapping) else ""
 
 
-def _sources_of(arn: str) -> Iterator[str]:
+def sources_of(arn: str) -> Iterator[str]:
+    """The URLs of the queues whose RedrivePolicy names this one."""
     for url, queue in list(sqs._queues.items()):
         if dead_letter_arn(queue["attributes"].get("RedrivePolicy")) == arn:
             yield url
 
 
-def _most(data: Parameters, most: int) -> int | None:
+def most_results(data: Parameters, most: int) -> int | None:
+    """What MaxResults says, None where it says nothing; raises SQS's refusal."""
     asked = data.get("MaxResults")
     if asked is not None and not 1 <= int(asked) <= most:
         raise raised(invalid_parameter(asked, "MaxResults", f"Must be between 1 and {most}."))
@@ -87,10 +74,31 @@ def _naming_sources(extract: ExtractArn) -> ExtractArn:
     """
 
     def extracting(service: str, *rest: Any) -> str:
-        _method, _path, _headers, body, *_ = rest
-        if service == "sqs" and b"SourceArn" in (body or b""):
-            source = iam_actions._param(body, {}, "SourceArn")
-            return source or extract(service, *rest)
-        return extract(service, *rest)
+        _method, _path, headers, body, *_ = rest
+        if service != "sqs":
+            return extract(service, *rest)
+        note_caller(headers)
+        handle = read_handle(iam_actions._param(body, {}, "TaskHandle"))
+        source = handle[1] if handle else iam_actions._param(body, {}, "SourceArn")
+        return source or extract(service, *rest)
 
     return extracting
+
+
+def _arriving_anew(sweep: Callable[[Queue], None]) -> Callable[[Queue], None]:
+    def sweeping(queue: Queue) -> None:
+        dead = sqs._queue_by_arn(dead_letter_arn(queue["attributes"].get("RedrivePolicy")))
+        before = len(dead["messages"]) if dead else 0
+        sweep(queue)
+        if dead and dead["is_fifo"]:
+            for letter in dead["messages"][before:]:
+                _enqueue_anew(dead, letter)
+
+    return sweeping
+
+
+def _enqueue_anew(dead: Queue, letter: dict[str, Any]) -> None:
+    dead["fifo_seq"] += 1
+    letter["seq"] = str(dead["fifo_seq"]).zfill(20)
+    letter["dedup_id"] = letter["id"]
+    letter["sys"]["SentTimestamp"] = str(int(letter["enqueued_at"] * 1000))

@@ -8,10 +8,18 @@ from typing import Any
 
 from ministack.services import sqs
 
-from local_account.sqs import dead_letter_handlers, denials, sending, switched_handlers
+from local_account.sqs import (
+    dead_letter_handlers,
+    denials,
+    move_tasks_handlers,
+    move_tasks_permissions,
+    sending,
+    switched_handlers,
+)
 from local_account.sqs import message_handlers as messages
 from local_account.sqs.counting import Counting
 from local_account.sqs.memory import SqsMemory
+from local_account.sqs.move_tasks_mover import Mover
 from local_account.sqs.queue_handlers import (
     noting_delete_queue,
     refusing_create_queue,
@@ -46,7 +54,9 @@ MOST_ENTRIES = 10
 def install(memory: SqsMemory, counting: Counting) -> None:
     """Hook everything; once per process."""
     denials.install()
+    move_tasks_permissions.install()
     dead_letter_handlers.install()
+    move_tasks_handlers.install(Mover())
     sending.install()
     sqs._queues_lock = threading.RLock()  # held around what is held already
     sqs._QUERY_COMPAT_CODES.update({name: code for code, name in _JSON_NAMES.items()})

@@ -9,7 +9,8 @@ from ministack.services import sqs
 
 from local_account.sqs import counting as module
 from local_account.sqs import queue_metrics as metric
-from local_account.sqs.counting import Counting
+from local_account.sqs.counting import Counting, put_back_arrivals
+from local_account.sqs.move_tasks import MoveTask, remember
 from local_account.sqs.queue_metrics import QueueMetrics
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
@@ -80,10 +81,33 @@ def test_a_message_counts_as_sent_once_and_not_where_it_is_moved() -> None:
 
 
 def test_in_a_dead_letter_queue_age_begins_with_the_move() -> None:
-    counting = Counting(QueueMetrics(), Clock())
+    clock = Clock()
+    counting = Counting(QueueMetrics(), clock)
     message = _message(NOON)
     source = _queue("orders", message)
     counting._note_arrivals(source)
+    clock.now += 90
     moved = {**message, "visible_at": NOON + 60}
     counting._note_arrivals(_queue("orders-dlq", moved))
     assert (message[module._SINCE], moved[module._SINCE]) == (NOON, NOON + 60)
+
+
+def test_what_a_move_task_sends_anew_was_not_sent_and_is_not_in_the_future() -> None:
+    metrics, clock = QueueMetrics(), Clock()
+    counting = Counting(metrics, clock)
+    delayed = {**_message(NOON), "visible_at": NOON + 900}
+    module.note_moved(delayed, ARN + "orders-dlq")
+    counting._note_arrivals(_queue("orders", delayed))
+    assert _sum(metrics, metric.SENT, "orders") == 0
+    assert delayed[module._SINCE] == NOON
+
+
+def test_what_is_put_back_tells_so_itself() -> None:
+    told = {"SentTimestamp": str(int(NOON * 1000)), "SenderId": "me"}
+    letter = {**_message(NOON), "sys": told, "enqueued_at": NOON}
+    queue = _queue("orders-dlq.fifo", letter, {"body": "never received"})
+    task = MoveTask(ARN + "orders-dlq.fifo", None, 1, 1, NOON)
+    remember(queue, task)
+    put_back_arrivals(queue, 60)
+    assert told["SentTimestamp"] == str(int((NOON - 60) * 1000))
+    assert letter["sent_at"] == letter["enqueued_at"] == task.started_at == NOON - 60
