@@ -18,6 +18,7 @@ from local_account.sqs.message_handlers import raised
 from local_account.sqs.refusal import Refusal
 
 Parameters = Mapping[str, Any]
+Queue = dict[str, Any]
 Send = Callable[[Parameters, str], dict[str, Any]]
 BIGGEST_BYTES = "1048576"
 
@@ -90,6 +91,21 @@ def _with_ids(send_batch: Send) -> Send:
         entries = data.get("Entries") or []
         if queue["is_fifo"] and (refusal := id_missing(entries, queue["attributes"])):
             raise raised(refusal)
-        return send_batch(data, url)
+        answer = send_batch(data, url)
+        _keep_traces(queue, entries, answer)
+        return answer
 
     return sending
+
+
+def _keep_traces(queue: Queue, entries: list[Parameters], answer: Mapping[str, Any]) -> None:
+    """Of a batch MiniStack drops AWSTraceHeader, which a single message keeps."""
+    ids = {each["Id"]: each["MessageId"] for each in answer["Successful"]}
+    traces = {
+        ids.get(each.get("Id")): system["AWSTraceHeader"]["StringValue"]
+        for each in entries
+        if "AWSTraceHeader" in (system := each.get("MessageSystemAttributes") or {})
+    }
+    for message in queue["messages"] if traces else ():
+        if message["id"] in traces:
+            message["sys"]["AWSTraceHeader"] = traces[message["id"]]
