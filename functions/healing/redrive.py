@@ -117,6 +117,7 @@ def moved(course: Course, letters: int, *, unsure: int = 0, is_short: bool = Fal
         course,
         moved=course.moved + letters,
         moved_in_stage=spent,
+        unsure_in_stage=course.unsure_in_stage + unsure,
         expected=max(0, course.expected - letters),
         size=spent if is_short else course.size,
         refused_since=None if letters else course.refused_since,

@@ -30,7 +30,8 @@ class Course:
     """One redrive of one dead-letter queue; `n` counts how often its item was written.
 
     `size` is what this stage may move at most and `moved_in_stage` what it may have moved: what a
-    run that died had in hand (`in_hand`) counts here and not in `moved`, which is known to be gone.
+    run that died had in hand (`in_hand`) counts here as `unsure_in_stage`, and not in `moved`,
+    which is known to be gone.
     `by_task`: the stage is moved by a move task, asked for at `intent_at`, known by `task_handle`
     once it was seen. `first_task_at`: from then on letters may be back that bear no mark.
     `expected` are the letters that should be left while none is back, `waits_since` when nobody was
@@ -50,6 +51,7 @@ class Course:
     soak_ends_at: datetime | None = None
     moved: int = 0
     moved_in_stage: int = 0
+    unsure_in_stage: int = 0
     moved_at: datetime | None = None
     in_hand: int = 0
     returned: int = 0

@@ -130,6 +130,7 @@ def ramp(sight: Sight) -> Next:
         number=sight.course.number + 1,
         size=sight.next_size,
         moved_in_stage=0,
+        unsure_in_stage=0,
         expected=sight.waiting,
         by_task=sight.moves_by_task,
         rate_per_second=sight.rate_per_second,
@@ -167,8 +168,9 @@ def how_many_are_back(sight: Sight) -> str:
     course = sight.course
     more = f", {sight.newly_dead} have newly died" if sight.newly_dead else ""
     more += f", and the queue holds {sight.unseen} more than it should" if sight.unseen else ""
+    went = f"{course.moved}{' or more' if course.unsure_in_stage else ''} letters"
     return (
-        f"of {course.moved} letters that went back {sight.came_back} came back{more}; "
+        f"of {went} that went back {sight.came_back} came back{more}; "
         f"at {sight.bounds.halts_at(course.moved)} it stops, because the cause is not mended"
     )
 

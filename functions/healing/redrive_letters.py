@@ -45,7 +45,7 @@ def standing_of(letter: Letter, course: Course, *, is_fifo: bool, most_bytes: in
     """
     if letter.source_arn != course.source_arn:
         return Standing.STUCK
-    if letter.hops or letter.fingerprint in course.fingerprints:
+    if letter.hops or (course.fingerprints and letter.fingerprint in course.fingerprints):
         return Standing.RETURNED
     task_at = course.first_task_at
     if task_at is not None and not is_fifo and letter.sent_at >= task_at:

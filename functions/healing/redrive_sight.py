@@ -125,7 +125,8 @@ class Sight:
     @property
     def next_size(self) -> int:
         """Four times what the stage before has proven; where it moved nothing, a canary again."""
-        proven = min(self.course.size, self.course.moved_in_stage)
+        course = self.course
+        proven = min(course.size, course.moved_in_stage - course.unsure_in_stage)
         return self.bounds.growth * proven or self.bounds.canary
 
     @property
@@ -157,10 +158,14 @@ class Sight:
         course = self.course
         if not course.in_hand:
             return self
-        spent = course.moved_in_stage + course.in_hand
-        expected = max(0, course.expected - course.in_hand)
-        course = replace(course, moved_in_stage=spent, expected=expected, in_hand=0)
-        return replace(self, course=course)
+        spent = replace(
+            course,
+            moved_in_stage=course.moved_in_stage + course.in_hand,
+            unsure_in_stage=course.unsure_in_stage + course.in_hand,
+            expected=max(0, course.expected - course.in_hand),
+            in_hand=0,
+        )
+        return replace(self, course=spent)
 
     def recounted(self) -> Sight:
         """With what the task says that it has moved so far; a cancel lets a few more through."""

@@ -43,7 +43,7 @@ def to_end_for_good(sight: Sight) -> bool:
 
 def task_is_over(sight: Sight) -> bool:
     """its task is over, cancelled or to the end"""
-    return sight.task is not None
+    return sight.task is not None and not sight.task_runs
 
 
 def cancels_itself(sight: Sight) -> bool:

@@ -1,0 +1,256 @@
+"""The machine in a toy world: crashes at every effect, freezes, tasks that end as they like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from math import inf
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_course import Stage
+from functions.healing.redrive_look import TaskStatus
+from functions.healing.states import State
+from tests.functions.healing.toy_redrive import TICK, Toy
+
+# Halts late, so that poison and crashes run through every stage.
+LATE = Bounds(halt_returned=10_000, halt_share=1.0)
+BY_TASK = replace(LATE, mover_per_tick=20)
+
+
+def stages_of(toy: Toy) -> list[tuple[Stage, int]]:
+    """Every stage that it goes through, with its number."""
+    seen: list[tuple[Stage, int]] = []
+    for _ in range(500):
+        ended = toy.tick()
+        assert toy.course is not None
+        if (now := (toy.course.stage, toy.course.number)) not in seen:
+            seen.append(now)
+        if ended:
+            return seen
+        toy.passes()
+    raise AssertionError(toy.course)
+
+
+def test_good_letters_go_back_in_growing_stages() -> None:
+    toy = Toy().fill(good=200)
+    end = toy.run()
+    assert end.state is State.VERIFIED
+    assert end.because == "200 letters went back, 0 of them came back"
+    assert toy.sent_by_hand == {0: 5, 1: 20, 2: 80, 3: 95}
+    assert (len(toy.dead), len(toy.processed)) == (0, 200)
+    assert max(toy.processed.values()) == 1
+
+
+def test_a_canary_that_comes_back_is_all_that_was_moved() -> None:
+    toy = Toy().fill(good=199, poison=1)
+    end = toy.run()
+    assert end.state is State.ESCALATED
+    assert "of 5 letters that went back 1 came back" in end.because
+    assert toy.sent_by_hand == {0: 5}
+    assert ({each.body for each in toy.kept}, len(toy.dead)) == (toy.poison, 195)
+
+
+def test_poison_is_kept_apart_and_the_rest_is_handled() -> None:
+    toy = Toy(bounds=LATE).fill(good=180, poison=20)
+    assert toy.run().state is State.VERIFIED
+    assert {each.body for each in toy.kept} == toy.poison
+    assert (len(toy.processed), len(toy.dead)) == (180, 0)
+
+
+def test_the_cause_comes_back_and_the_next_ticks_stop_it() -> None:
+    toy = Toy(deletes_per_second=2).fill(good=1_000)
+    while toy.course is None or toy.course.number < 2:
+        toy.tick()
+        toy.passes()
+    toy.poison = {each.body for each in toy.dead}
+    before = toy.sent_by_hand.total()
+    assert toy.run().state is State.ESCALATED
+    # It is known by what comes back, so it takes as long as a poison letter needs.
+    assert toy.sent_by_hand.total() - before <= 3 * 12
+    assert toy.everywhere == {f"letter {number}" for number in range(1_000)}
+
+
+def test_a_big_stage_is_a_move_task_s_and_is_cancelled_at_its_size() -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=2_000)
+    seen = stages_of(toy)
+    assert (Stage.CANCELLING, 2) in seen
+    assert toy.starts >= 2
+    assert (len(toy.dead), len(toy.processed)) == (0, 2_000)
+    assert toy.course is not None
+    assert (toy.course.moved, toy.course.returned) == (2_000, 0)
+
+
+def test_what_a_task_sent_back_is_known_by_its_time() -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_900, poison=100)
+    assert toy.run().state is State.VERIFIED
+    assert {each.body for each in toy.kept} == toy.poison
+    assert toy.starts
+
+
+def test_a_fifo_queue_s_letters_go_by_hand_alone() -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500, is_fifo=True).fill(good=500)
+    assert toy.run().state is State.VERIFIED
+    assert toy.starts == 0
+
+
+@pytest.mark.parametrize("bounds", [LATE, BY_TASK], ids=["by_hand", "by_task"])
+def test_no_crash_loses_a_letter_or_starts_a_second_task(bounds: Bounds) -> None:
+    """At every effect once: before it, and after it but before it is written down."""
+    whole = Toy(bounds=bounds, deletes_per_second=500).fill(good=110, poison=10)
+    whole.run()
+    every = {f"letter {number}" for number in range(120)}
+    assert whole.effects > 100
+    for at in range(whole.effects):
+        toy = Toy(bounds=bounds, deletes_per_second=500, crash_at=at).fill(good=110, poison=10)
+        end = toy.run()
+        assert toy.everywhere == every, at
+        # One letter is there twice where it was sent and not deleted.
+        assert max(toy.processed.values(), default=0) <= 2, at
+        if end.state is State.ESCALATED:
+            # Of a canary that nobody knows to have gone, one letter that is back is enough.
+            assert end.because.startswith("of 0 or more letters"), (at, end)
+            assert toy.sent_by_hand.keys() == {0}, at
+            continue
+        assert {each.body for each in toy.kept} == toy.poison, at
+        assert not toy.dead, at
+        assert toy.processed.total() <= 111, at
+
+
+@pytest.mark.parametrize("at", range(0, 60, 3))
+def test_a_crash_never_makes_it_halt_later(at: int) -> None:
+    toy = Toy(crash_at=at).fill(good=150, poison=50)
+    assert toy.run().state is State.ESCALATED
+    assert toy.sent_by_hand.total() <= 5
+
+
+@pytest.mark.parametrize("frozen_at", range(1, 30))
+def test_frozen_at_any_tick_it_stops_and_goes_on_after_the_thaw(frozen_at: int) -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
+    for _ in range(frozen_at):
+        toy.tick()
+        toy.passes()
+    toy.frozen = "an incident"
+    for _ in range(4):
+        toy.tick()
+        toy.passes()
+    task = toy.task
+    assert task is None or not task.is_active
+    held = len(toy.dead)
+    for _ in range(100):
+        assert toy.tick() is None or not held
+        toy.passes()
+    assert len(toy.dead) == held
+    toy.frozen = ""
+    assert toy.run().state is State.VERIFIED
+    assert len(toy.processed) == 1_500
+
+
+@pytest.mark.parametrize("at", range(1, 22))
+def test_forbidden_at_any_tick_nothing_goes_back_any_more(at: int) -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=5_000)
+    for _ in range(at):
+        toy.tick()
+        toy.passes()
+    toy.forbidden = "the tag mendq:redrive says off"
+    end = toy.run(most=5)
+    assert (end.state, end.because) == (State.ESCALATED, toy.forbidden)
+    assert toy.task is None or not toy.task.is_active
+    held = len(toy.dead)
+    toy.passes(timedelta(hours=1))
+    assert len(toy.dead) == held
+
+
+def test_a_task_that_failed_halts_it() -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
+    while toy.task is None:
+        toy.tick()
+        toy.passes(timedelta(seconds=1) if toy.task else TICK)
+    why = "AWS.SimpleQueueService.NonExistentQueue"
+    toy.task = replace(toy.task, status=TaskStatus.FAILED, failure=why)
+    end = toy.run(most=2)
+    assert (end.state, end.because) == (State.ESCALATED, f"the move task failed: {why}")
+
+
+class Redrive(RuleBasedStateMachine):
+    """Anything may happen between two ticks."""
+
+    @initialize(
+        good=st.integers(0, 300),
+        poison=st.integers(0, 30),
+        deletes=st.sampled_from([0.5, 5, 500]),
+        bounds=st.sampled_from([Bounds(), LATE, BY_TASK]),
+        is_fifo=st.booleans(),
+    )
+    def begin(self, good: int, poison: int, deletes: float, bounds: Bounds, is_fifo: bool) -> None:
+        self.toy = Toy(bounds=bounds, deletes_per_second=deletes, is_fifo=is_fifo)
+        self.toy.fill(good, min(poison, good))
+        self.every = self.toy.everywhere
+
+    @rule()
+    def tick(self) -> None:
+        self.toy.tick()
+        self.toy.passes()
+
+    @rule(effects=st.integers(0, 30))
+    def tick_and_crash(self, effects: int) -> None:
+        self.toy.crash_at = self.toy.effects + effects
+        self.toy.tick()
+        self.toy.crash_at = inf
+        self.toy.passes()
+
+    @rule(minutes=st.integers(1, 90))
+    def nobody_ticks(self, minutes: int) -> None:
+        self.toy.passes(timedelta(minutes=minutes))
+
+    @rule()
+    def freeze(self) -> None:
+        self.toy.frozen = "" if self.toy.frozen else "an incident"
+
+    @rule(deletes=st.sampled_from([None, 0, 0.5, 500]))
+    def consumers_change(self, deletes: float | None) -> None:
+        self.toy.deletes_per_second = deletes
+
+    @rule(reason=st.sampled_from(["", "There is already a task running."]))
+    def sqs_refuses(self, reason: str) -> None:
+        self.toy.refuses_start = self.toy.refuses_cancel = self.toy.refuses_send = reason
+
+    @precondition(lambda self: self.toy.task and self.toy.task.is_active)
+    @rule(status=st.sampled_from([TaskStatus.CANCELLING, TaskStatus.FAILED, TaskStatus.COMPLETED]))
+    def the_task_ends_by_itself(self, status: TaskStatus) -> None:
+        assert self.toy.task is not None
+        self.toy.task = replace(self.toy.task, status=status)
+        self.toy.cancelled_at = self.toy.now if status is TaskStatus.CANCELLING else None
+
+    @precondition(lambda self: self.toy.course and self.toy.ended)
+    @rule()
+    def it_stays_ended(self) -> None:
+        assert self.toy.course is not None
+        before = len(self.toy.dead), self.toy.starts
+        self.toy.tick()
+        assert (len(self.toy.dead), self.toy.starts) == before
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if hasattr(self, "toy"):
+            assert self.toy.everywhere == self.every
+
+    @invariant()
+    def no_stage_moves_more_than_it_may(self) -> None:
+        if hasattr(self, "toy") and self.toy.course:
+            self.toy.check()
+
+    def teardown(self) -> None:
+        if hasattr(self, "toy") and not self.toy.ended:
+            toy = self.toy
+            toy.refuses_start = toy.refuses_cancel = toy.refuses_send = toy.frozen = ""
+            toy.deletes_per_second = 500
+            toy.run()
+
+
+Redrive.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRedrive = Redrive.TestCase
