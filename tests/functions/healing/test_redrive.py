@@ -67,7 +67,7 @@ def ramp(status: TaskStatus | None, **over: Any) -> tuple[Course, MoveTask | Non
             **over,
         },
     )
-    task = status and MoveTask(status, asked_at, moved=300, handle="ours", per_second=5)
+    task = MoveTask(status, asked_at, moved=300, handle="ours", per_second=5) if status else None
     return going, task
 
 
