@@ -14,6 +14,7 @@ from infra.heal_role import heal_looks
 from infra.own_queues import queue_arn
 from infra.owner_lambda import owner_looks
 from infra.queue_looks import looked_at
+from infra.redrive_writes import every_key_arn, quarantine_arns
 from infra.report_bucket import LOGS, TABLES
 from infra.settings import DeploymentSettings
 from infra.sweep import sweep_looks
@@ -33,6 +34,7 @@ _PARKING = ("StartNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
 _OWNERS = {
     "AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS,
     "RestorePolicy": Owner.RESTORE_POLICY,
+    "Redrive": Owner.REDRIVE,
 }
 _ALWAYS = (
     Meant(
@@ -71,6 +73,11 @@ _ON_QUEUES = (
     "Looking is harmless; writing takes the tag, and a Deny covers every other tag and our own."
 )
 _ON_PREFIXES = "The settings name the start of these queues' names."
+_ON_QUARANTINES = (
+    "A quarantine is called after its source and bears no tag; it is made where letters first come "
+    "back, and may only be sent to."
+)
+_ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
 _ON_LOOKS = {
     "queue": _ON_QUEUES,
@@ -109,6 +116,7 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
             (f"{path}/Role", _of_looks(stack, owner_looks(owner)) | writes | cases)
             for path, owner in _OWNERS.items()
         ),
+        ("Redrive/Role", _of_letters(stack)),
         ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | writes | cases),
         ("Night/Role", _of_the_night(stack, settings)),
         ("DeliverReport/Role", _of_the_report(stack)),
@@ -125,6 +133,12 @@ def _of_looks(stack: Stack, looks: Iterable[LookAction]) -> dict[str, str]:
 def _of_writes(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     prefixes = (queue_arn(stack, each) for each in settings.queues if each.endswith("*"))
     return {_shown(stack.resolve(each)): _ON_PREFIXES for each in prefixes}
+
+
+def _of_letters(stack: Stack) -> dict[str, str]:
+    quarantines = dict.fromkeys(quarantine_arns(stack), _ON_QUARANTINES)
+    found = {**quarantines, every_key_arn(stack): _ON_KEYS}
+    return {_shown(stack.resolve(arn)): reason for arn, reason in found.items()}
 
 
 def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -38,11 +40,15 @@ class OwnerLambda(OwnLambda):
         desk.let_page(self.role)
         for statement in (
             *look_statements(stack, owner_looks(owner)),
-            *write_statements(stack, desk.settings, kinds_of(owner)),
+            *self.writes(owner, desk),
         ):
             self.role.add_to_policy(statement)
         if desk.settings.freeze_calendars:
             self.may(["ssm:GetCalendarState"], *desk.settings.freeze_calendars)
+
+    def writes(self, owner: Owner, desk: CaseDesk) -> Iterator[iam.PolicyStatement]:
+        """What taking its steps takes."""
+        yield from write_statements(Stack.of(self), desk.settings, kinds_of(owner))
 
 
 def known_by_owners(desk: CaseDesk) -> dict[str, Any]:

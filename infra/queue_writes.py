@@ -23,6 +23,7 @@ NAMES_PER_STATEMENT = 25
 # What a proposal is written in once a person approved it; that one did is the code's to check.
 WRITTEN_MODES = (Mode.PROPOSE, Mode.HEAL)
 _TAG = f"aws:ResourceTag/{MODE_TAG}"
+_MODES = [str(each) for each in WRITTEN_MODES]
 
 
 def kinds_of(owner: Owner) -> Kinds:
@@ -42,57 +43,73 @@ def write_statements(
 
     Nothing while no queue or no symptom can be in one of the modes that are written in.
     """
-    modes = [str(each) for each in WRITTEN_MODES]
-    written = [kind for kind in kinds if kind in _written(settings)]
+    written = [kind for kind in kinds if kind in written_kinds(settings)]
     actions = _actions([kind for kind in written if not kind.is_kept])
-    is_tag_enough = max(settings.mode, settings.tag_may_raise_to) in WRITTEN_MODES
-    if actions and is_tag_enough:
+    yield from managed_statements(stack, settings, actions)
+    making = _actions([kind for kind in written if kind.is_kept])
+    if making and _is_tag_enough(settings):
+        yield make_statement(making, [queue_arn(stack, "*")])
+    yield other_tags_statement(stack, _actions(STEPS))
+
+
+def managed_statements(
+    stack: Stack, settings: DeploymentSettings, actions: Sequence[str]
+) -> Iterator[iam.PolicyStatement]:
+    """Of queues whose tag lets them be written, and of those that the settings name."""
+    if actions and _is_tag_enough(settings):
         yield iam.PolicyStatement(
-            actions=actions,
+            actions=list(actions),
             resources=[queue_arn(stack, "*")],
-            conditions={"StringEquals": {_TAG: modes}},
+            conditions={"StringEquals": {_TAG: _MODES}},
         )
     named = settings.queues if actions and settings.mode in WRITTEN_MODES else ()
     for start in range(0, len(named), NAMES_PER_STATEMENT):
         names = named[start : start + NAMES_PER_STATEMENT]
         resources = [queue_arn(stack, each) for each in names]
-        yield iam.PolicyStatement(actions=actions, resources=resources)
-    making = _actions([kind for kind in written if kind.is_kept])
-    if making and is_tag_enough:
-        yield _make(stack, making)
-    # A tag that says anything else holds, whatever names the queue.
-    yield iam.PolicyStatement(
+        yield iam.PolicyStatement(actions=list(actions), resources=resources)
+
+
+def other_tags_statement(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
+    """A tag that says anything else holds, whatever names the queue."""
+    return iam.PolicyStatement(
         effect=iam.Effect.DENY,
-        actions=_actions(STEPS),
+        actions=list(actions),
         resources=[queue_arn(stack, "*")],
-        conditions={"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: modes}},
+        conditions={"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: _MODES}},
     )
 
 
-def _make(stack: Stack, actions: list[str]) -> iam.PolicyStatement:
-    """Under any name, because a queue that is gone is made again under its own, and without tags.
+def make_statement(actions: Sequence[str], queue_arns: Sequence[str]) -> iam.PolicyStatement:
+    """Of queues that are not there, and so have no tag to ask for; made without tags.
 
-    A queue that exists is not changed by being made; what is not there has no tag to ask for.
+    Under any name where one that is gone is made again under its own. A queue that exists is not
+    changed by being made.
     """
     return iam.PolicyStatement(
-        actions=actions,
-        resources=[queue_arn(stack, "*")],
+        actions=list(actions),
+        resources=list(queue_arns),
         conditions={"Null": {"aws:TagKeys": "true"}},
     )
 
 
-def never_write_to(role: iam.Role, queues: Sequence[sqs.IQueue]) -> None:
-    """Mendq's own queues, whatever their tags and names."""
+def never_write_to(
+    role: iam.Role, queues: Sequence[sqs.IQueue], actions: Sequence[str] = ()
+) -> None:
+    """Mendq's own queues, whatever their tags and names; `actions` beside those of every step."""
     role.add_to_policy(
         iam.PolicyStatement(
             effect=iam.Effect.DENY,
-            actions=_actions(STEPS),
+            actions=sorted({*_actions(STEPS), *actions}),
             resources=[queue.queue_arn for queue in queues],
         )
     )
 
 
-def _written(settings: DeploymentSettings) -> Kinds:
+def _is_tag_enough(settings: DeploymentSettings) -> bool:
+    return max(settings.mode, settings.tag_may_raise_to) in WRITTEN_MODES
+
+
+def written_kinds(settings: DeploymentSettings) -> Kinds:
     """The steps of symptoms that may act, or may propose what a person lets act."""
     return {
         step

@@ -14,6 +14,7 @@ from constructs import Construct
 HEAL = "heal"
 ATTACH_DEAD_LETTERS = "attach-dead-letters"
 RESTORE_POLICY = "restore-policy"
+REDRIVE = "redrive"
 START_NIGHT = "start-night"
 SCHEDULE = "schedule"
 NIGHT = "night"
@@ -29,6 +30,7 @@ LEFT_OUT = (
     HEAL,
     ATTACH_DEAD_LETTERS,
     RESTORE_POLICY,
+    REDRIVE,
     START_NIGHT,
     SCHEDULE,
     NIGHT,

@@ -30,6 +30,8 @@ from infra.own_queues import every_queue
 from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
 from infra.queue_writes import never_write_to
+from infra.redrive import Redrive
+from infra.redrive_writes import TAKEN
 from infra.report_bucket import ReportBucket
 from infra.restore_policy import RestorePolicy
 from infra.roles import PULSE, role_arn, role_names
@@ -89,6 +91,7 @@ class MendqStack(Stack):
         roles = (heal.role, *(each.role for each in owners.values()), roll_back.role)
         for each in roles:
             never_write_to(each, every_queue(self))
+        never_write_to(owners[Owner.REDRIVE].role, every_queue(self), TAKEN)
         for output, value in (
             ("TrailBucket", trail.bucket_name),
             ("CaseBucket", cases.bucket_name),
@@ -141,7 +144,13 @@ class MendqStack(Stack):
         self._output("AttachDeadLettersFunction", attach.function.function_name)
         restore = RestorePolicy(self, "RestorePolicy", code=self._lambdas, desk=desk)
         self._output("RestorePolicyFunction", restore.function.function_name)
-        return {Owner.ATTACH_DEAD_LETTERS: attach, Owner.RESTORE_POLICY: restore}
+        redrive = Redrive(self, "Redrive", code=self._lambdas, desk=desk)
+        self._output("RedriveFunction", redrive.function.function_name)
+        return {
+            Owner.ATTACH_DEAD_LETTERS: attach,
+            Owner.RESTORE_POLICY: restore,
+            Owner.REDRIVE: redrive,
+        }
 
     def _after_heal(
         self, desk: CaseDesk, heal: Heal, owners: Mapping[Owner, OwnerLambda]
@@ -153,7 +162,8 @@ class MendqStack(Stack):
         follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, owners=functions)
         self._schedules.each_minute(follow_up)
         approve = Approve(self, "Approve", code=code, desk=desk, owners=functions)
-        roll_back = RollBack(self, "RollBack", code=code, desk=desk)
+        going_on = {Owner.REDRIVE: functions[Owner.REDRIVE]}
+        roll_back = RollBack(self, "RollBack", code=code, desk=desk, owners=going_on)
         for name, each in (
             ("FollowUpFunction", follow_up),
             ("ApproveFunction", approve),

@@ -38,14 +38,19 @@ def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
         raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
 
 
-def ask_owner(clients: Clients, functions: Functions, case: Case) -> Mapping[str, Any]:
-    """Synchronous: what became of the case, as its owner answers it. Raises OwnerUnavailable."""
+def ask_owner(
+    clients: Clients, functions: Functions, case: Case, **more: bool
+) -> Mapping[str, Any]:
+    """Synchronous: what became of the case, as its owner answers it. Raises OwnerUnavailable.
+
+    `more` is what is asked beside taking it up.
+    """
     owner, function = _whose(case, functions)
     try:
         response = clients.functions_that_answer.invoke(
             FunctionName=function,
             InvocationType="RequestResponse",
-            Payload=json.dumps(request_about(case)).encode(),
+            Payload=json.dumps({**request_about(case), **more}).encode(),
         )
         answer = json.loads(response["Payload"].read())
     except (ClientError, BotoCoreError, ValueError) as error:

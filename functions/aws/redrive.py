@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.aws.errors import CaseUnreadable
-from functions.aws.redrive_tick import RedriveRun, cancel, tick
+from functions.aws.redrive_run import RedriveRun
+from functions.aws.redrive_tick import cancel, tick
 from functions.aws.run import Outcome
 from functions.aws.take_up import take_up
 from functions.healing.queue_names import arn_of

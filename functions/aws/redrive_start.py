@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functions.aws.clients import Clients
 from functions.aws.dead_letters_look import source_arns_of
 from functions.aws.errors import QueueGone
+from functions.aws.move_tasks import newest_task
 from functions.aws.queue_look import attributes_of, tags_of
 from functions.aws.write_steps import changed_meanwhile, write
-from functions.healing.dead_letters import unfit
 from functions.healing.facts import Facts
 from functions.healing.managed import Consent
 from functions.healing.plan import Refusal
-from functions.healing.redrive_consent import why_not_to_move
+from functions.healing.redrive_consent import why_not_between
 from functions.healing.redrive_step import RedriveDeadLetters
 from functions.healing.steps import AttributeStep
 
@@ -44,16 +44,12 @@ class RedriveStart:
         redrives = [step for step in steps if isinstance(step, RedriveDeadLetters)]
         if len(redrives) != 1:
             return _unfit("the plan does not send letters back to one queue")
-        source_arn = redrives[0].after
+        source = _look(clients, redrives[0].after)
         sources = source_arns_of(clients, now.queue_arn)
-        if sources != (source_arn,):
-            return _other_sources(sources, source_arn)
-        source = _look(clients, source_arn)
-        fault = (
-            _not_each_other_s(now, source)
-            or why_not_to_move(now, self.consent)
-            or why_not_to_move(source, self.consent)
-        )
+        fault = why_not_between(now, source, sources, self.consent)
+        task = newest_task(clients, now.queue_arn)
+        if fault is None and task is not None and task.is_active:
+            fault = "a move task runs on it already"
         return _unfit(fault) if fault else None
 
 
@@ -64,23 +60,6 @@ def _look(clients: Clients, queue_arn: str) -> Facts:
     except QueueGone:
         attributes = {}
     return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
-
-
-def _not_each_other_s(dead_letters: Facts, source: Facts) -> str | None:
-    if not source.exists:
-        return f"there is no queue {source.queue_arn}"
-    if source.dead_letter_arn != dead_letters.queue_arn:
-        return f"{source.queue_arn} does not name it as its dead-letter queue any more"
-    if dead_letters.attributes.get("RedrivePolicy"):
-        return "it has a dead-letter queue itself"
-    return unfit(source.queue_arn, dead_letters.queue_arn)
-
-
-def _other_sources(sources: Sequence[str], source_arn: str) -> Refusal:
-    if len(sources) > 1:
-        reason = f"it is the dead-letter queue of {len(sources)} queues by now"
-        return Refusal("shared_dead_letters", reason)
-    return _unfit(f"{source_arn} does not name it as its dead-letter queue any more")
 
 
 def _unfit(fault: str) -> Refusal:

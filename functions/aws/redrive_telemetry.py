@@ -13,7 +13,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from functions.aws.redrive_tick import Ticked
+from functions.aws.redrive_run import Ticked
 from functions.aws.run import Outcome
 from functions.aws.telemetry import emit_taken_up
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from functions.aws.applying import apply
+from functions.aws.call_owner import Functions, ask_owner
 from functions.aws.desk import WritingDesk
-from functions.aws.errors import CaseMoved
+from functions.aws.errors import CaseMoved, OwnerUnavailable
 from functions.aws.filing import try_to_file_owed
 from functions.aws.operator_request import (
     Document,
@@ -22,33 +24,52 @@ from functions.aws.operator_request import (
     until_unmoved,
 )
 from functions.aws.standing import standing
+from functions.aws.telling import Telling, tell
 from functions.aws.unfinished import Found, settle
 from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
 from functions.healing.plan import Plan, Refusal
-from functions.healing.rollback import Outcome, Undo, Written, steps_of, undos, written_by
+from functions.healing.rollback import (
+    Outcome,
+    Undo,
+    Written,
+    records_after,
+    steps_of,
+    stopped_by,
+    undos,
+    written_by,
+)
 from functions.healing.states import State
 
 
-def roll_back(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Document | Refusal:
+def roll_back(
+    request: OperatorRequest,
+    desk: WritingDesk,
+    *,
+    dry_run: bool,
+    functions: Functions = MappingProxyType({}),
+) -> Document | Refusal:
     """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
 
-    Done twice it answers the same. Raises what `apply` and the ledger raise: then what was begun
-    is finished by the next call, by follow_up or by the owner of the write.
+    What goes on is stopped first, by its owner among the `functions`. Done twice it answers the
+    same. Raises what `apply` and the ledger raise: then what was begun is finished by the next
+    call, by follow_up or by the owner of the write.
     """
 
     def once() -> Document | Refusal:
         try:
-            return _once(request, desk, dry_run=dry_run)
+            return _once(request, desk, functions, dry_run=dry_run)
         except CaseMoved as moved:
             return refused("claimed", str(moved), again=True)
 
     return until_unmoved(once)
 
 
-def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Document | Refusal:
+def _once(
+    request: OperatorRequest, desk: WritingDesk, functions: Functions, *, dry_run: bool
+) -> Document | Refusal:
     history = desk.open_cases.transitions(request.case_id)
     if not history:
         return request.not_found
@@ -63,7 +84,7 @@ def _once(request: OperatorRequest, desk: WritingDesk, *, dry_run: bool) -> Docu
     view = desk.ledger.look(queue_arn, symptom.name, attributes)
     if not dry_run:
         view = try_to_file_owed(view, desk)
-    asked = _Asked(history, view, symptom, request.actor, desk)
+    asked = _Asked(history, view, symptom, request.actor, desk, functions)
     if asked.newest.undoes:
         return asked.answer(dry_run=dry_run)
     return asked.refusal() or asked.settled(dry_run=dry_run)
@@ -78,6 +99,7 @@ class _Asked:
     symptom: Symptom
     actor: str
     desk: WritingDesk
+    functions: Functions
 
     @property
     def newest(self) -> Case:
@@ -129,9 +151,32 @@ class _Asked:
         found = undos(written, self._snapshots(written), facts, self.view)
         if self.newest.undoes:
             return _document(self.newest, (self._told_again(each, facts) for each in found))
-        if dry_run or not steps_of(found):
+        stopped = stopped_by(found)
+        if dry_run or not (stopped or steps_of(found)):
             return _document(self.newest, found)
-        return self._undo(found, facts)
+        return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
+
+    def _stop(
+        self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
+    ) -> Document | Refusal:
+        """Its owner stops it before the case ends; what was done by then stays."""
+        try:
+            heard = ask_owner(self.desk.clients, self.functions, self.newest, cancel=True)
+        except OwnerUnavailable as error:
+            return refused("unavailable", f"{error}; ask again: it goes on meanwhile")
+        if heard.get("code"):
+            return refused("claimed", f"it was not stopped: {heard.get('reason')}", again=True)
+        reason = (
+            "stopped: what went back by then stays there, the rest is held; "
+            f"Mendq stays away for {SILENT_DAYS} days"
+        )
+        case = self.newest.moved(
+            State.ROLLED_BACK, reason, self.desk.now, steps=stopped, actor=self.actor
+        )
+        changes = records_after(case, self.view, facts.created_at)
+        telling = Telling(self.symptom, facts, changes=changes)
+        told = tell(case, self.view, telling, self.desk, self.desk.owner)
+        return _document(told, (each.done() if each.stops else each for each in found))
 
     def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
         steps = steps_of(found)

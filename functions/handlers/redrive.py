@@ -12,9 +12,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.aws.clients import Clients
 from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.redrive import redrive
+from functions.aws.redrive_run import RedriveRun
 from functions.aws.redrive_start import RedriveStart
 from functions.aws.redrive_telemetry import emit, log
-from functions.aws.redrive_tick import RedriveRun
 from functions.healing.steps import Owner
 from functions.settings import RedriveSettings
 

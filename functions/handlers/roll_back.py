@@ -43,7 +43,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         request = OperatorRequest.of(event)
         if isinstance(request, Refusal):
             return request
-        return roll_back(request, desk, dry_run=event.get("dry_run") is not False)
+        is_dry = event.get("dry_run") is not False
+        return roll_back(request, desk, dry_run=is_dry, functions=settings.owners)
 
     answered = answer(act)
     logger.info("asked to roll back", request=event, answer=answered)

@@ -11,6 +11,16 @@ from dataclasses import dataclass
 from functions.healing.queue_names import arn_of
 from functions.healing.steps import AttributeStep, Owner
 
+# What moving letters takes beside starting a task: of the dead-letter queue, and of the source.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queue-redrive-permissions.html
+LETTER_ACTIONS = (
+    "sqs:CancelMessageMoveTask",
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:ReceiveMessage",
+    "sqs:SendMessage",
+)
+INTO_QUARANTINE = "sqs:SendMessage"
 # What DeadLetters is before, and whatever was sent back meanwhile: no letter waits for a value.
 HELD = "held"
 

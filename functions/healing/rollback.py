@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.healing.case import SILENT_DAYS, Case
-from functions.healing.every_step import STEPS, is_kept
+from functions.healing.every_step import STEPS, is_kept, leaves_a_value
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.states import State
@@ -34,7 +34,7 @@ class Written:
     """What a case wrote to one attribute: `before` its first write, `after` its last.
 
     A write on top of somebody else's value begins anew: `first` is the transition that did. What
-    was contested since may be a person's.
+    was contested since may be a person's. What `goes_on` is not written yet: it can be stopped.
     """
 
     attribute: str
@@ -43,6 +43,7 @@ class Written:
     first: Case
     last: Case
     was_contested: bool = False
+    goes_on: bool = False
 
     def joined(self, later: Written) -> Written:
         if later.before != self.after:
@@ -54,7 +55,8 @@ class Written:
 class Undo:
     """One attribute: what stood there before the case, what it wrote last, what stands there now.
 
-    `step` is the write that undoes it, `command` what people run where Mendq never writes.
+    `step` is the write that undoes it, `command` what people run where Mendq never writes. `stops`:
+    what goes on is undone by being stopped, and nothing is written.
     """
 
     attribute: str
@@ -64,6 +66,7 @@ class Undo:
     now: str | None
     step: AttributeStep | None = None
     command: str = ""
+    stops: bool = False
 
     def document(self) -> dict[str, str | None]:
         """As roll_back answers it."""
@@ -91,7 +94,11 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
             written[name] = written[name].joined(this) if name in written else this
     contested = [case.n for case in history if case.state is State.CONTESTED]
     return tuple(
-        replace(each, was_contested=any(n > each.last.n for n in contested))
+        replace(
+            each,
+            was_contested=any(n > each.last.n for n in contested),
+            goes_on=history[-1].goes_on and not leaves_a_value(each.attribute),
+        )
         for each in written.values()
     )
 
@@ -121,6 +128,15 @@ def undos(
 def steps_of(found: Iterable[Undo]) -> tuple[AttributeStep, ...]:
     """The writes that undo what may be undone."""
     return tuple(each.step for each in found if each.step is not None)
+
+
+def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
+    """The step documents of what is undone by being stopped: what did not go yet stays."""
+    return tuple(
+        {"attribute": each.attribute, "before": each.after, "after": each.before}
+        for each in found
+        if each.stops
+    )
 
 
 def records_after(
@@ -167,6 +183,8 @@ def _undo(
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
     found = Undo(name, Outcome.KEPT, before, written.after, now)
+    if written.goes_on:
+        return replace(found, outcome=Outcome.UNDONE, now=written.after, stops=True)
     if now == before:
         return replace(found, outcome=Outcome.NOTHING)
     if kind is not None and kind.is_kept:

@@ -18,7 +18,6 @@ from infra.settings.sections import Section, setting
 # Read and checked, so that settings written today hold tomorrow; nothing acts on them yet.
 NOT_USED_YET = frozenset(
     {
-        "timing.soakFactor",
         "report.sender",
         "report.recipients",
     }

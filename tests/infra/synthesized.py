@@ -23,6 +23,7 @@ OWN_ROLES = tuple(
         "heal",
         "attach-dead-letters",
         "restore-policy",
+        "redrive",
         "start-night",
         "schedule",
         "night",

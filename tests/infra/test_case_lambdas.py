@@ -25,7 +25,11 @@ OWNERS = {
     Owner.HEAL: "HealFunction",
     Owner.ATTACH_DEAD_LETTERS: "AttachDeadLettersFunction",
     Owner.RESTORE_POLICY: "RestorePolicyFunction",
+    Owner.REDRIVE: "RedriveFunction",
 }
+# Whose work takes many minutes, so that roll_back has to stop it first.
+GOING_ON = {Owner.REDRIVE: OWNERS[Owner.REDRIVE]}
+OWNERS_OF = {"FollowUp": OWNERS, "Approve": OWNERS, "RollBack": GOING_ON}
 INVOKE = "lambda:InvokeFunction"
 ORDERS = f"{QUEUE_ARNS}orders"
 
@@ -63,9 +67,9 @@ def test_who_only_calls_the_owner_writes_no_queue(name: str, settings: str) -> N
 
 
 @pytest.mark.parametrize("name", SETTINGS_OF)
-def test_of_our_lambdas_owners_alone_may_be_called_and_not_by_roll_back(name: str) -> None:
+def test_of_our_lambdas_owners_alone_may_be_called_and_by_roll_back_what_goes_on(name: str) -> None:
     for logical_id in template_of("default").all("AWS::Lambda::Function"):
-        allowed = name != "RollBack" and logical_id.startswith(tuple(OWNERS.values()))
+        allowed = logical_id.startswith(tuple(OWNERS_OF[name].values()))
         assert _may(name, INVOKE, f"arn:{logical_id}") == ("Allow" if allowed else "ImplicitDeny")
     assert _may(name, INVOKE, "arn:another") == "ImplicitDeny"
 
@@ -160,8 +164,8 @@ def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -
     assert (settings.timing.pulse_minutes, named.timing.pulse_minutes) == (60, 20)
     if isinstance(named, FollowUpSettings):
         assert named.consent.mode is Mode.PROPOSE
-    if isinstance(settings, FollowUpSettings | ApproveSettings):
-        assert settings.owners.keys() == set(OWNERS)
+    if isinstance(settings, FollowUpSettings | ApproveSettings | RollBackSettings):
+        assert settings.owners.keys() == set(OWNERS_OF[name])
         for owner, function in settings.owners.items():
             assert function.startswith(OWNERS[owner])
 
@@ -175,6 +179,10 @@ def test_each_runs_its_own_handler_without_taking_concurrency(name: str, handler
 
 def test_approve_waits_longer_than_heal_may_take() -> None:
     assert _function("Approve")["Timeout"] >= _function("Heal")["Timeout"] + 15
+
+
+def test_roll_back_waits_longer_than_a_redrive_s_call_may_take() -> None:
+    assert _function("RollBack")["Timeout"] >= _function("Redrive")["Timeout"] + 15
 
 
 @pytest.mark.parametrize(

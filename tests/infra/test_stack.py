@@ -36,6 +36,7 @@ def test_outsiders_find_the_outputs_by_name() -> None:
         "NightApplication",
         "AttachDeadLettersFunction",
         "RestorePolicyFunction",
+        "RedriveFunction",
         "HealFunction",
         "FollowUpFunction",
         "ApproveFunction",

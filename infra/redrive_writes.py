@@ -1,0 +1,72 @@
+"""What moving letters takes: of managed queues, of quarantines by their names, and of their keys.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queue-redrive-permissions.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+
+from functions.healing.companions import FIFO
+from functions.healing.dead_letter_steps import CreateDeadLetters
+from functions.healing.quarantines import SUFFIX
+from functions.healing.redrive_consent import ON, REDRIVE_TAG
+from functions.healing.redrive_grants import READ, SEND
+from functions.healing.redrive_step import INTO_QUARANTINE, LETTER_ACTIONS, RedriveDeadLetters
+from functions.healing.steps import SetMessageRetention
+from infra.own_queues import queue_arn
+from infra.queue_writes import (
+    make_statement,
+    managed_statements,
+    other_tags_statement,
+    written_kinds,
+)
+from infra.settings import DeploymentSettings
+
+_TAG = f"aws:ResourceTag/{REDRIVE_TAG}"
+_MAKING = CreateDeadLetters.iam_action
+# It may raise a dead-letter queue's retention first.
+TAKEN = (*LETTER_ACTIONS, SetMessageRetention.iam_action, RedriveDeadLetters.iam_action)
+
+
+def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicyStatement]:
+    """Nothing of a queue while none can be in a mode that is written in.
+
+    A quarantine bears no tag of ours, so its name has to be enough; so has SQS's word for a key.
+    """
+    managed = list(managed_statements(stack, settings, TAKEN))
+    if RedriveDeadLetters in written_kinds(settings) and managed:
+        yield from managed
+        yield make_statement([_MAKING], quarantine_arns(stack))
+        yield iam.PolicyStatement(actions=[INTO_QUARANTINE], resources=quarantine_arns(stack))
+        yield _keys(stack)
+    yield other_tags_statement(stack, [*TAKEN, _MAKING])
+    yield iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=list(TAKEN),
+        resources=[queue_arn(stack, "*")],
+        conditions={"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: ON}},
+    )
+
+
+def quarantine_arns(stack: Stack) -> list[str]:
+    """Every queue that is called as a quarantine of ours would be."""
+    return [queue_arn(stack, f"*{SUFFIX}{ending}") for ending in ("", FIFO)]
+
+
+def every_key_arn(stack: Stack) -> str:
+    """The account's keys; which of them encrypt managed queues changes without a deployment."""
+    return stack.format_arn(service="kms", resource="key", resource_name="*")
+
+
+def _keys(stack: Stack) -> iam.PolicyStatement:
+    """Asked for by SQS alone, on behalf of a call that this role may make."""
+    via = {"kms:ViaService": f"sqs.{stack.region}.amazonaws.com"}
+    return iam.PolicyStatement(
+        actions=[READ, SEND],
+        resources=[every_key_arn(stack)],
+        conditions={"StringEquals": {**via, "kms:CallerAccount": stack.account}},
+    )
