@@ -13,7 +13,7 @@ from functions.healing.letters import Letter
 
 
 class GroupsInHand:
-    """A group may go on for as long as looking at it brings something new."""
+    """A group may go on for as long as looking at it brings something new, or letters leave it."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[str]] = {}
@@ -24,6 +24,14 @@ class GroupsInHand:
         for each in received:
             self._ids.setdefault(each.group_id, set()).add(each.message_id)
             if each.message_id in new:
+                self._may_go_on[each.group_id] = None
+
+    def lose(self, letters: Iterable[Letter]) -> None:
+        """They were deleted: others may be among the first ten now."""
+        for each in letters:
+            stay = self._ids.get(each.group_id, set())
+            stay.discard(each.message_id)
+            if stay:
                 self._may_go_on[each.group_id] = None
 
     def next_to_open(self) -> frozenset[str] | None:

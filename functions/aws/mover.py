@@ -142,7 +142,7 @@ class Hand:
             self._is_opening = not received and self._hides_some()
             if not self._is_opening:
                 return received
-        while ids := self._groups.next_to_open():
+        while (ids := self._groups.next_to_open()) is not None:
             if in_hand := ids & self._lease.held:
                 self._lease.release(*in_hand)
                 if received := self._receive(MOST_RECEIVED):
@@ -191,6 +191,7 @@ class Hand:
         self._sent |= sent.copies.keys()
         self._copies |= set(sent.copies.values())
         gone = self._lease.delete(*sent.copies) if sent.copies else frozenset[str]()
+        self._groups.lose(letter for letter in goes if letter.message_id in gone)
         waits = tuple(_settle(batch, gone, lanes, is_hopeless=sent.is_hopeless))
         went = [each for each in goes if each.message_id in sent.copies]
         return Moved(
