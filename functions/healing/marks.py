@@ -10,7 +10,7 @@ from functions.healing.difference import parsed
 from functions.healing.letters import HOPS, QUARANTINED, Letter, MessageAttribute
 
 # A mark of ours is short; what is longer was written by somebody else.
-LONGEST_MARK = 2_048
+LONGEST_MARK = 8_192
 LONGEST_WHY = 512
 
 

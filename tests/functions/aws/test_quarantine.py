@@ -1,0 +1,96 @@
+"""A source gets its quarantine when one is needed, and no other queue takes its place."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError
+
+from functions.aws.errors import FactsUnavailable
+from functions.aws.letter_batches import Destination
+from functions.aws.quarantine import quarantine_of
+from functions.healing.facts import Facts
+from functions.healing.letters import Letter
+from functions.healing.marks import kept_apart, kept_because
+from functions.healing.plan import Refusal
+from tests.functions.aws.conftest import ACCOUNT, REGION, Account
+from tests.functions.aws.letters import timed, two
+
+__all__ = ["timed"]
+NAMES = pytest.mark.parametrize(
+    ("name", "quarantine"),
+    [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
+)
+
+
+def facts(account: Account, queue_arn: str) -> Facts:
+    return Facts(queue_arn, account.attributes(queue_arn), {"mendq": "heal", "team": "orders"})
+
+
+@NAMES
+def test_it_is_made_once_encrypted_and_without_tags(
+    account: Account, name: str, quarantine: str
+) -> None:
+    source = facts(account, account.queue(name))
+    made = quarantine_of(account.clients, source)
+    assert made == f"arn:aws:sqs:{REGION}:{ACCOUNT}:{quarantine}"
+    attributes = account.attributes(str(made))
+    assert attributes["MessageRetentionPeriod"] == "1209600"
+    assert attributes["SqsManagedSseEnabled"] == "true"
+    assert attributes.get("FifoQueue", "false") == str(name.endswith(".fifo")).lower()
+    assert "Policy" not in attributes
+    tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(str(made)))
+    assert tags.get("Tags", {}) == {}
+    assert quarantine_of(account.clients, source) == made
+
+
+def test_it_is_encrypted_with_the_sources_key(account: Account) -> None:
+    source = facts(account, account.queue("orders", KmsMasterKeyId="alias/orders"))
+    made = quarantine_of(account.clients, source)
+    assert account.attributes(str(made))["KmsMasterKeyId"] == "alias/orders"
+
+
+def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account: Account) -> None:
+    source = facts(account, account.queue("orders"))
+    theirs = account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    before = account.attributes(theirs)
+    refusal = quarantine_of(account.clients, source)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "name_taken"
+    assert "less than 1209600 seconds" in refusal.reason
+    assert account.attributes(theirs) == before
+
+
+def test_aws_that_does_not_answer_is_asked_again(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        error = {"Code": "ServiceUnavailable", "Message": "later"}
+        raise ClientError({"Error": error}, "CreateQueue")  # type: ignore[typeddict-item]
+
+    source = facts(account, account.queue("orders"))
+    monkeypatch.setattr(account.clients.sqs_for_writing, "create_queue", fail)
+    with pytest.raises(FactsUnavailable, match="orders-quarantine"):
+        quarantine_of(account.clients, source)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_a_letter_in_it_says_why_and_when_and_goes_whole(timed: Account, *, fifo: bool) -> None:
+    queues = two(timed, fifo=fifo)
+    made = str(quarantine_of(timed.clients, facts(timed, queues.there)))
+
+    def mark(letter: Letter) -> Letter:
+        return kept_apart(
+            letter, "it came back", at=timed.now, source_arn=queues.there, case_id="case-1"
+        )
+
+    hops = {"mendq.hops": {"DataType": "Number", "StringValue": "1"}}
+    queues.write("poison", MessageAttributes=hops)
+    moved = queues.move(Destination(made, timed.url(made), "case-1", mark))
+    assert moved.moved == 1
+    (letter,) = queues.read(made)
+    kept = kept_because(letter)
+    assert letter.body == "poison"
+    assert kept is not None
+    assert (kept.why, kept.at) == ("it came back", timed.now.isoformat())
+    assert (kept.source, kept.hops) == (queues.there, 1)
+    assert queues.left() == []

@@ -1,0 +1,111 @@
+"""What a quarantine is called, made with, and asked for where one is there already."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.healing.dead_letters import name_for as dead_letter_name_for
+from functions.healing.examples import queue
+from functions.healing.quarantines import (
+    arn_for,
+    attributes_of_new,
+    is_quarantine,
+    name_for,
+    unfit,
+)
+from functions.healing.queue_names import arn_of
+
+STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
+FIFO_ARN = f"{STANDARD_ARN}.fifo"
+GOOD = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
+NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,75}(\.fifo)?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "quarantine"),
+    [
+        ("orders", "orders-quarantine"),
+        ("orders.fifo", "orders-quarantine.fifo"),
+        ("o" * 69, "o" * 69 + "-quarantine"),
+    ],
+)
+def test_it_is_named_after_its_source(source: str, quarantine: str) -> None:
+    assert name_for(source) == quarantine
+    assert is_quarantine(quarantine)
+
+
+@given(NAMES, NAMES)
+def test_names_are_legal_and_no_two_meet(one: str, other: str) -> None:
+    assert len(name_for(one)) <= 80
+    source = f"arn:aws:sqs:us-east-1:123456789012:{one}"
+    assert arn_of(arn_for(source)) == arn_for(source)
+    assert (name_for(one) == name_for(other)) == (one == other)
+    assert name_for(one) != dead_letter_name_for(one)
+
+
+@pytest.mark.parametrize("name", ["orders", "orders-dlq", "quarantine", "orders-quarantine-2"])
+def test_other_queues_are_none(name: str) -> None:
+    assert not is_quarantine(name)
+
+
+def test_a_new_one_keeps_letters_as_long_and_as_safe_as_can_be() -> None:
+    assert attributes_of_new(queue(queue_arn=STANDARD_ARN)) == GOOD
+    with_key = attributes_of_new(queue(queue_arn=FIFO_ARN, KmsMasterKeyId="alias/orders"))
+    assert with_key == {
+        "MessageRetentionPeriod": "1209600",
+        "KmsMasterKeyId": "alias/orders",
+        "FifoQueue": "true",
+    }
+
+
+@pytest.mark.parametrize("source_arn", [STANDARD_ARN, FIFO_ARN])
+@pytest.mark.parametrize("key", ["", "alias/orders"])
+def test_one_of_our_making_fits(source_arn: str, key: str) -> None:
+    source = queue(queue_arn=source_arn, KmsMasterKeyId=key)
+    assert unfit(source, attributes_of_new(source)) is None
+
+
+def _policy(effect: str, principal: object) -> str:
+    statement = {"Effect": effect, "Principal": principal, "Action": "sqs:*", "Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "because"),
+    [
+        ({"RedrivePolicy": "{}"}, "RedrivePolicy"),
+        ({"Policy": _policy("Allow", "*")}, "everybody"),
+        ({"Policy": "no policy"}, "everybody"),
+        ({"SqsManagedSseEnabled": "false"}, "encrypted"),
+        ({"MessageRetentionPeriod": "1209599"}, "1209600"),
+    ],
+)
+def test_one_that_keeps_letters_less_safe_is_not_used(
+    attributes: dict[str, str], because: str
+) -> None:
+    reason = unfit(queue(queue_arn=STANDARD_ARN), GOOD | attributes)
+    assert reason is not None
+    assert because in reason
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"Policy": _policy("Deny", "*")},
+        {"Policy": _policy("Allow", {"AWS": "arn:aws:iam::123456789012:role/on-call"})},
+        {"SqsManagedSseEnabled": "false", "KmsMasterKeyId": "alias/stronger"},
+        {"RedrivePolicy": "", "Policy": ""},
+    ],
+)
+def test_a_persons_changes_that_harm_no_letter_are_fine(attributes: dict[str, str]) -> None:
+    assert unfit(queue(queue_arn=STANDARD_ARN), GOOD | attributes) is None
+
+
+def test_where_the_source_has_a_key_sqs_own_is_too_little() -> None:
+    source = queue(queue_arn=STANDARD_ARN, KmsMasterKeyId="alias/orders")
+    assert unfit(source, GOOD) is not None
