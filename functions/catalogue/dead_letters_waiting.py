@@ -252,6 +252,19 @@ DEAD_LETTERS_WAITING = Symptom(
             facts=_letters(examples.case("lease_expired", State.WATCHING, State.INEFFECTIVE)),
         ),
         NearMiss(
+            "letters still come, hours after it was mended",
+            "letters_arrive",
+            facts=replace(
+                _letters(replace(_KMS, at=_MEASURED.since)),
+                measured=replace(
+                    _MEASURED,
+                    visible_before=190,
+                    backlog_before=190,
+                    oldest_age_seconds_now=_A_DAY,
+                ),
+            ),
+        ),
+        NearMiss(
             "nobody knows what killed them",
             "no_mended_cause",
             facts=replace(_WAITING, source_cases=()),

@@ -9,7 +9,9 @@ from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.dead_letter_steps import CreateDeadLetters
 from functions.healing.dead_letters import attributes_of_new
 from functions.healing.difference import NOT_SET, as_json, differences, parsed
+from functions.healing.every_step import leaves_a_value
 from functions.healing.facts import Facts
+from functions.healing.look_commands import redrive_preview
 from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import (
     Section,
@@ -90,6 +92,7 @@ def _commands(case: Case, attributes: Mapping[str, str]) -> Iterator[str]:
     source = Facts(case.queue_arn, attributes, {})
     for made in _made(case):
         yield create_queue_command(made, attributes_of_new(source, made))
+    yield from map(redrive_preview, _sent_back(case))
     if values := _values(case, "after"):
         yield set_command(case.queue_arn, values)
 
@@ -105,7 +108,7 @@ def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
 
 def _values(case: Case, which: str) -> dict[str, str]:
     """Of the attributes that the queue itself has."""
-    return {each["attribute"]: each[which] for each in case.steps if not _is_made(each)}
+    return {each["attribute"]: each[which] for each in case.steps if _has_value(each)}
 
 
 def _made(case: Case) -> tuple[str, ...]:
@@ -115,6 +118,17 @@ def _made(case: Case) -> tuple[str, ...]:
 def _is_made(step: Mapping[str, str]) -> bool:
     """Whether it makes another queue."""
     return step["attribute"] == CreateDeadLetters.attribute and arn_of(step["after"]) is not None
+
+
+def _sent_back(case: Case) -> tuple[str, ...]:
+    """The queues that letters go back to."""
+    of_letters = (each for each in case.steps if not leaves_a_value(each["attribute"]))
+    return tuple(each["after"] for each in of_letters if arn_of(each["after"]) is not None)
+
+
+def _has_value(step: Mapping[str, str]) -> bool:
+    """Whether an attribute of the queue itself holds it."""
+    return leaves_a_value(step["attribute"]) and not _is_made(step)
 
 
 def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
@@ -139,12 +153,19 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         *when,
         *filter(None, (command, losing)),
         *(line for each in _made(case) for line in _keeping(each)),
+        *(line for _ in _sent_back(case) for line in _stopping(case)),
     )
 
 
 def _keeping(made: str) -> tuple[str, str]:
     said = "the queue that was made is kept; once it is empty and nobody names it:"
     return said, command_line(delete_queue_command(made))
+
+
+def _stopping(case: Case) -> tuple[str, str]:
+    return "letters that went back stay there; what stops the others:", mendq_command(
+        "roll-back", case
+    )
 
 
 def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
@@ -166,7 +187,7 @@ def template(
     owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
     lines = (
         line
-        for step in [each for each in case.steps if not _is_made(each)][:_MOST_STEPS]
+        for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]
         for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
         for line in _template_lines(whose, step["attribute"], text)
     )

@@ -29,4 +29,5 @@ def consumers_of(queue_arn: str) -> str:
 
 def redrive_preview(source_arn: str) -> str:
     """Which of a source's letters a person would send back; raises ValueError as the others."""
-    return f"mendq redrive {parts_of(source_arn).name} --all --dry-run"
+    source = parts_of(source_arn)
+    return f"mendq redrive {source.name} --all --dry-run --region {source.region}"

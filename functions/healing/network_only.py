@@ -90,7 +90,8 @@ def _excepts_sqs(how: str, key: str, what: frozenset[str]) -> bool:
         return plainly == "bool" and what == {"false"}
     if key not in _VIA:
         return False
-    names_sqs = any(fits(each, SERVICE) for each in what)
+    wild = "like" in plainly
+    names_sqs = SERVICE in what or (wild and any(fits(each, SERVICE) for each in what))
     return (
         _missing(how, what)
         or (plainly in _DIFFERS and names_sqs)

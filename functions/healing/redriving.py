@@ -16,6 +16,7 @@ from functions.healing.look_commands import redrive_preview
 from functions.healing.measuring import PERIOD
 from functions.healing.mode import Mode
 from functions.healing.network_only import ARRIVING, CURE, LEAVING, keeps_out
+from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
@@ -173,6 +174,18 @@ def _not_mended(facts: Facts) -> Refusal | None:
     return None
 
 
+def _arrive(facts: Facts) -> Refusal | None:
+    """Only known where everything was mended before the first that was measured."""
+    measured, mended = facts.measured, explained(facts).mended
+    if measured is None or any(each.at > measured.since for each in mended):
+        return None
+    if measured.letters_risen < 1 or measured.letters_arrived < 1:
+        return None
+    risen = counted(measured.letters_risen, "letter")
+    reason = f"{risen} came since it was mended: something else kills messages"
+    return Refusal("letters_arrive", reason, becomes=None)
+
+
 def _for_one_network(facts: Facts) -> Refusal | None:
     """SQS itself would be denied, in the midst of the letters."""
     source = (facts.dead_letter_sources or ())[0]
@@ -199,6 +212,7 @@ _AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
     _moves,
     _cause_first,
     _not_mended,
+    _arrive,
     _for_one_network,
 )
 

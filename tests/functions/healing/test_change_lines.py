@@ -151,3 +151,34 @@ def test_theirs_is_what_stood_there_where_the_queue_cannot_be_read() -> None:
 )
 def test_units(attribute: str, text: str, expected: str) -> None:
     assert with_unit(attribute, text) == expected
+
+
+SOURCE = QUEUE_ARN.replace("orders", "billing")
+BACK = {"attribute": "DeadLetters", "before": "held", "after": SOURCE}
+KEPT = {"attribute": "MessageRetentionPeriod", "before": "345600", "after": "1209600"}
+
+
+def test_letters_go_back_by_a_command_of_their_own_and_stay_there() -> None:
+    page = paged(steps=(BACK, KEPT)).body
+    change, undo = section(page, "CHANGE"), section(page, "UNDO")
+    assert "mendq redrive billing.fifo --all --dry-run --region us-east-1" in change
+    assert [attributes_of(each) for each in change if each.startswith("aws ")] == [
+        {"MessageRetentionPeriod": "1209600"}
+    ]
+    assert [attributes_of(each) for each in undo if each.startswith("aws ")] == [
+        {"MessageRetentionPeriod": "345600"}
+    ]
+    assert undo[-2].startswith("letters that went back stay there")
+    assert undo[-1].startswith("mendq roll-back ")
+
+
+def test_letters_alone_are_set_by_no_command() -> None:
+    page = paged(steps=(BACK,)).body
+    assert "set-queue-attributes" not in page
+
+
+def test_what_was_sent_back_is_no_line_of_a_template() -> None:
+    page = paged(steps=(BACK, KEPT), state=State.CONTESTED).body
+    lines = section(page, "TEMPLATE")
+    assert any("MessageRetentionPeriod" in each for each in lines)
+    assert not any("DeadLetters" in each for each in lines)

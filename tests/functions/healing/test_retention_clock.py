@@ -1,0 +1,150 @@
+"""How long letters have, exactly and by a bound; who goes first; which redrive could lose."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.healing.examples import AT
+from functions.healing.letters import Letter
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.retention_clock import (
+    TimeLeft,
+    could_lose,
+    left_by_age,
+    left_of,
+    most_urgent_first,
+    span,
+    takes,
+)
+
+DAY = 86_400
+MINUTE = timedelta(minutes=1)
+BOUNDS = Bounds()
+
+
+def letter(seconds_old: float) -> Letter:
+    return Letter("id", "body", sent_at=AT - timedelta(seconds=seconds_old))
+
+
+def left(days: float, at_most_days: float | None = None) -> TimeLeft:
+    most = days if at_most_days is None else at_most_days
+    return TimeLeft(timedelta(days=days), timedelta(days=most))
+
+
+def test_the_oldest_letter_decides_exactly() -> None:
+    found = left_of([letter(DAY), letter(3 * DAY), letter(0)], 4 * DAY, AT)
+    assert found == left(1)
+    assert found.is_exact
+
+
+def test_what_should_be_gone_already_has_no_time_left_and_not_less() -> None:
+    assert left_of([letter(5 * DAY)], 4 * DAY, AT) == left(0)
+    assert left_by_age(5 * DAY, 4 * DAY, DAY, is_fifo=False) == left(0)
+
+
+def test_no_letter_has_no_time() -> None:
+    assert left_of([], DAY, AT) is None
+
+
+def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
+    """The letter may have been in its source for a second, or for as long as that keeps any."""
+    assert left_by_age(DAY, 14 * DAY, 4 * DAY, is_fifo=False) == left(9, 13)
+
+
+def test_on_fifo_the_move_begins_it_anew() -> None:
+    assert left_by_age(DAY, 4 * DAY, 4 * DAY, is_fifo=True) == left(3)
+
+
+@given(
+    moved_ago=st.integers(0, 14 * DAY),
+    in_source=st.integers(0, 14 * DAY),
+    source_kept=st.integers(60, 14 * DAY),
+    kept=st.integers(60, 14 * DAY),
+)
+def test_the_bound_holds_what_the_letter_says(
+    moved_ago: int, in_source: int, source_kept: int, kept: int
+) -> None:
+    in_source = min(in_source, source_kept)
+    exact = left_of([letter(moved_ago + in_source)], kept, AT)
+    bound = left_by_age(moved_ago, kept, source_kept, is_fifo=False)
+    assert exact is not None
+    assert bound.at_least <= exact.at_least <= bound.at_most
+
+
+def test_each_stage_takes_its_minutes_and_its_soak() -> None:
+    """5, then 20, then the 5 that are left, at one a second: a tick each."""
+    assert takes(30, 1, 10 * MINUTE, BOUNDS) == 3 * (10 * MINUTE + MINUTE)
+    assert takes(0, 1, 10 * MINUTE, BOUNDS) == timedelta(0)
+    assert takes(30, 0, 10 * MINUTE, BOUNDS) is None
+
+
+@given(st.integers(0, 10**9), st.floats(1e-6, 500), st.integers(0, 14 * DAY))
+def test_it_takes_no_less_than_the_rate_lets_it(letters: int, rate: float, soak: int) -> None:
+    found = takes(letters, rate, timedelta(seconds=soak), BOUNDS)
+    assert found is not None
+    capped = min(letters / rate, timedelta.max.total_seconds() / 4)
+    assert found.total_seconds() >= capped * 0.999
+
+
+@given(st.integers(1, 10**6), st.floats(0.01, 400), st.integers(0, DAY))
+def test_more_letters_never_take_less_time(letters: int, rate: float, soak: int) -> None:
+    one, more = (takes(n, rate, timedelta(seconds=soak), BOUNDS) for n in (letters, letters * 2))
+    assert one is not None
+    assert more is not None
+    assert one <= more
+
+
+@pytest.mark.parametrize(
+    ("left_days", "lasts_days", "loses"),
+    [
+        (3, 0, False),
+        (2.9, 0, True),
+        (3, 1.5, False),
+        (3, 1.6, True),
+        (13, 6.4, False),
+        (0, None, True),
+        (4, None, False),
+    ],
+)
+def test_which_redrive_could_lose(left_days: float, lasts_days: float | None, loses: bool) -> None:
+    lasts = None if lasts_days is None else timedelta(days=lasts_days)
+    assert could_lose(left(left_days, 14), lasts) is loses
+
+
+def test_the_most_urgent_comes_first_and_what_has_no_end_last() -> None:
+    items = [("b", None), ("c", 90.0), ("a", None), ("d", 0.0), ("e", 90.0)]
+    found = [name for name, _ in most_urgent_first(items, lambda item: item[1])]
+    assert found == ["d", "c", "e", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3_599, "59 min"),
+        (3_600, "1 h"),
+        (3_660, "1 h 1 min"),
+        (2 * DAY, "2 d"),
+        (2 * DAY + 3_600 * 5 + 59 * 60, "2 d 5 h"),
+    ],
+)
+def test_a_span_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert span(timedelta(seconds=seconds)) == words
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (left(2), "in 2 d"),
+        (left(1, 2), "in 1 d to 2 d"),
+        (left(0, 2), "within 2 d, and maybe at once"),
+    ],
+)
+def test_time_left_in_words(time: TimeLeft, words: str) -> None:
+    assert str(time) == words
