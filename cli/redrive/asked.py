@@ -87,8 +87,10 @@ class Asked:
             pace = Pace(self.per_second, stop.wait)
             work = Taking(hand, tally, act_with(hand), is_fifo, pace, stop, wanted, most)
             fault = self._run(work, words, self.going(len(before.chosen)), stop)
-        seen, matched = before.seen | tally.seen, before.chosen.keys() | tally.chosen.keys()
-        return Ended(work.done, len(matched), len(seen), fault)
+        # What came since the question was not asked for, but for what a FIFO queue had hidden.
+        hidden = tally.chosen.keys() - before.chosen.keys() if is_fifo else ()
+        matched = len(before.chosen) + len(hidden)
+        return Ended(work.done, matched, len(before.seen | tally.seen), fault)
 
     def _run(self, work: Taking, words: str, total: int, stop: Event) -> str:
         """Why it ended before its time; what was done until then is in `work.done`."""

@@ -64,7 +64,6 @@ class Taking:
     wanted: Collection[str] | None
     most: int
     done: Done = field(default_factory=Done)
-    _staying: dict[str, Letter] = field(default_factory=dict)
 
     def run(self, tell: Tell) -> None:
         """Until nothing new is seen; every letter that stays is in hand until the hand is left."""
@@ -103,10 +102,9 @@ class Taking:
         return letter.message_id in (self.tally.chosen if self.wanted is None else self.wanted)
 
     def _let_go(self, letters: Sequence[Letter], going: Collection[str]) -> None:
-        """Of a FIFO queue all that stays, each time: it would hide what stands behind it."""
-        stays = {each.message_id: each for each in letters if each.message_id not in going}
-        self._staying |= stays
-        self.hand.release((self._staying if self.is_fifo else stays).values())
+        """Of a FIFO queue at the end: the hand needs the first of a group to see those behind."""
+        if not self.is_fifo:
+            self.hand.release(each for each in letters if each.message_id not in going)
 
     def _acted(self, chosen: Sequence[Letter]) -> Iterator[Moved]:
         """Of a FIFO queue all at once: whatever acts keeps each group's order."""

@@ -87,6 +87,6 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
             f"{source.name} and whatever is sent meanwhile"
         )
         yield (
-            "a FIFO queue shows at most the first ten letters of a group: what stands behind them "
-            "is looked at when they have gone"
+            "a FIFO queue shows no more of a group than its first ten letters: what stands behind "
+            "them is looked at when they have gone"
         )

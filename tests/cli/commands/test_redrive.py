@@ -1,0 +1,350 @@
+"""Only what a person has chosen goes back, once, and what does not is there as it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cli.commands import redrive as command
+from functions.aws.course_ledger import CourseLedger
+from functions.aws.mover import Hand
+from functions.healing.dead_letters import Redrive
+from functions.healing.letters import HOPS
+from functions.healing.redrive_course import Stage, begun
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+
+__all__ = ["at_once"]
+pytestmark = pytest.mark.usefixtures("at_once")
+ORDERS = 'attr.type = "order" and age < 2h and body.error.code = "X"'
+
+
+@pytest.fixture
+def queues(operator: Operator) -> DeadLetters:
+    return dead_letters(operator)
+
+
+def _mixed(queues: DeadLetters) -> None:
+    for number in range(4):
+        queues.write({"error": {"code": "X"}, "n": number}, type="order")
+    queues.write({"error": {"code": "Y"}}, type="order")
+    queues.write({"error": {"code": "X"}}, type="refund")
+    queues.write("no json", type="order")
+    queues.write({"error": {"code": "X"}})
+
+
+def _nothing_changed(queues: DeadLetters, ids: set[str]) -> None:
+    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.source) == set()
+
+
+def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: DeadLetters) -> None:
+    _mixed(queues)
+    done = queues.redrive("--where", ORDERS, "--yes")
+    assert done == {"matched": 4, "moved": 4, "left": 4, "failed": 0}
+    arrived = queues.seen(queues.source)
+    assert {each.hops for each in arrived} == {1}
+    assert {str(each.attributes["type"].value) for each in arrived} == {"order"}
+    assert len(queues.ids(queues.letters)) == 4
+
+
+def test_a_dry_run_beats_yes_and_leaves_all_visible(queues: DeadLetters) -> None:
+    _mixed(queues)
+    ids = queues.ids(queues.letters)
+    done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
+    assert done == {"matched": 4, "moved": 0, "left": 8, "failed": 0}
+    _nothing_changed(queues, ids)
+
+
+def test_nothing_is_sent_unasked(queues: DeadLetters) -> None:
+    _mixed(queues)
+    ids = queues.ids(queues.letters)
+    assert "not confirmed" in queues.redrive("--all", code=2)["error"]["message"]
+    _nothing_changed(queues, ids)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "either"),
+        (("--all", "--where", "receives = 1"), "either"),
+        (("--where", ""), "--where"),
+        (("--where", "attr.type = order"), "character 13: attr.type =  >>> order"),
+        (("--all", "--rate", "fast"), "--rate"),
+        (("--all", "--rate", "0"), "--rate"),
+        (("--all", "--rate", "-1/s"), "--rate"),
+        (("--all", "--limit", "0"), "--limit"),
+    ],
+)
+def test_what_is_no_request_moves_nothing(
+    queues: DeadLetters, arguments: tuple[str, ...], says: str
+) -> None:
+    ids = {queues.write()}
+    assert says in queues.redrive(*arguments, "--yes", code=2)["error"]["message"]
+    _nothing_changed(queues, ids)
+
+
+def test_a_limit_bounds_what_goes(queues: DeadLetters) -> None:
+    _mixed(queues)
+    done = queues.redrive("--where", ORDERS, "--limit", "3", "--yes")
+    assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
+    assert len(queues.ids(queues.letters)) == 5
+
+
+def test_a_limit_beyond_what_there_is_bounds_nothing(queues: DeadLetters) -> None:
+    _mixed(queues)
+    done = queues.redrive("--all", "--limit", "100", "--yes")
+    assert done == {"matched": 8, "moved": 8, "left": 0, "failed": 0}
+
+
+def test_an_empty_queue_is_no_failure(queues: DeadLetters) -> None:
+    assert queues.redrive("--all", "--yes") == {"matched": 0, "moved": 0, "left": 0, "failed": 0}
+
+
+def test_more_letters_than_a_batch_all_go(queues: DeadLetters) -> None:
+    sent = {queues.write(f"letter {number}") for number in range(33)}
+    assert queues.redrive("--all", "--yes")["moved"] == len(sent)
+    assert len(queues.seen(queues.source)) == len(sent)
+    assert queues.ids(queues.letters) == set()
+
+
+@pytest.mark.parametrize("whose", ["source", "letters"])
+@pytest.mark.parametrize("word", ["off", "OFF", "no"])
+def test_the_tag_refuses_on_either_queue(queues: DeadLetters, whose: str, word: str) -> None:
+    ids = {queues.write()}
+    queues.operator.aws.tag(getattr(queues, whose), **{"mendq:redrive": word})
+    for more in ((), ("--dry-run",)):
+        error = queues.redrive("--all", "--yes", *more, code=1)["error"]
+        assert error["code"] == "redrive_off"
+    _nothing_changed(queues, ids)
+    queues.operator.aws.tag(getattr(queues, whose), **{"mendq:redrive": "on"})
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+
+
+def test_letters_of_another_source_stay(queues: DeadLetters) -> None:
+    other = queues.operator.aws.queue(
+        "refunds",
+        tag=None,
+        RedrivePolicy=queues.operator.aws.attributes(queues.source)["RedrivePolicy"],
+    )
+    for each in (queues.source, other, "nobody"):
+        queues.write(each.rpartition(":")[2], died_in=each)
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
+    assert result.exit_code == 0
+    assert queues.bodies(queues.source) == ["orders"]
+    assert queues.bodies(queues.letters) == ["nobody", "refunds"]
+    assert "1 letter died in another queue that shares orders-dlq" in result.output
+    assert "for which of its 2 sources" in " ".join(result.output.split())
+
+
+def test_where_there_is_one_source_what_somebody_put_there_goes_along(queues: DeadLetters) -> None:
+    queues.write(died_in="nobody")
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
+    assert "1 of them somebody sent to orders-dlq" in " ".join(result.output.split())
+    assert len(queues.seen(queues.source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "code"), [("nobodys", 4), ("not a name", 2), ("orders-dlq", 2), ("plain", 4)]
+)
+def test_a_queue_without_dead_letters_of_its_own(
+    queues: DeadLetters, named: str, code: int
+) -> None:
+    ids = {queues.write()}
+    queues.operator.aws.queue("plain", tag=None)
+    error = queues.operator.json("redrive", named, "--all", "--yes", code=code)["error"]
+    if named == "orders-dlq":
+        assert "name its source, orders" in error["message"]
+    _nothing_changed(queues, ids)
+
+
+def test_a_dead_letter_queue_that_is_gone(queues: DeadLetters) -> None:
+    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.letters))
+    assert "orders-dlq" in queues.redrive("--all", "--yes", code=4)["error"]["message"]
+
+
+def test_dead_letters_that_die_again_by_being_looked_at_are_not(queues: DeadLetters) -> None:
+    ids = {queues.write()}
+    last = queues.operator.aws.queue("last", tag=None)
+    queues.sqs.set_queue_attributes(
+        QueueUrl=queues.operator.aws.url(queues.letters),
+        Attributes={"RedrivePolicy": Redrive(last, 2).text},
+    )
+    error = queues.redrive("--all", "--dry-run", code=1)["error"]
+    assert error["code"] == "dead_letters_of_dead_letters"
+    assert queues.ids(queues.letters) == ids
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "CANCELLING"])
+def test_a_move_task_goes_first(queues: DeadLetters, status: str) -> None:
+    ids = {queues.write()}
+    queues.tasks.append({"Status": status, "StartedTimestamp": 1})
+    assert queues.redrive("--all", "--yes", code=1)["error"]["code"] == "move_task_running"
+    _nothing_changed(queues, ids)
+    queues.tasks[:] = [{"Status": "COMPLETED", "StartedTimestamp": 1}]
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+
+
+def _course(queues: DeadLetters, stage: Stage) -> None:
+    now = datetime.now(UTC)
+    course = begun(
+        "case-7", dead_letter_arn=queues.letters, source_arn=queues.source, canary=5, now=now
+    )
+    ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
+    claimed = ledger.claim(queues.letters, "me", now)
+    assert claimed is not None
+    ledger.save((claimed.course or course).now_in(stage, now), "me")
+    ledger.release(queues.letters, "me")
+
+
+def test_a_redrive_of_mendq_s_own_goes_first(queues: DeadLetters) -> None:
+    ids = {queues.write()}
+    _course(queues, Stage.SOAK)
+    error = queues.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert "mendq roll-back case-7" in error["message"]
+    _nothing_changed(queues, ids)
+    _course(queues, Stage.HALTED)
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+
+
+def test_a_letter_that_was_sent_before_is_told_and_counted_on(queues: DeadLetters) -> None:
+    queues.write(**{HOPS: "2"})
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
+    assert "were sent back before (mendq.hops)" in " ".join(result.output.split())
+    assert [each.hops for each in queues.seen(queues.source)] == [3]
+
+
+def test_a_letter_that_dies_again_meanwhile_is_not_sent_twice(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that goes back is a dead letter again before the next batch, under its new id."""
+    for number in range(25):
+        queues.write(f"poison {number}")
+    put = Hand.put
+
+    def poisoned(hand: Hand, letters: Any, to: Any) -> Any:
+        for moved in put(hand, letters, to):
+            for each in queues.seen(queues.source):
+                queues.write(each.body, queue=queues.letters, **{HOPS: str(each.hops)})
+            queues.taken(queues.source)
+            yield moved
+
+    monkeypatch.setattr(Hand, "put", poisoned)
+    assert queues.redrive("--all", "--yes")["moved"] == 25
+    assert {each.hops for each in queues.seen(queues.letters)} == {1}
+
+
+def test_what_came_while_somebody_thought_is_not_sent(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("asked for")
+    monkeypatch.setattr(command, "confirm", lambda *_, **__: queues.write("came since"))
+    done = queues.redrive("--all")
+    assert (done["matched"], done["moved"]) == (1, 1)
+    assert queues.bodies(queues.source) == ["asked for"]
+    assert queues.bodies(queues.letters) == ["came since"]
+
+
+def test_what_was_gone_when_somebody_said_yes_is_neither_moved_nor_failed(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("gone")
+    monkeypatch.setattr(command, "confirm", lambda *_, **__: queues.taken(queues.letters))
+    done = queues.redrive("--all")
+    assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
+
+
+def test_a_letter_that_the_source_does_not_take_stays_and_is_told(operator: Operator) -> None:
+    queues = dead_letters(operator, MaximumMessageSize="1024")
+    queues.write("small")
+    queues.write("x" * 2_000)
+    done = queues.redrive("--all", "--yes", code=1)
+    assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
+    assert queues.bodies(queues.letters) == ["x" * 2_000]
+    result = operator.mendq("redrive", "orders", "--all", "--yes")
+    assert "too_long" in result.output
+
+
+def test_no_body_and_no_part_of_one_is_shown(queues: DeadLetters) -> None:
+    sample = queues.write({"secret": "s3cret"}, type="order")
+    queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
+    result = queues.operator.mendq(
+        "redrive", "orders", "--where", 'body.secret = "s3cret" and exists(attr.type)', "--dry-run"
+    )
+    assert "s3cret" not in result.output
+    assert "\x1b" not in result.output
+    assert "1  attr.type order" in result.output
+    assert sample in result.output
+
+
+def test_what_is_missing_is_counted(queues: DeadLetters) -> None:
+    _mixed(queues)
+    shown = queues.operator.mendq("redrive", "orders", "--where", ORDERS, "--dry-run").output
+    assert "attr.type is missing in 1 of 8 letters" in shown
+    assert "body.error.code is missing in 1 of 8 letters" in shown
+
+
+def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
+    queues = dead_letters(operator, fifo=True)
+    for number in range(36):
+        queues.write({"n": number}, group=f"g{number % 3}")
+    done = queues.redrive("--where", "body.n >= 6", "--yes")
+    assert (done["moved"], done["left"], done["failed"]) == (30, 6, 0)
+    assert done["matched"] == 30
+    arrived = [json.loads(each.body)["n"] for each in queues.taken(queues.source)]
+    for group in range(3):
+        of_group = [each for each in arrived if each % 3 == group]
+        assert of_group == sorted(of_group)
+        assert len(of_group) == 10
+
+
+def test_a_fifo_queue_s_order_is_warned_of_with_the_numbers(operator: Operator) -> None:
+    queues = dead_letters(operator, fifo=True)
+    for number in range(4):
+        queues.write(f"letter {number}", group=f"g{number % 2}")
+    queues.write("newer", queue=queues.source)
+    shown = " ".join(operator.mendq("redrive", "orders.fifo", "--all", "--dry-run").output.split())
+    assert "4 letters of 2 groups go behind the 1 that wait in orders.fifo" in shown
+    assert "no more of a group than its first ten letters" in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "says"),
+    [
+        ("KMS.AccessDeniedException", "kms", "kms:GenerateDataKey on alias/orders (orders)"),
+        ("AccessDenied", "not allowed", "SendMessage on orders"),
+    ],
+)
+def test_the_grant_that_is_missing_is_named(
+    operator: Operator, code: str, message: str, says: str
+) -> None:
+    queues = dead_letters(operator, KmsMasterKeyId="alias/orders")
+    ids = {queues.write()}
+    queues.refused["SendMessageBatch"] = (code, message)
+    result = operator.mendq("redrive", "orders", "--all", "--yes")
+    assert result.exit_code == 1
+    assert says in " ".join(result.output.split())
+    _nothing_changed(queues, ids)
+
+
+def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: DeadLetters) -> None:
+    ids = {queues.write()}
+    policy = '{"Statement": [{"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}]}'
+    url = queues.operator.aws.url(queues.letters)
+    queues.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    who = (
+        "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: sqs:receivemessage"
+    )
+    refusal = (
+        f"{who} on resource: {queues.letters} with an explicit deny in a resource-based policy"
+    )
+    queues.refused["ReceiveMessage"] = ("AccessDenied", refusal)
+    error = queues.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "AccessDenied"
+    assert "run this command there" in error["message"]
+    queues.refused.clear()
+    _nothing_changed(queues, ids)
