@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from functions.healing.states import FINAL, State
 BEFORE = AT - timedelta(hours=1)
 
 
-def kind(*states: State, **over: str) -> str:
+def kind(*states: State, **over: Any) -> str:
     found = case("lease_expired", *states)
     explained = explained_by([replace(found, **over)], BEFORE)
     (name,) = [each for each in ("proven", "said", "standing") if getattr(explained, each)]
