@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra import synthesis
-from infra.emr_package import EmrPackage
-from infra.stack import Code
+from tests.infra import synthesized
 from tests.infra.zips import link_runtime
 
 
@@ -27,11 +26,6 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def light_code(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def light_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stack without its 100 MB of code, for tests that look at something else of it."""
-    folder = tmp_path_factory.mktemp("light-code")
-    files = [folder / name for name in ("index.py", "job.py", "job.zip")]
-    for each in files:
-        each.write_bytes(each.name.encode())
-    code = Code(folder, folder, EmrPackage(modules=files[2], entry_point=files[1]))
-    monkeypatch.setattr(synthesis, "_staged", lambda *_: code)
+    monkeypatch.setattr(synthesis, "_staged", lambda *_: synthesized.light_code())

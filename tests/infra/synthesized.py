@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from infra import synthesis
+from infra.emr_package import EmrPackage
 from infra.settings import read
+from infra.stack import Code
 from infra.synthesis import new_app, synthesize
 
 ACCOUNT = "111122223333"
@@ -125,12 +129,36 @@ class Template:
         return f"{QUEUE_ARNS}{logical_id}" if is_queue else f"arn:{logical_id}"
 
 
-@cache
-def folder_of(name: str) -> Path:
-    """The cloud assembly of one of SETTINGS."""
+def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="mendq-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    synthesize(read(SETTINGS[name]), new_app(folder))
+    return folder
+
+
+@cache
+def light_code() -> Code:
+    """Instead of the 100 MB of code, for whatever looks at something else of a stack."""
+    folder = _new_folder()
+    files = [folder / name for name in ("index.py", "job.py", "job.zip")]
+    for each in files:
+        each.write_bytes(each.name.encode())
+    return Code(folder, folder, EmrPackage(modules=files[2], entry_point=files[1]))
+
+
+@cache
+def folder_of(name: str) -> Path:
+    """The cloud assembly of one of SETTINGS, with light code."""
+    folder = _new_folder()
+    with patch.object(synthesis, "_staged", lambda *_: light_code()):
+        synthesize(read(SETTINGS[name]), new_app(folder))
+    return folder
+
+
+@cache
+def whole_assembly() -> Path:
+    """The default's with the code that is shipped."""
+    folder = _new_folder()
+    synthesize(read(SETTINGS["default"]), new_app(folder))
     return folder
 
 
@@ -143,11 +171,8 @@ def templates() -> Iterator[Template]:
     yield from (template_of(name) for name in SETTINGS)
 
 
-def asset_of(name: str, function: str) -> Path:
-    """What the assembly ships for the Lambda whose logical id starts so."""
-    (key,) = (
-        each["Properties"]["Code"]["S3Key"]
-        for logical_id, each in template_of(name).all("AWS::Lambda::Function").items()
-        if logical_id.startswith(function)
-    )
-    return folder_of(name) / f"asset.{key.removesuffix('.zip')}"
+def asset_of(function: str) -> Path:
+    """What is shipped for the Lambda whose logical id starts so."""
+    template = Template(json.loads((whole_assembly() / "Mendq.template.json").read_text()))
+    key = template.only("AWS::Lambda::Function", function)["Code"]["S3Key"]
+    return whole_assembly() / f"asset.{key.removesuffix('.zip')}"

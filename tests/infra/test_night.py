@@ -11,7 +11,7 @@ from infra import emr_package
 from infra.night import RELEASE
 from infra.wheels import ROOT
 from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of
+from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-versions.html
 SPARK_OF = {"emr-7.14.0": "3.5.8"}
@@ -141,7 +141,7 @@ def test_it_reads_its_own_code_and_no_other_asset() -> None:
 
 
 def test_the_assembly_ships_the_entry_point_and_the_modules_as_files() -> None:
-    shipped = {each.suffix: each for each in folder_of("default").glob("asset.*") if each.is_file()}
+    shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".zip"}
     assert shipped[".py"].read_bytes() == (ROOT / emr_package.ENTRY_POINT).read_bytes()
 

@@ -153,8 +153,8 @@ def test_staging_twice_gives_the_same_bytes(lambda_zip: Path, tmp_path: Path) ->
 
 
 def test_the_assembly_ships_what_was_staged(lambda_zip: Path) -> None:
-    assert digest(asset_of("default", "Heal")) == digest(lambda_zip)
-    assert asset_of("default", "StartNight") == asset_of("default", "Heal")
+    assert digest(asset_of("Heal")) == digest(lambda_zip)
+    assert asset_of("StartNight") == asset_of("Heal")
 
 
 def test_without_wheels_one_line_says_the_cure(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def host_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shipped() -> Path:
-    return asset_of("default", "DeliverReport")
+    return asset_of("DeliverReport")
 
 
 def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None:
@@ -77,7 +77,7 @@ def test_unpacked_it_fits_into_lambda(shipped: Path) -> None:
 
 
 def test_the_other_lambdas_do_not_carry_the_charts() -> None:
-    others = asset_of("default", "Heal")
+    others = asset_of("Heal")
     assert not [name for name in CHARTS if (others / name).exists()]
     assert "report" not in ours(others)
     assert megabytes(others) < 10
@@ -98,8 +98,8 @@ def test_staging_twice_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> No
 
 def test_every_handler_is_shipped_once() -> None:
     handlers = {each.name for each in Path("functions/handlers").glob("[!_]*.py")}
-    lambdas = asset_of("default", "Heal") / "functions" / "handlers"
-    report = asset_of("default", "DeliverReport") / "functions" / "handlers"
+    lambdas = asset_of("Heal") / "functions" / "handlers"
+    report = asset_of("DeliverReport") / "functions" / "handlers"
     shipped = [each.name for folder in (lambdas, report) for each in folder.glob("[!_]*.py")]
     assert sorted(shipped) == sorted(handlers)
     assert LAMBDAS.lock != REPORT.lock
