@@ -24,7 +24,7 @@ from functions.healing.pin import Pin, Pinned, QueueChange, digest_of
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_steps import RestorePolicy
 from functions.healing.queue_names import parts_of
-from functions.healing.restoring import restoration
+from functions.healing.restoring import granted_by_the_pin, restoration
 from functions.healing.states import State
 
 # A new session's permissions take a moment to be known everywhere.
@@ -47,6 +47,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _restored(facts: Facts, finding: Finding) -> Plan | Refusal | str:
+    if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
+        return granted_by_the_pin(facts)
     if facts.refused_by != {RefusedBy.NO_RESOURCE_POLICY}:
         return ""
     return restoration(facts, f"{_refused(facts)}. {finding.because}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from functions.healing.callers import granted_by, named
+from functions.healing.callers import are_strangers_to, granted_by, named
 from functions.healing.facts import Facts
 from functions.healing.mode import Mode
 from functions.healing.pin import SETTLED_AFTER, Pin, Pinned
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_grants import grants, is_open_to_everybody
 from functions.healing.policy_steps import RestorePolicy
+from functions.healing.queue_names import parts_of
 
 _ASK = (
     f"The queue was changed less than {SETTLED_AFTER // timedelta(minutes=1)} minutes ago, and "
@@ -43,6 +44,24 @@ def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     if pinned.is_settled:
         return Plan((step,), reason)
     return Plan((step,), f"{reason}. {_ASK}", at_most=Mode.PROPOSE)
+
+
+def granted_by_the_pin(facts: Facts) -> str:
+    """A sentence where a deployment overwrote the pinned policy, which grants the refused calls.
+
+    For refusals that IAM lays at the caller's own policy: in the queue's account either of the two
+    may grant, and which of them people meant is not Mendq's to say.
+    """
+    pinned, stands = facts.pin, RestorePolicy.standing_in(facts.attributes) or ""
+    if pinned is None or pinned.pin is None or not pinned.is_good:
+        return ""
+    pin, account = pinned.pin, parts_of(facts.queue_arn).account
+    if _pointless(pin.policy, stands, facts) or are_strangers_to(account, facts.principals):
+        return ""
+    return (
+        f"{_the_pin(pin)} grants it, and {_overwritten_by(pinned)}. It is not put back, because "
+        "IAM names the caller's own policy: a person decides which of the two is to grant it"
+    )
 
 
 def _pointless(policy: str, stands: str, facts: Facts) -> str:

@@ -58,10 +58,10 @@ class PinnedQueue:
     good: str
 
     @classmethod
-    def made(cls, account: LocalAccount) -> PinnedQueue:
+    def made(cls, account: LocalAccount, caller: Role | None = None) -> PinnedQueue:
         """Pinned with `mendq pin`; a change by `deployer` may be undone."""
         queue = new_queue(account, tags={"mendq": "propose"})
-        caller = new_role(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
+        caller = caller or new_role(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
         deployer = new_role(account, ALL_OF_SQS)
         # Nobody's JSON library spells it like this: what is put back is the text.
         good = json.dumps(
@@ -97,14 +97,12 @@ class PinnedQueue:
             self.account.put_back(self.queue.arn, TOLD_MINUTES, of="last_change")
         return text
 
-    def refuse(self) -> None:
-        """As many calls as heal believes, in IAM's own words."""
+    def refuse(self, names: str = "resource-based") -> None:
+        """As many calls as heal believes; `names` the kind of policy, as IAM does."""
         for _ in range(REFUSED_CALLS):
             code, message = error_of(partial(self.send))
             assert code == "AccessDenied"
-            assert message.endswith(
-                "because no resource-based policy allows the sqs:sendmessage action"
-            )
+            assert message.endswith(f"because no {names} policy allows the sqs:sendmessage action")
 
     def case(self) -> dict[str, Any]:
         """The newest; empty where there is none."""
@@ -117,7 +115,8 @@ class PinnedQueue:
 
         def come() -> bool:
             found.update(self.case())
-            return bool(found.get("state") == state)
+            assert found.get("state", state) == state, found.get("reason")
+            return bool(found)
 
         eventually(come)
         return found

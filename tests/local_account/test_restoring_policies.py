@@ -13,7 +13,8 @@ from functions.healing.paging import Severity
 from local_account.demo.mailbox import Mailbox
 from local_account.demo.operator_shell import DONE
 from local_account.process import LocalAccount
-from tests.local_account.pinned import TOLD_MINUTES, PinnedQueue
+from tests.local_account.callers import user
+from tests.local_account.pinned import TOLD_MINUTES, PinnedQueue, Role
 from tests.local_account.queues import eventually
 
 pytestmark = pytest.mark.account
@@ -147,3 +148,18 @@ def test_without_a_pass_of_access_analyzer_nothing_is_written(
     page = pinned.paged(box, "Mendq expired: access denied")
     assert because in page.text
     assert "You approved it, and it was not done" in page.text
+
+
+def test_of_its_own_account_s_caller_the_page_names_the_pin_and_leaves_it(
+    enforced: LocalAccount, box: Mailbox
+) -> None:
+    arn, keys = user(enforced)
+    pinned = PinnedQueue.made(enforced, Role(arn, enforced.client("sqs", **keys)))
+    pinned.send()
+    emptied = pinned.overwritten_by(pinned.deployer.sqs)
+    pinned.refuse("identity-based")
+    pinned.until("escalated")
+    page = pinned.paged(box, "Mendq escalated: access denied")
+    assert f"{pinned.deployer.arn} overwrote it" in page.text
+    assert "It is not put back" in page.text
+    assert pinned.policy == emptied

@@ -303,11 +303,15 @@ def test_a_pin_that_is_not_what_they_lack_stays_where_it_is(asked: Facts, becaus
     assert f"is not put back: {because}" in page.reason or because in page.reason
 
 
+# The two that say that nobody grants it; all others are somebody's word.
+ALONE = {RefusedBy.NO_RESOURCE_POLICY, RefusedBy.IDENTITY_POLICY}
+
+
 @pytest.mark.parametrize(
     "refused",
     [
         (),
-        *((each,) for each in RefusedBy if each is not RefusedBy.NO_RESOURCE_POLICY),
+        *((each,) for each in RefusedBy if each not in ALONE),
         (RefusedBy.NO_RESOURCE_POLICY, RefusedBy.IDENTITY_POLICY),
         (RefusedBy.NO_RESOURCE_POLICY, RefusedBy.RESOURCE_POLICY_DENIES),
     ],
@@ -316,6 +320,33 @@ def test_where_another_policy_refused_no_pin_is_put_back(refused: tuple[RefusedB
     page = paged(replace(overwritten(), refused_by=frozenset(refused)))
     assert page.becomes is State.ESCALATED
     assert "pinned" not in page.reason
+
+
+def _of_the_caller(asked: Facts) -> Refusal:
+    return paged(replace(asked, refused_by=frozenset({RefusedBy.IDENTITY_POLICY})))
+
+
+def test_what_the_caller_s_own_policy_could_grant_as_well_is_told_and_left() -> None:
+    page = _of_the_caller(overwritten())
+    assert page.becomes is State.ESCALATED
+    assert "generation 4" in page.reason
+    assert "CloudFormation overwrote it" in page.reason
+    assert "It is not put back, because IAM names the caller's own policy" in page.reason
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        overwritten(None),
+        overwritten(Pinned(None, "its pin cannot be read")),
+        overwritten(replace(GOOD, doubt="a person has changed it since")),
+        overwritten(stands=GRANTS),
+        overwritten(principals=(STRANGER,)),
+        overwritten(event_names=("DeleteMessage",)),
+    ],
+)
+def test_and_nobody_is_pointed_to_a_pin_that_would_not_help(asked: Facts) -> None:
+    assert "pin" not in _of_the_caller(asked).reason
 
 
 def test_without_a_pin_the_page_does_not_speak_of_one() -> None:
