@@ -199,7 +199,7 @@ def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
 @pytest.mark.parametrize(
     ("caller", "over"),
     [
-        ("arn:aws:iam::222222222222:user/ann", {}),
+        ("arn:aws:iam::444455556666:user/ann", {}),
         ("ann", {}),
         (f"arn:aws:iam::{OTHERS}:user/ann", {"errorCode": "InvalidParameterValue"}),
         (f"arn:aws:iam::{OTHERS}:user/ann", {"recipientAccountId": OTHERS}),
