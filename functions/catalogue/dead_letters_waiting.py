@@ -96,14 +96,8 @@ def _source(letters_arn: str = examples.DEAD_LETTER_ARN, **attributes: str) -> S
 
 
 _SOLE = SoleSource(examples.STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20)
-_MEASURED = examples.measured(
-    backlog_before=200,
-    backlog_now=200,
-    visible_before=200,
-    visible_now=200,
-    least_visible=200,
-    oldest_age_seconds_now=7_200,
-)
+# They came two hours ago.
+_MEASURED = examples.measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
 def _letters(*cases: Case, **attributes: str) -> Facts:

@@ -37,8 +37,11 @@ def explained(facts: Facts) -> Explained:
     if measured is None:
         return explained_by(facts.source_cases, _always(facts.source_cases))
     # The last minute's value was measured within it.
-    age = timedelta(seconds=measured.oldest_age_seconds_now)
-    return explained_by(facts.source_cases, measured.until - PERIOD - age)
+    began_at = measured.until - PERIOD - timedelta(seconds=measured.oldest_age_seconds_now)
+    if measured.least_visible and not measured.deleted:
+        # What was there all the while is no younger, whatever the metric leaves out.
+        began_at = min(began_at, measured.since)
+    return explained_by(facts.source_cases, began_at)
 
 
 def time_left(facts: Facts) -> TimeLeft:

@@ -163,6 +163,21 @@ def test_letters_that_began_to_come_after_it_was_mended_are_another_matter() -> 
         assert (detect(facts) is not None) is explained
 
 
+def test_letters_that_lay_there_all_the_while_are_no_younger_than_that() -> None:
+    """SQS leaves what was received often out of the age of the oldest."""
+    assert WATCHED.measured is not None
+    over = replace(WATCHED.measured, oldest_age_seconds_now=0, least_visible=200)
+    mended_at = over.since + timedelta(seconds=1)
+    facts = replace(
+        WATCHED,
+        measured=over,
+        source_cases=tuple(replace(each, at=mended_at) for each in WATCHED.source_cases),
+    )
+    assert detect(facts) is not None
+    for unsure in (replace(over, least_visible=0), replace(over, deleted=1)):
+        assert detect(replace(facts, measured=unsure)) is None
+
+
 def test_a_shared_queue_is_told_of_and_shows_how_one_source_goes_back() -> None:
     sources = (WATCHED.dead_letter_sources or ())[0]
     second = SourceQueue(f"{examples.STANDARD_ARN}-2", sources.attributes)
