@@ -1,0 +1,213 @@
+"""What is kept apart is seen, sent back and dropped by a person's word alone, and never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+import pytest
+
+from cli.commands import quarantine as command
+from functions.aws.mover import Hand
+from functions.healing.letters import HOPS, QUARANTINED
+from functions.healing.quarantines import arn_for
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+
+__all__ = ["at_once"]
+pytestmark = pytest.mark.usefixtures("at_once")
+
+
+@pytest.fixture
+def queues(operator: Operator) -> DeadLetters:
+    """`letters` is the quarantine of `source`."""
+    made = dead_letters(operator)
+    made.operator.aws.tag(made.source, mendq="observe")
+    quarantine = operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
+    assert quarantine == arn_for(made.source)
+    made.letters = quarantine
+    return made
+
+
+def _keep(queues: DeadLetters, body: object, source: str = "", hops: int = 1) -> str:
+    kept = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "case-7", "hops": hops}
+    mark = json.dumps({**kept, "source": source or queues.source})
+    return queues.write(body, died_in="", type="order", **{QUARANTINED: mark})
+
+
+def _quarantine(queues: DeadLetters, word: str, *arguments: str, code: int = 0) -> Any:
+    return queues.operator.json("quarantine", word, "orders", *arguments, code=code)
+
+
+def test_nothing_is_listed_where_nothing_is_kept(operator: Operator) -> None:
+    operator.aws.queue("orders", tag="observe")
+    operator.aws.queue("strangers-quarantine", tag=None)
+    assert operator.json("quarantine", "list") == []
+
+
+def test_quarantines_of_managed_queues_are_listed(queues: DeadLetters) -> None:
+    _keep(queues, "one")
+    _keep(queues, "two")
+    aws = queues.operator.aws
+    aws.queue("strangers-quarantine", tag=None)
+    queues.operator.account.clients.cloudwatch.put_metric_data(
+        Namespace="AWS/SQS",
+        MetricData=[
+            {
+                "MetricName": "ApproximateAgeOfOldestMessage",
+                "Dimensions": [{"Name": "QueueName", "Value": "orders-quarantine"}],
+                "Timestamp": aws.now - timedelta(minutes=2),
+                "Value": 3_600,
+            }
+        ],
+    )
+    (found,) = queues.operator.json("quarantine", "list")
+    assert found["queue_arn"] == queues.letters
+    assert (found["source_arn"], found["letters"]) == (queues.source, 2)
+    assert found["oldest_at"] is not None
+    shown = queues.operator.mendq("quarantine", "list").output
+    assert shown.splitlines()[1].split() == ["2", "1", "h", "orders-quarantine"]
+
+
+@pytest.mark.parametrize("named", ["orders", "orders-quarantine"])
+def test_a_peek_shows_why_and_no_body(queues: DeadLetters, named: str) -> None:
+    message_id = _keep(queues, {"card": "4111"})
+    (found,) = queues.operator.json("quarantine", "peek", named)
+    assert (found["message_id"], found["why"], found["hops"]) == (message_id, "came back", 1)
+    assert (found["case_id"], found["source_arn"]) == ("case-7", queues.source)
+    assert "body" not in found
+    shown = queues.operator.mendq("quarantine", "peek", named).output
+    assert "came back" in shown
+    assert "since 2026-11-21 20:00 UTC" in shown
+    assert "type = order" in shown
+    assert "4111" not in shown
+    assert queues.ids(queues.letters) == {message_id}, "it is visible again"
+
+
+def test_bodies_are_shown_where_they_are_asked_for(queues: DeadLetters) -> None:
+    _keep(queues, "4111 \x1b[31m\n next")
+    (found,) = _quarantine(queues, "peek", "--bodies")
+    assert found["body"] == "4111 \x1b[31m\n next"
+    shown = queues.operator.mendq("quarantine", "peek", "orders", "--bodies").output
+    assert "4111 \\x1b[31m next" in shown
+
+
+def test_a_letter_without_a_mark_of_ours_is_shown_as_that(queues: DeadLetters) -> None:
+    queues.write("x", died_in="", **{QUARANTINED: "{}"})
+    (found,) = _quarantine(queues, "peek")
+    assert found["why"] is None
+    assert "not known" in queues.operator.mendq("quarantine", "peek", "orders").output
+
+
+def test_a_queue_without_a_quarantine(queues: DeadLetters) -> None:
+    queues.operator.aws.queue("plain", tag=None)
+    for word in ("peek", "return", "drop"):
+        more = () if word == "peek" else ("--all", "--yes")
+        error = queues.operator.json("quarantine", word, "plain", *more, code=4)["error"]
+        assert "plain-quarantine" in error["message"]
+
+
+def test_nothing_goes_unasked(queues: DeadLetters, tmp_path: Path) -> None:
+    ids = {_keep(queues, "one")}
+    path = tmp_path / "kept.jsonl"
+    _quarantine(queues, "return", "--all", code=2)
+    _quarantine(queues, "drop", "--all", "--file", str(path), code=2)
+    assert _quarantine(queues, "return", "--all", "--yes", "--dry-run")["moved"] == 0
+    done = _quarantine(queues, "drop", "--all", "--yes", "--dry-run", "--file", str(path))
+    assert done == {"matched": 1, "dropped": 0, "left": 1, "failed": 0}
+    assert queues.ids(queues.letters) == ids
+    assert not path.exists()
+
+
+def test_what_returns_loses_the_mark_and_counts_its_hops(queues: DeadLetters) -> None:
+    _keep(queues, {"n": 1}, hops=2)
+    _keep(queues, {"n": 2})
+    done = _quarantine(queues, "return", "--where", "body.n = 1", "--yes")
+    assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0}
+    (arrived,) = queues.seen(queues.source)
+    assert QUARANTINED not in arrived.attributes
+    assert arrived.hops == 3
+    assert len(queues.seen(queues.letters)) == 1
+
+
+def test_what_was_kept_for_another_queue_does_not_return_here(queues: DeadLetters) -> None:
+    _keep(queues, "elsewhere", source=queues.operator.aws.queue("refunds", tag=None))
+    assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 0
+    assert queues.bodies(queues.letters) == ["elsewhere"]
+
+
+def test_the_tag_refuses_a_return(queues: DeadLetters) -> None:
+    _keep(queues, "one")
+    queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
+    error = _quarantine(queues, "return", "--all", "--yes", code=1)["error"]
+    assert error["code"] == "redrive_off"
+    assert queues.seen(queues.source) == []
+
+
+def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    for number in range(12):
+        _keep(queues, {"n": number, "text": "é\u2028"})
+    queues.write({"n": 12}, died_in="", **{HOPS: "1"})
+    done = _quarantine(queues, "drop", "--where", "body.n >= 3", "--yes", "--file", str(path))
+    assert done == {"matched": 10, "dropped": 10, "left": 3, "failed": 0, "file": str(path)}
+    lines = path.read_text().splitlines()
+    bodies = [json.loads(json.loads(line)["body"]) for line in lines]
+    assert sorted(each["n"] for each in bodies) == list(range(3, 13))
+    assert {each.get("text") for each in bodies} == {"é\u2028", None}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(queues.seen(queues.letters)) == 3
+
+
+def test_a_file_that_is_there_is_not_written_over(queues: DeadLetters, tmp_path: Path) -> None:
+    ids = {_keep(queues, "one")}
+    path = tmp_path / "kept.jsonl"
+    path.write_text("mine")
+    error = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=2)["error"]
+    assert "cannot be made" in error["message"]
+    assert path.read_text() == "mine"
+    assert queues.ids(queues.letters) == ids
+
+
+def test_nothing_is_deleted_that_the_disk_did_not_take(
+    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues, "one"), _keep(queues, "two")}
+    made = os.fsync
+
+    def full(handle: int) -> None:
+        if S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(28, "No space left on device")
+        made(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    path = tmp_path / "kept.jsonl"
+    done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
+    assert (done["dropped"], done["failed"]) == (0, 0)
+    assert queues.ids(queues.letters) == ids
+
+
+def test_a_delete_that_sqs_does_not_take_is_told(
+    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues, "one")}
+    monkeypatch.setattr(Hand, "delete", lambda *_: frozenset())
+    path = tmp_path / "kept.jsonl"
+    done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
+    assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)
+    assert queues.ids(queues.letters) == ids
+
+
+def test_a_peek_that_fails_says_which_grant_is_missing(queues: DeadLetters) -> None:
+    queues.refused["ReceiveMessage"] = ("KMS.AccessDeniedException", "no")
+    error = _quarantine(queues, "peek", code=1)["error"]
+    assert "kms:Decrypt" in error["message"]
+
+
+def test_the_commands_are_listed_once() -> None:
+    names = [each.name for each in command.quarantine.registered_commands]
+    assert names == ["list", "peek", "return", "drop"]

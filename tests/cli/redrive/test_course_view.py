@@ -1,0 +1,76 @@
+"""`mendq show` of a redrive's case says how far it has come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cli.redrive.course_view import course_lines, course_of
+from functions.aws.course_ledger import CourseLedger
+from functions.healing.case import Case
+from functions.healing.redrive_course import Course, Stage, begun
+from functions.healing.states import State
+from tests.cli.conftest import Operator
+from tests.functions.healing.test_guardrails import case
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
+LETTERS = f"{SOURCE}-dlq"
+STEP = {"attribute": "DeadLetters", "before": "held", "after": SOURCE}
+
+
+def _case(case_id: str = "case-7", step: dict[str, str] = STEP) -> Case:
+    return replace(case(State.APPLIED), case_id=case_id, queue_arn=LETTERS, steps=(step,))
+
+
+def _course(**over: object) -> Course:
+    made = begun("case-7", dead_letter_arn=LETTERS, source_arn=SOURCE, canary=5, now=NOW)
+    return replace(made, **over)  # type: ignore[arg-type]
+
+
+def _saved(operator: Operator) -> None:
+    ledger = CourseLedger(operator.aws.clients.dynamodb, "ledger")
+    assert ledger.claim(LETTERS, "me", NOW)
+    ledger.save(_course(moved=5), "me")
+
+
+def test_a_case_that_redrives_nothing_has_none(operator: Operator) -> None:
+    _saved(operator)
+    lease = {"attribute": "VisibilityTimeout", "before": "30", "after": "60"}
+    assert course_of(operator.account, _case(step=lease)) is None
+    assert course_of(operator.account, _case("case-8")) is None, "it is another's"
+
+
+def test_it_is_the_case_s_own(operator: Operator) -> None:
+    assert course_of(operator.account, _case()) is None
+    _saved(operator)
+    found = course_of(operator.account, _case())
+    assert found is not None
+    assert found.moved == 5
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_every_stage_can_be_told(stage: Stage) -> None:
+    course = _course(
+        stage=stage,
+        soak_ends_at=NOW + timedelta(minutes=3),
+        number=2,
+        moved=105,
+        moved_in_stage=80,
+        size=80,
+        returned=3,
+        quarantined=2,
+        rate_per_second=2.5,
+        by_task=True,
+        because="why",
+    )
+    said = {label: words for label, _, words in course_lines(course)}
+    assert said["way"] == "orders-dlq -> orders"
+    assert said["stage"].startswith(f"{stage} since 2026-11-21 12:00 UTC")
+    assert ("soak" in said) is (stage is Stage.SOAK)
+    assert said["sent"] == "105 letters sent back in 3 stages, 80 of at most 80 in this"
+    assert said["came back"] == "3, 2 are in quarantine"
+    assert said["rate"] == "2.50 a second, by a move task of SQS's"
+    assert said["because"] == "why"

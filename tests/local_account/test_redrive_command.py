@@ -1,0 +1,215 @@
+"""`mendq redrive` and `mendq quarantine` in a shell, on letters that really died."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.healing.dead_letters import Redrive
+from functions.healing.letters import HOPS, QUARANTINED
+from local_account.process import LocalAccount
+from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from tests.cli.test_tour import Shell
+from tests.local_account.queues import Queue, eventually, new_queue
+
+pytestmark = pytest.mark.account
+HIDDEN_SECONDS = "600"
+
+
+@pytest.fixture
+def shell(account: LocalAccount) -> Shell:
+    return Shell(account)
+
+
+def _name(queue: Queue) -> str:
+    return queue.arn.rpartition(":")[2]
+
+
+def _pair(shell: Shell, *, fifo: bool = False, **tags: str) -> tuple[Queue, Queue]:
+    """A source and its dead-letter queue; whatever is received from the latter is hidden long."""
+    letters = new_queue(shell.account, fifo=fifo, VisibilityTimeout=HIDDEN_SECONDS)
+    return _source_of(shell, letters, **tags), letters
+
+
+def _source_of(shell: Shell, letters: Queue, **tags: str) -> Queue:
+    policy = Redrive(letters.arn, 1).text
+    return new_queue(shell.account, fifo=letters.is_fifo, tags=tags, RedrivePolicy=policy)
+
+
+def _die(source: Queue, letters: Queue, bodies: list[Any], groups: int = 3) -> None:
+    """Each of these is received twice, which is once too often."""
+    before = letters.count()
+    for number, body in enumerate(bodies):
+        fifo = {"MessageGroupId": f"g{number % groups}", "MessageDeduplicationId": f"{number}"}
+        source.sqs.send_message(
+            QueueUrl=source.url,
+            MessageBody=json.dumps(body),
+            MessageAttributes={
+                "type": {"DataType": "String", "StringValue": ("order", "refund")[number % 2]}
+            },
+            **(fifo if source.is_fifo else {}),
+        )
+
+    def all_died() -> bool:
+        source.sqs.receive_message(QueueUrl=source.url, MaxNumberOfMessages=10, VisibilityTimeout=0)
+        return letters.count() == before + len(bodies)
+
+    eventually(all_died)
+
+
+def _arrived(queue: Queue) -> Iterator[dict[str, Any]]:
+    """Each message that can be received, until none is left."""
+    while True:
+        answer = queue.sqs.receive_message(
+            QueueUrl=queue.url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        if not answer.get("Messages"):
+            return
+        for each in answer["Messages"]:
+            yield each
+            queue.delete(each["ReceiptHandle"])
+
+
+def _numbers(queue: Queue) -> list[int]:
+    return [json.loads(each["Body"])["n"] for each in _arrived(queue)]
+
+
+def _none_is_held(queue: Queue) -> None:
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 0
+
+
+def test_what_a_person_chooses_goes_back(shell: Shell) -> None:
+    source, letters = _pair(shell)
+    _die(
+        source, letters, [{"n": each, "error": {"code": "XY"[each % 3 == 0]}} for each in range(24)]
+    )
+    asked = ("--where", 'attr.type = "order" and age < 2h and body.error.code = "X"')
+    shown = shell.text("redrive", _name(source), *asked, "--dry-run", "--yes")
+    assert "24 letters seen, 8 match" in shown
+    assert (letters.count(), source.count()) == (24, 0)
+    done = shell.json("redrive", source.url, *asked, "--yes")
+    assert done == {"matched": 8, "moved": 8, "left": 16, "failed": 0}
+    assert (letters.count(), source.count()) == (16, 8)
+    _none_is_held(letters)
+    arrived = list(_arrived(source))
+    assert {each["MessageAttributes"][HOPS]["StringValue"] for each in arrived} == {"1"}
+    numbers = sorted(json.loads(each["Body"])["n"] for each in arrived)
+    assert numbers == [each for each in range(24) if each % 2 == 0 and each % 3]
+
+
+def test_of_a_shared_dead_letter_queue_only_its_own_go(shell: Shell) -> None:
+    source, letters = _pair(shell)
+    other = _source_of(shell, letters)
+    _die(source, letters, [{"n": each} for each in range(5)])
+    _die(other, letters, [{"n": each} for each in range(10, 17)])
+    letters.send("by hand")
+    assert shell.json("redrive", _name(source), "--all", "--yes")["moved"] == 5
+    assert sorted(_numbers(source)) == list(range(5))
+    assert (letters.count(), other.count()) == (8, 0)
+    shown = " ".join(shell.text("redrive", _name(other), "--all", "--dry-run").split())
+    assert "1 letter of" in shown
+    assert "for which of its 2 sources" in shown
+
+
+def test_a_fifo_queue_keeps_each_group_s_order(shell: Shell) -> None:
+    source, letters = _pair(shell, fifo=True)
+    _die(source, letters, [{"n": each} for each in range(36)])
+    done = shell.json("redrive", _name(source), "--where", "body.n >= 3", "--yes")
+    assert (done["moved"], done["left"], done["failed"]) == (33, 3, 0)
+    numbers = _numbers(source)
+    for group in range(3):
+        assert [each for each in numbers if each % 3 == group] == list(range(group + 3, 36, 3))
+    _none_is_held(letters)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_lets_go_and_says_what_was_done(shell: Shell, ending: signal.Signals) -> None:
+    source, letters = _pair(shell)
+    _die(source, letters, [{"n": each} for each in range(30)])
+    environment = {
+        **os.environ,
+        "AWS_ENDPOINT_URL": shell.account.endpoint_url,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+    }
+    command = ["redrive", _name(source), "--all", "--yes", "--rate", "2/s", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", *command],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        eventually(lambda: source.count() >= 4)
+        running.send_signal(ending)
+        began = time.monotonic()
+        out, err = running.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert running.returncode == 1
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    done = json.loads(out)
+    assert 4 <= done["moved"] < 30
+    assert done["moved"] + done["left"] == 30
+    _none_is_held(letters)
+    assert (source.count(), letters.count()) == (done["moved"], done["left"])
+    assert sorted(_numbers(source) + _numbers(letters)) == list(range(30))
+
+
+def test_what_sqs_moves_itself_is_left_to_it(shell: Shell) -> None:
+    source, letters = _pair(shell)
+    _die(source, letters, [{"n": each} for each in range(20)])
+    started = source.sqs.start_message_move_task(
+        SourceArn=letters.arn, MaxNumberOfMessagesPerSecond=1
+    )
+    error = shell.json("redrive", _name(source), "--all", "--yes", code=1)["error"]
+    assert error["code"] == "move_task_running"
+    source.sqs.cancel_message_move_task(TaskHandle=started["TaskHandle"])
+    eventually(lambda: _newest_task(letters) == "CANCELLED")
+    assert shell.json("redrive", _name(source), "--all", "--yes")["failed"] == 0
+    assert sorted(_numbers(source)) == list(range(20))
+
+
+def _newest_task(letters: Queue) -> str:
+    answer = letters.sqs.list_message_move_tasks(SourceArn=letters.arn)
+    return str(answer["Results"][0]["Status"])
+
+
+def test_a_quarantine_is_seen_returned_and_dropped(shell: Shell, tmp_path: Path) -> None:
+    source, _ = _pair(shell, mendq="observe")
+    name = f"{_name(source)}-quarantine"
+    url = source.sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": HIDDEN_SECONDS})[
+        "QueueUrl"
+    ]
+    quarantine = Queue(source.sqs, url, is_fifo=False)
+    why = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "case-1", "hops": 1}
+    mark = json.dumps({**why, "source": source.arn})
+    for number in range(6):
+        quarantine.sqs.send_message(
+            QueueUrl=url,
+            MessageBody=json.dumps({"n": number}),
+            MessageAttributes={QUARANTINED: {"DataType": "String", "StringValue": mark}},
+        )
+    found = {each["queue_arn"]: each for each in shell.json("quarantine", "list")}
+    assert found[quarantine.arn]["letters"] == 6
+    assert name in shell.text("quarantine", "list")
+    assert "came back" in shell.text("quarantine", "peek", _name(source))
+    asked = ("--where", "body.n < 2", "--yes")
+    assert shell.json("quarantine", "return", _name(source), *asked)["moved"] == 2
+    path = tmp_path / "kept.jsonl"
+    done = shell.json("quarantine", "drop", name, "--all", "--yes", "--file", str(path))
+    assert (done["dropped"], done["left"], done["failed"]) == (4, 0, 0)
+    dropped = [json.loads(json.loads(each)["body"])["n"] for each in path.read_text().splitlines()]
+    assert sorted(_numbers(source) + dropped) == list(range(6))
+    assert quarantine.count() == 0
