@@ -32,10 +32,13 @@ _BEGAN_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def explained(facts: Facts) -> Explained:
-    """What explains the letters that wait; where they were not measured, whatever may."""
+    """What explains the letters that wait; where nobody knows since when they do, whatever may."""
     measured = facts.measured
     if measured is None:
         return explained_by(facts.source_cases, _always(facts.source_cases))
+    if not _age_is_known(facts):
+        longest = timedelta(seconds=facts.retention_seconds)
+        return explained_by(facts.source_cases, measured.until - longest)
     # The last minute's value was measured within it.
     began_at = measured.until - PERIOD - timedelta(seconds=measured.oldest_age_seconds_now)
     if measured.least_visible and not measured.deleted:
@@ -47,7 +50,7 @@ def explained(facts: Facts) -> Explained:
 def time_left(facts: Facts) -> TimeLeft:
     """Until the first letter expires."""
     kept_seconds = facts.retention_seconds
-    if facts.measured is None:
+    if facts.measured is None or not _age_is_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=kept_seconds))
     longest = max(map(_kept_seconds, facts.dead_letter_sources or ()), default=0)
     age_seconds = facts.measured.oldest_age_seconds_now
@@ -77,7 +80,7 @@ def _kept_longer(facts: Facts, outlook: Outlook) -> Iterator[SetMessageRetention
 
 def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
     """What a person is to see first."""
-    if facts.measured is None:
+    if not _age_is_known(facts):
         yield "Nobody has measured since when letters wait: a person has to see this first"
     for case in explained(facts).said:
         yield (
@@ -218,6 +221,11 @@ _AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
     _arrive,
     _for_one_network,
 )
+
+
+def _age_is_known(facts: Facts) -> bool:
+    """What lies there has an age; SQS leaves out of it what was received too often."""
+    return facts.measured is not None and facts.measured.oldest_age_seconds_now > 0
 
 
 def _always(cases: Iterable[Case]) -> datetime:

@@ -166,7 +166,7 @@ def test_letters_that_began_to_come_after_it_was_mended_are_another_matter() -> 
 def test_letters_that_lay_there_all_the_while_are_no_younger_than_that() -> None:
     """SQS leaves what was received often out of the age of the oldest."""
     assert WATCHED.measured is not None
-    over = replace(WATCHED.measured, oldest_age_seconds_now=0, least_visible=200)
+    over = replace(WATCHED.measured, oldest_age_seconds_now=60, least_visible=200)
     mended_at = over.since + timedelta(seconds=1)
     facts = replace(
         WATCHED,
@@ -176,6 +176,23 @@ def test_letters_that_lay_there_all_the_while_are_no_younger_than_that() -> None
     assert detect(facts) is not None
     for unsure in (replace(over, least_visible=0), replace(over, deleted=1)):
         assert detect(replace(facts, measured=unsure)) is None
+
+
+def test_where_sqs_says_no_age_a_person_decides_and_any_cause_of_that_time_may_explain() -> None:
+    """No letter is older than the queue keeps one."""
+    assert WATCHED.measured is not None
+    facts = replace(WATCHED, measured=replace(WATCHED.measured, oldest_age_seconds_now=0))
+    found = planned(facts)
+    assert found.at_most is Mode.PROPOSE
+    assert "since when" in found.reason
+    assert found.steps == planned(WATCHED).steps
+    detected = detect(facts)
+    assert detected is not None
+    assert detected.seconds_left == 0
+    long_ago = tuple(replace(each, at=AT - timedelta(days=14)) for each in facts.source_cases)
+    assert detect(replace(facts, source_cases=long_ago)) is not None
+    longer_ago = tuple(replace(each, at=AT - timedelta(days=15)) for each in facts.source_cases)
+    assert detect(replace(facts, source_cases=longer_ago)) is None
 
 
 def test_a_shared_queue_is_told_of_and_shows_how_one_source_goes_back() -> None:
