@@ -21,7 +21,6 @@ from functions.healing.queue_names import arn_of
 from functions.healing.redrive_course import Course, begun
 from functions.healing.redrive_look import End
 from functions.healing.redrive_step import RedriveDeadLetters
-from functions.healing.states import State
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def case_of(request: Mapping[str, Any], run: RedriveRun) -> RedriveCase | Refusa
     attributes = tuple(step.attribute for step in symptom.steps)
     view = run.ledger.look(queue_arn, symptom.name, attributes)
     case = view.case
-    if case is None or case.case_id != case_id or case.state is not State.APPLIED:
+    if case is None or case.case_id != case_id or not case.goes_on:
         return _declined("moved_on", f"case {case_id} sends no letters back")
     if view.held_by_another(run.owner, run.now) or view.intent is not None:
         return _declined("claimed", "another run is at work on this queue", again=True)

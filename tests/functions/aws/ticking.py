@@ -1,0 +1,247 @@
+"""Ticks of a redrive in moto, which knows no move tasks: an SQS client that does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from functions.aws.redrive import redrive
+from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.aws.run import Outcome
+from functions.aws.telling import Telling, tell
+from functions.aws.write_steps import write
+from functions.healing.case import Case, opened
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.facts import Facts
+from functions.healing.measuring import CLOUDWATCH_LAG
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_course import Course
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
+from functions.healing.states import State
+from functions.healing.steps import Owner
+from functions.settings import RedriveSettings
+from tests.functions.aws.conftest import Account
+
+SYMPTOM = "dead_letters_waiting"
+LEASE_SECONDS = 10
+RECEIVES = 3
+INVALID = "InvalidParameterValue"
+# Well within what a tick measures.
+MEASURED_BEFORE = CLOUDWATCH_LAG + timedelta(minutes=5)
+
+
+@dataclass
+class Tasks:
+    """What SQS knows of them, oldest first; `calls` are what was asked.
+
+    `refuses` answers the next call of that name with an error; `loses_answers` after it was done.
+    """
+
+    account: Account
+    known: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    refuses: dict[str, str] = field(default_factory=dict)
+    loses_answers: bool = False
+
+    def note(self, name: str, asked: dict[str, Any]) -> None:
+        self.calls.append((name, asked))
+        self.refuse(name)
+
+    def refuse(self, name: str) -> None:
+        if message := self.refuses.pop(name, ""):
+            raise ClientError({"Error": {"Code": INVALID, "Message": message}}, name)
+
+
+class SqsWithTasks:
+    """moto's client, with move tasks that a test moves, and where letters died."""
+
+    def __init__(self, client: Any, died_in: dict[str, str], tasks: Tasks) -> None:
+        self._client, self._died_in, self._tasks = client, died_in, tasks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def receive_message(self, **asked: Any) -> Any:
+        answer = self._client.receive_message(**{**asked, "WaitTimeSeconds": 0})
+        source_arn = self._died_in.get(asked["QueueUrl"].rpartition("/")[2])
+        for each in answer.get("Messages", []) if source_arn else []:
+            if not each["Body"].startswith("stranger"):
+                each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source_arn
+        return answer
+
+    def list_message_move_tasks(self, **_asked: Any) -> dict[str, Any]:
+        self._tasks.refuse("ListMessageMoveTasks")
+        return {"Results": [dict(each) for each in reversed(self._tasks.known)]}
+
+    def start_message_move_task(self, **asked: Any) -> dict[str, Any]:
+        tasks = self._tasks
+        tasks.note("StartMessageMoveTask", asked)
+        handle = f"handle {len(tasks.known)}"
+        at = int(tasks.account.now.timestamp() * 1_000)
+        started = {"Status": "RUNNING", "TaskHandle": handle, "StartedTimestamp": at}
+        tasks.known.append({**asked, **started, "ApproximateNumberOfMessagesMoved": 0})
+        if tasks.loses_answers:
+            raise ReadTimeoutError(endpoint_url="moto")
+        return {"TaskHandle": handle}
+
+    def cancel_message_move_task(self, **asked: Any) -> dict[str, Any]:
+        self._tasks.note("CancelMessageMoveTask", asked)
+        self._tasks.known[-1]["Status"] = "CANCELLING"
+        return {"ApproximateNumberOfMessagesMoved": 0}
+
+
+@dataclass
+class Redriven:
+    """An applied case about a dead-letter queue, and the ticks of its redrive."""
+
+    account: Account
+    dead: str
+    source: str
+    case: Case
+    bounds: Bounds
+    tasks: Tasks
+    deletes: int = 900
+    ticks: int = 0
+
+    @property
+    def request(self) -> dict[str, Any]:
+        return {"case_id": self.case.case_id, "queue_arn": self.dead, "symptom": SYMPTOM}
+
+    def run(self, *, remaining_seconds: float = 60) -> RedriveRun:
+        self.ticks += 1
+        heal = self.account.settings
+        ours = {each.name for each in fields(RedriveSettings)}
+        values = {each.name: getattr(heal, each.name) for each in fields(heal) if each.name in ours}
+        return RedriveRun(
+            self.account.clients,
+            RedriveSettings(**{**values, "bounds": self.bounds}),
+            f"tick-{self.ticks}",
+            self.account.now,
+            lambda: remaining_seconds,
+            write,
+            Owner.REDRIVE,
+        )
+
+    def tick(self, **more: Any) -> Outcome:
+        """As follow_up asks for it each minute; consumers have deleted so many lately."""
+        self.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": "NumberOfMessagesDeleted",
+                    "Dimensions": [{"Name": "QueueName", "Value": self.source.rpartition(":")[2]}],
+                    "Timestamp": self.account.now - MEASURED_BEFORE,
+                    "Value": self.deletes,
+                }
+            ],
+        )
+        return redrive({**self.request, **more}, self.run())
+
+    def minutes(self, minutes: int, poison: frozenset[str] = frozenset()) -> Outcome:
+        """So many of them, each with its tick; the last one's outcome."""
+        outcome = Outcome()
+        for _ in range(minutes):
+            outcome = self.tick()
+            if outcome.case is not None:
+                break
+            self.account.later(minutes=1)
+            self.consume(poison)
+        return outcome
+
+    def consume(self, poison: frozenset[str] = frozenset()) -> list[str]:
+        """Whoever reads the source handles what is good; poison dies."""
+        handled: list[str] = []
+        for each in self.letters(self.source, take=True):
+            if each["Body"] in poison:
+                self.write(self.dead, each["Body"], each.get("MessageAttributes", {}))
+            else:
+                handled.append(each["Body"])
+        return handled
+
+    def write(self, queue_arn: str, body: str, attributes: dict[str, Any] | None = None) -> None:
+        self.account.clients.sqs.send_message(
+            QueueUrl=self.account.url(queue_arn),
+            MessageBody=body,
+            MessageAttributes=attributes or {},
+        )
+
+    def letters(self, queue_arn: str, *, take: bool = False) -> list[dict[str, Any]]:
+        """All that are visible now; they stay so, unless they are taken."""
+        sqs, url = self.account.clients.sqs, self.account.url(queue_arn)
+        found: list[dict[str, Any]] = []
+        while messages := sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            VisibilityTimeout=30,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["All"],
+        ).get("Messages", []):
+            found += (dict(each) for each in messages)
+        for each in found:
+            handle = each["ReceiptHandle"]
+            if take:
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=handle)
+            else:
+                sqs.change_message_visibility(
+                    QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0
+                )
+        return found
+
+    def bodies(self, queue_arn: str) -> set[str]:
+        return {each["Body"] for each in self.letters(queue_arn)}
+
+    @property
+    def course(self) -> Course:
+        course = self.run().courses.course_of(self.dead)
+        assert course is not None
+        return course
+
+    @property
+    def state(self) -> State:
+        view = self.run().ledger.look(self.dead, SYMPTOM, ())
+        assert view.case is not None
+        return view.case.state
+
+    def open_case(self, case: Case) -> None:
+        run = self.run()
+        view = run.ledger.look(case.queue_arn, case.symptom, ())
+        tell(case, view, Telling(None, Facts(case.queue_arn, {}, {})), run, run.owner)
+
+
+def redriven(account: Account, *bodies: str, bounds: Bounds | None = None) -> Redriven:
+    """Letters that died an hour ago, and a case that says they go back."""
+    dead = account.queue("orders-dlq", MessageRetentionPeriod="1209600")
+    policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": RECEIVES})
+    source = account.queue("orders", VisibilityTimeout=str(LEASE_SECONDS), RedrivePolicy=policy)
+    tasks, died_in = Tasks(account), {"orders-dlq": source}
+    for each in ("sqs", "sqs_for_writing"):
+        client = getattr(account.clients, each)
+        account.clients.__dict__[each] = SqsWithTasks(client, died_in, tasks)
+    written_at = account.now
+    account.later(hours=1)
+    case = opened(
+        State.APPLIED,
+        queue_arn=dead,
+        symptom=SYMPTOM,
+        reason="lease_expired at orders is mended",
+        evidence=Evidence((Sighting.of_measurement(account.now),)),
+        steps=(RedriveDeadLetters(HELD, source),),
+        now=account.now,
+        actor="redrive",
+    )
+    made = Redriven(account, dead, source, case, bounds or Bounds(), tasks)
+    made.open_case(case)
+    account.now, now = written_at, account.now
+    for body in bodies:
+        made.write(dead, body)
+    account.now = now
+    return made
+
+
+def ticked(outcome: Outcome) -> Ticked:
+    assert isinstance(outcome, Ticked)
+    return outcome
