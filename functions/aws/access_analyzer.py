@@ -56,6 +56,7 @@ def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
     listed = answer.get("reasons")
     given = listed[:_MOST_REASONS] if isinstance(listed, list) else []
     reasons = [str(each.get("description", "")) for each in given if isinstance(each, dict)]
-    said = "; ".join([str(answer.get("message", "")), *reasons])
+    sentences = [str(answer.get("message", "")), *reasons]
+    said = "; ".join(each.rstrip(". ") for each in sentences)
     reason = f"the pinned policy does not pass Access Analyzer's {check}: {said}"
     return Refusal("access_check_failed", reason, becomes=State.ESCALATED)

@@ -134,7 +134,7 @@ def test_a_person_s_change_after_the_proposal_makes_the_pin_stale(
 @pytest.mark.parametrize(
     ("told", "because"),
     [
-        ("FAIL", "does not pass Access Analyzer's CheckNoPublicAccess"),
+        ("FAIL", "CheckNoPublicAccess: CheckNoPublicAccess answers as it was told to; It was told"),
         (None, "Access Analyzer's CheckNoPublicAccess of the pinned policy did not answer"),
     ],
 )
