@@ -14,6 +14,7 @@ from functions.aws.attach_dead_letters import attach
 from functions.aws.desk import ManagingDesk, Write, WritingDesk
 from functions.aws.operator_request import Document, OperatorRequest, answer
 from functions.aws.pins import Pins
+from functions.aws.redrive_start import RedriveStart
 from functions.aws.restore_policy import PolicyWriter
 from functions.aws.rolling_back import roll_back
 from functions.aws.run import Run
@@ -81,6 +82,7 @@ def run_of(symptom: str, account: Account) -> Run:
     ways: dict[Owner, Write] = {
         Owner.ATTACH_DEAD_LETTERS: attach,
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
+        Owner.REDRIVE: RedriveStart(run.consent).write,
     }
     steps = next(each for each in CATALOGUE if each.name == symptom).steps
     owner = steps[0].owner if steps else Owner.HEAL
@@ -95,7 +97,8 @@ def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Doc
 
 def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
     desk = writing_desk_of(account, **over)
-    return answer(lambda: roll_back(OperatorRequest(case_id, ALICE), desk, dry_run=dry_run))
+    request = OperatorRequest(case_id, ALICE)
+    return answer(lambda: roll_back(request, desk, dry_run=dry_run, functions=OWNERS))
 
 
 def outcomes(document: Document) -> dict[str, str]:

@@ -14,12 +14,14 @@ from functions.healing.case import Case
 from functions.healing.every_step import STEPS
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.rollback import (
     NEVER_PUT_BACK,
     Outcome,
     Undo,
     records_after,
     steps_of,
+    stopped_by,
     undos,
     written_by,
 )
@@ -29,6 +31,7 @@ from functions.healing.steps import (
     DeduplicateByGroup,
     LimitThroughputByGroup,
     SetKmsDataKeyReusePeriod,
+    SetMessageRetention,
     SetVisibilityTimeout,
 )
 
@@ -228,3 +231,43 @@ def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
     record = records_after(undone, view, None)["VisibilityTimeout"]
     assert (record.writes, record.person_value) == (older.writes, "30")
     assert record.contested_until is not None
+
+
+RETENTION = {"MessageRetentionPeriod": "1209600"}
+REDRIVE = RedriveDeadLetters(HELD, "arn:aws:sqs:eu-west-1:123456789012:source.fifo")
+RAISED = SetMessageRetention(345_600, 1_209_600)
+
+
+def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
+    undone = found([case(REDRIVE, RAISED)], RETENTION)
+    letters, retention = undone
+    assert only((letters,)) == (Outcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
+    assert letters.command == ""
+    assert retention.outcome is Outcome.PRINTED
+    assert steps_of(undone) == ()
+    assert stopped_by(undone) == (REDRIVE.inverse().document(),)
+
+
+@pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
+def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
+    undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
+    assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
+    assert undone[0].command == ""
+    assert stopped_by(undone) == steps_of(undone) == ()
+
+
+def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
+    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
+    view = LedgerView(attributes={REDRIVE.attribute: record})
+    assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
+    over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
+    assert only(found(over, {}, view=view))[0] is Outcome.NOTHING
+
+
+def test_letters_that_a_person_held_back_are_left_alone_for_a_week() -> None:
+    stopped = case(REDRIVE.inverse(), n=2, state=State.ROLLED_BACK)
+    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
+    view = LedgerView(attributes={REDRIVE.attribute: record})
+    after = records_after(stopped, view, None)[REDRIVE.attribute]
+    assert after.contested_until == stopped.at + timedelta(days=7)
+    assert after.owes_a_page
