@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from redrive_page import redrive_page
 from states_page import states_page
 
 from functions.catalogue import CATALOGUE
@@ -40,6 +41,7 @@ def documents() -> dict[Path, str]:
         readme: between_marks(readme.read_text(), symptom_table()),
         ROOT / "docs" / "settings.md": page(),
         ROOT / "docs" / "states.md": states_page(),
+        ROOT / "docs" / "redrive-stages.md": redrive_page(),
     }
 
 

@@ -42,10 +42,10 @@ def states_page() -> str:
         _picture(),
         LEFT_OUT,
         "## What moves a case\n",
-        _table(("out of", "into", "who", "when", "because"), _rows()),
+        table(("out of", "into", "who", "when", "because"), _rows()),
         "## How long it may stay\n",
         "With the default settings. What is not here stays until a person or the queue ends it.\n",
-        _table(("state", "longest", "then"), _stays()),
+        table(("state", "longest", "then"), _stays()),
         f"Final: {', '.join(_code(each) for each in State if each in FINAL)}.\n",
     )
     return "\n".join(parts)
@@ -81,7 +81,8 @@ def _picture() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```", ""])
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Markdown: a line for each row below the head."""
     lines = [head, ("---",) * len(head), *rows]
     return "".join(f"| {' | '.join(each)} |\n" for each in lines)
 

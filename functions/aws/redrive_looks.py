@@ -14,8 +14,7 @@ from functions.aws.redrive_run import RedriveRun
 from functions.healing.causes import CAUSES, still_shows
 from functions.healing.facts import Facts
 from functions.healing.measuring import CLOUDWATCH_LAG
-from functions.healing.plain_text import counted
-from functions.healing.redrive_consent import why_not_to_move
+from functions.healing.redrive_consent import why_not_between
 from functions.healing.redrive_course import Course
 from functions.healing.redrive_look import Look, Source
 
@@ -54,7 +53,7 @@ def look_of(course: Course, queues: Queues, frozen: str | None, run: RedriveRun)
     return Look(
         run.now,
         queues.waiting,
-        _source(queues.source, run),
+        _source(queues.source, course, run),
         newest_task(run.clients, course.dead_letter_arn),
         is_fifo=queues.source.is_fifo,
         frozen=frozen or run.closed_calendars or "",
@@ -70,41 +69,33 @@ def _facts(queue_arn: str, run: RedriveRun) -> Facts:
         return Facts(queue_arn, {}, {})
 
 
-def _source(source: Facts, run: RedriveRun) -> Source:
+def _source(source: Facts, course: Course, run: RedriveRun) -> Source:
     return Source(
         lease_seconds=_number(source, "VisibilityTimeout"),
         receives=source.max_receive_count or 1,
         delay_seconds=_number(source, "DelaySeconds"),
         visible=int(source.attributes.get("ApproximateNumberOfMessages", "0")),
-        deletes_per_second=_deletes_per_second(source.queue_arn, run),
+        deletes_per_second=_deletes_per_second(course, run),
     )
 
 
-def _deletes_per_second(queue_arn: str, run: RedriveRun) -> float | None:
-    """None where CloudWatch does not say."""
-    seconds = run.settings.bounds.measuring_seconds
-    until = run.now - CLOUDWATCH_LAG
-    since = until - timedelta(seconds=seconds)
+def _deletes_per_second(course: Course, run: RedriveRun) -> float | None:
+    """Since what went back last was there to be deleted; None where CloudWatch does not say."""
+    bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
+    shortest = bounds.measuring_seconds if course.moved_at else bounds.measuring_first_seconds
+    since = min(until - timedelta(seconds=shortest), course.moved_at or until)
     try:
-        return messages_deleted(run.clients, queue_arn, since, until) / seconds
+        deleted = messages_deleted(run.clients, course.source_arn, since, until)
     except FactsUnavailable:
         return None
+    return deleted / (until - since).total_seconds()
 
 
 def _misfit(queues: Queues, run: RedriveRun) -> str:
     """Why letters may not go from the one to the other any more."""
     dead_letters, source = queues.dead_letters, queues.source
-    if not dead_letters.exists or not source.exists:
-        gone = source if dead_letters.exists else dead_letters
-        return f"there is no queue {gone.queue_arn} any more"
-    if source.dead_letter_arn != dead_letters.queue_arn:
-        return f"{source.queue_arn} does not name it as its dead-letter queue any more"
-    consent = run.consent
-    why_not = why_not_to_move(dead_letters, consent) or why_not_to_move(source, consent)
-    sources = source_arns_of(run.clients, dead_letters.queue_arn)
-    if not why_not and sources != (source.queue_arn,):
-        return f"it is the dead-letter queue of {counted(len(sources), 'queue')} by now"
-    return why_not or ""
+    arns = source_arns_of(run.clients, dead_letters.queue_arn) if dead_letters.exists else ()
+    return why_not_between(dead_letters, source, arns, run.consent) or ""
 
 
 def _cause_is_back(course: Course, run: RedriveRun) -> str:

@@ -21,6 +21,7 @@ class Bounds:
     """The shipped values; only the local account sets others, and says so.
 
     `halt_returned` and `halt_share` of what was moved: at either, whichever is reached first.
+    `least_per_tick`: a queue that little is sent to shows little of what its consumers can do.
     `patience_seconds`: how long it waits for somebody to handle messages, and for a cancel.
     """
 
@@ -30,6 +31,7 @@ class Bounds:
     halt_share: float = 0.05
     rate_share: float = 0.1
     most_per_second: int = 500
+    least_per_tick: int = 1
     mover_per_tick: int = 600
     census: int = 5_000
     soak_factor: float = LOWEST_SOAK_FACTOR
@@ -39,6 +41,7 @@ class Bounds:
     patience_seconds: int = 3_600
     longest_seconds: int = LONGEST_RETENTION_SECONDS
     measuring_seconds: int = 900
+    measuring_first_seconds: int = 3_600
     most_fingerprints: int = 2_000
 
     def halts_at(self, moved: int) -> int:

@@ -1,6 +1,6 @@
 """What the redrive's table does: each makes the course as it is to be written down, then an action.
 
-Their docstrings stand in docs/redrive.md.
+Their docstrings stand in docs/redrive-stages.md.
 """
 
 from __future__ import annotations

@@ -144,14 +144,15 @@ class Sight:
 
     @property
     def letters_now(self) -> int:
-        """So many the mover may send at this tick; slow queues take one every few ticks."""
+        """So many the mover may send at this tick."""
         course, bounds = self.course, self.bounds
         if course.stage is Stage.CANARY:
             return course.left_in_stage
-        rate = self.rate_per_second
         since = (self.now - (course.moved_at or course.began_at)).total_seconds()
-        most = max(1, int(rate * bounds.tick_seconds))
-        return min(int(rate * since), most, bounds.mover_per_tick, course.left_in_stage)
+        least = bounds.least_per_tick * round(since / bounds.tick_seconds)
+        in_a_tick = int(self.rate_per_second * bounds.tick_seconds)
+        most = min(max(bounds.least_per_tick, in_a_tick), bounds.mover_per_tick)
+        return min(max(least, int(self.rate_per_second * since)), most, course.left_in_stage)
 
     def after_a_crash(self) -> Sight:
         """What a run that died had in hand may have gone: it is spent, and proves nothing."""
@@ -177,6 +178,7 @@ class Sight:
             course,
             moved=course.moved + more,
             moved_in_stage=course.moved_in_stage + more,
+            moved_at=self.now if more else course.moved_at,
             expected=max(0, course.expected - more),
             task_handle=task.handle or course.task_handle,
         )

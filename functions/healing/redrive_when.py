@@ -1,4 +1,4 @@
-"""The conditions of the redrive's table; their docstrings stand in docs/redrive.md."""
+"""The conditions of the redrive's table; their docstrings stand in docs/redrive-stages.md."""
 
 from __future__ import annotations
 

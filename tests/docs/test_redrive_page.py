@@ -1,44 +1,29 @@
-"""What docs/redrive.md says of the language is what it does."""
+"""The page of a redrive's stages says what the table does."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+import importlib
+from types import ModuleType
 
 import pytest
 
-from functions.aws.mover import LEASE_SECONDS, MOST_IN_HAND
-from functions.healing.where import BYTES, DEEPEST, SECONDS, Where, where
-from functions.healing.where_reading import FIELDS
-from functions.healing.where_truth import COMPARED
-from functions.healing.where_words import LONGEST_EXPRESSION
-
-PAGE = (Path(__file__).parents[2] / "docs" / "redrive.md").read_text("utf-8")
-_EXPRESSION = re.compile(r"--where (?:'([^']+)'|\"([^\"]+)\")")
-EXPRESSIONS = sorted({"".join(each) for each in _EXPRESSION.findall(PAGE)})
-_ROW = re.compile(r"^\| (`.+?) \|", re.MULTILINE)
-LANGUAGE = PAGE.partition("### Which letters")[2].partition("\n### ")[0]
-SAID = [code for row in _ROW.findall(LANGUAGE) for code in re.findall(r"`([^`]+)`", row)]
+from functions.healing.redrive import TABLE
+from functions.healing.redrive_course import Stage
+from tests.docs.test_states_page import DOCS
 
 
-def test_there_are_expressions_to_check() -> None:
-    assert len(EXPRESSIONS) >= 6
+@pytest.fixture
+def redrive_page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(DOCS)
+    return importlib.import_module("redrive_page")
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_an_example_can_be_read(expression: str) -> None:
-    assert isinstance(where(expression), Where)
+def test_the_page_is_what_the_table_says(redrive_page: ModuleType) -> None:
+    assert (DOCS / "redrive-stages.md").read_text() == redrive_page.redrive_page()
 
 
-def test_every_field_sign_and_unit_is_told_and_no_other() -> None:
-    words = {re.split(r"[.\[(]", each)[0] for each in SAID}
-    assert words & (FIELDS.keys() | COMPARED.keys() | {"exists"}) == words
-    assert words == {*FIELDS, *COMPARED, "exists"}
-    for unit in (*SECONDS, *filter(None, BYTES)):
-        assert unit == "b" or re.search(rf"`[0-9]+{unit}`", PAGE, re.IGNORECASE), unit
-
-
-def test_the_bounds_are_those_of_the_code() -> None:
-    assert f"{LONGEST_EXPRESSION:,} characters and {DEEPEST} levels" in PAGE
-    assert f"{MOST_IN_HAND:,} letters are held at once" in PAGE
-    assert (LEASE_SECONDS, "hidden for two minutes" in PAGE) == (120, True)
+def test_every_row_says_when_and_what(redrive_page: ModuleType) -> None:
+    page = redrive_page.redrive_page()
+    for row in TABLE:
+        assert f"| {row.when.__doc__} | {row.does.__doc__} |" in page
+    assert all(f"`{stage}`" in page for stage in Stage)

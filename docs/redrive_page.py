@@ -1,0 +1,76 @@
+"""The page of a redrive's stages, from the table that moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from states_page import table
+
+from functions.healing.redrive import TABLE
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_course import ENDED, Stage
+
+BOUNDS = Bounds()
+HEAD = f"""# The stages of a redrive
+
+<!-- Derived from functions/healing by `make docs`: change it there. -->
+
+Dead letters go back a few at first, and more only while they stay away. `follow_up` calls the
+redrive Lambda each minute; each call looks at both queues, at SQS's move tasks and at what the
+ledger says, and does what the first row that fits says. It writes down what it is about to do
+before it does it: a call that dies half-way leaves no letter lost and no task forgotten, at worst
+one letter twice, which is what SQS promises too.
+
+- **Canary.** {BOUNDS.canary} letters, sent by Mendq's own mover. Each next stage is
+  {BOUNDS.growth} times what the one before has proven.
+- **Soak.** After every stage, for {BOUNDS.soak_factor} x maxReceiveCount x the visibility timeout,
+  the source's delay, and as long as its consumers need for what stood before it: so long a poison
+  letter may take until it is back. A consumer that extends its messages' leases makes it take
+  longer; what comes back later still counts while the redrive lasts.
+- **Speed.** {BOUNDS.rate_share:.0%} of what the source's consumers deleted in the last
+  {BOUNDS.measuring_seconds // 60} minutes, or since letters went back last where that is longer
+  ago; {BOUNDS.most_per_second} a second at most, and one letter a minute at least. Where nothing
+  is deleted, nothing is sent; after {BOUNDS.patience_seconds // 60} minutes of that it halts.
+- **By hand or by task.** Up to {BOUNDS.mover_per_tick} letters a minute the mover sends, each with
+  the attribute `mendq.hops`; a FIFO queue's always. Larger stages are a move task's, cancelled when
+  it has moved as many. A cancel is not instant: what it let through is counted afterwards.
+- **Halt.** When {BOUNDS.halt_returned} came back, or {BOUNDS.halt_share:.0%} of what was moved and
+  at least one; or when {BOUNDS.halt_returned} letters have newly died. The rest stays where it is.
+
+## What counts as back
+
+A letter with the mark; one that could bear none, because it has ten attributes or is as long as the
+queue allows, by its fingerprint in the ledger; and after a move task, which marks nothing, a
+standard queue's letter that was sent after the first task began. So a message that a producer sent
+since, and that died by itself, counts as one that came back: that errs on the side of stopping.
+What came back lies in `<source>-quarantine` with why and when, and never goes back by itself.
+
+Of a FIFO queue's group SQS hands out the first letters alone until they are gone. There, and in a
+queue of more than {BOUNDS.census:,} letters, letters more than there should be count as well, once
+the soak is over.
+"""
+
+
+def redrive_page() -> str:
+    """Markdown: the rules in words, a picture, the rows."""
+    legend = "Of a stage's rows the first that fits is taken. Where no stage follows, it stays.\n"
+    parts = (HEAD, "## The picture\n", _picture(), "## The rows\n", legend)
+    return "\n".join([*parts, table(("at", "when", "it does", "then"), _rows())])
+
+
+def _rows() -> Iterable[tuple[str, ...]]:
+    for row in TABLE:
+        at = ", ".join(f"`{each}`" for each in row.out_of)
+        then = f"`{row.into}`" if row.into else ""
+        yield at, row.when.__doc__ or "", row.does.__doc__ or "", then
+
+
+def _picture() -> str:
+    """As GitHub draws it."""
+    moves = dict.fromkeys(
+        (out, row.into) for row in TABLE if row.into for out in row.out_of if out is not row.into
+    )
+    lines = [f"    {out} --> {into}" for out, into in moves]
+    ends = [f"    {each} --> [*]" for each in Stage if each in ENDED]
+    picture = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Stage.CANARY}", *lines, *ends]
+    return "\n".join([*picture, "```", ""])
