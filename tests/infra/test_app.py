@@ -25,6 +25,7 @@ OFFLINE = {
     "UV_DEFAULT_INDEX": NOWHERE,
     "UV_NO_CACHE": "1",
     "PYTHONHASHSEED": "7",
+    "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),  # HOME is another each time
 }
 
 

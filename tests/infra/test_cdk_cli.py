@@ -28,6 +28,7 @@ def _node(
 ) -> subprocess.CompletedProcess[str]:
     kept = ("PATH", "npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
     inherited = {name: os.environ[name] for name in kept if name in os.environ}
+    inherited["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(INSTALLED.with_name("jsii"))
     return subprocess.run(
         [NODE / "node", *arguments],
         cwd=ROOT,
