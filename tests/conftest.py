@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from typing import Any
 
 import botocore.session
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 # The machine's speed is nobody's bug here; `make bench` measures.
 settings.register_profile("mendq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mendq")
+
+_SLOW_TO_START = re.compile(
+    r"local_account|test_tour|analytics|infra/test_(app|cdk_cli|emr)|browser"
+)
 
 _load = botocore.session.create_loader
 _models: dict[Any, Any] = {}
@@ -26,6 +31,11 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 
 
 botocore.session.create_loader = _loader_that_knows
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for processes of its own comes first: no worker is left alone with it at last."""
+    items.sort(key=lambda item: _SLOW_TO_START.search(item.nodeid) is None)
 
 
 def pytest_collection_finish() -> None:
