@@ -1,0 +1,108 @@
+"""A key is done once, whoever dies, is slow, or comes at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local_account.demo.consumers.once import REMEMBERED_SECONDS, Busy, Once
+
+TABLE = "orders-done"
+
+
+def table(dynamodb: Any) -> None:
+    dynamodb.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+@dataclass
+class Desk:
+    """A table, and what was done."""
+
+    dynamodb: Any
+    now: float = 1_000_000.0
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def once(self) -> Once:
+        return Once(self.dynamodb, TABLE, claim_seconds=60, clock=lambda: self.now)
+
+    def run(self, key: str = "order-1") -> bool:
+        return self.once.run(key, lambda: self.done.append(key))
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with mock_aws():
+        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        table(dynamodb)
+        yield Desk(dynamodb)
+
+
+def test_the_second_time_nothing_is_done(desk: Desk) -> None:
+    assert desk.run()
+    assert not desk.run()
+    assert desk.run("order-2")
+    assert desk.done == ["order-1", "order-2"]
+
+
+def test_it_is_remembered_for_longer_than_sqs_keeps_a_message(desk: Desk) -> None:
+    desk.run()
+    item = desk.dynamodb.get_item(TableName=TABLE, Key={"key": {"S": "order-1"}})["Item"]
+    assert int(item["expires_at"]["N"]) == desk.now + REMEMBERED_SECONDS
+    assert REMEMBERED_SECONDS > 28 * 86_400
+
+
+def test_while_one_is_at_it_another_waits(desk: Desk) -> None:
+    def meanwhile() -> None:
+        with pytest.raises(Busy):
+            desk.run()
+
+    assert desk.once.run("order-1", meanwhile)
+    assert desk.done == []
+
+
+def test_what_failed_is_free_at_once(desk: Desk) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        desk.once.run("order-1", fail)
+    assert desk.run()
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def test_what_a_dead_one_was_at_is_free_when_its_claim_is_over(desk: Desk) -> None:
+    def die() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        desk.once.run("order-1", die)
+    desk.now += 60
+    with pytest.raises(Busy):
+        desk.run()
+    desk.now += 1
+    assert desk.run()
+
+
+def test_one_that_was_slower_than_its_claim_takes_nobody_elses_away(desk: Desk) -> None:
+    def slow() -> None:
+        desk.now += 61
+        desk.once.run("order-1", lambda: desk.done.append("another"))
+
+    with pytest.raises(Busy):
+        desk.once.run("order-1", slow)
+    assert not desk.run()
+    assert desk.done == ["another"]
