@@ -14,7 +14,13 @@ REGION = "us-east-1"
 # Where IAM does not call a service as botocore does.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 _PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag"}
-_ACTION = {"lambda:Invoke": "lambda:InvokeFunction"}
+_ACTION = {
+    "lambda:Invoke": "lambda:InvokeFunction",
+    **{
+        f"sqs:{each}Batch": f"sqs:{each}"
+        for each in ("SendMessage", "DeleteMessage", "ChangeMessageVisibility")
+    },
+}
 # A transaction takes the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 _OF_PART = {

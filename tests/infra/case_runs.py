@@ -12,10 +12,12 @@ from typing import Any
 from functions.aws.follow_up import follow_up
 from functions.aws.pulse import make_pulse
 from functions.healing.pulse import QUEUE_NAME
+from functions.healing.states import State
 from functions.settings import PulseSettings
 from tests.functions.aws.conftest import Account, moto_account
 from tests.functions.aws.faults import Killed
 from tests.functions.aws.operators import OWNERS, case_of, desk_of, fail, say, states, undo
+from tests.functions.aws.redriving import Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 
 METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
@@ -64,8 +66,22 @@ def _approved(account: Account, watched: Account) -> None:
 
 
 def rolling_back() -> Recorded:
-    """One case undone; another contested, because a person came while a run was dying."""
-    return _recorded({"LookupEvents": {"Events": []}}, _undone, _contested)
+    """One undone, one contested, because a person came while a run was dying; one stopped."""
+    answered = BytesIO(b'{"code": ""}')
+    answers = {
+        "LookupEvents": {"Events": []},
+        "Invoke": {"StatusCode": 200, "Payload": answered},
+    }
+    recorded = _recorded(answers, _undone, _contested)
+    with redriving() as world:
+        _stopped(world, recorded)
+    return recorded
+
+
+def _stopped(world: Redriving, recorded: Recorded) -> None:
+    case = world.case(State.APPLIED)
+    watched = replace(world.account, clients=recorded.clients, deliveries=100)
+    assert undo(watched, case.case_id)["state"] == "rolled_back"
 
 
 def _undone(account: Account, watched: Account) -> None:

@@ -30,6 +30,7 @@ DECLARED = {
     },
     "attach_dead_letters": {**_RUNTIME, **_PUBLISHING},
     "restore_policy": {**_RUNTIME, **_PUBLISHING},
+    "redrive": {**_RUNTIME, **_PUBLISHING},
     "start_night": {
         **_RUNTIME,
         **_PARKING,

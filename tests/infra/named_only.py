@@ -9,6 +9,7 @@ _HELD_BACK = "read by itself only where an hour's pages are spent"
 _PAGES_NOBODY = "a person's own word is no news to people"
 _OPENS_NO_CASE = "heal decides about what was found"
 _OTHER_FACTS = "facts that planning a policy does not need"
+_ONE_LETTER = "for whoever handles one message at a time; many are held and deleted together"
 _LISTED = "tags come with the listing of all queues"
 
 _OF_A_RUN = {
@@ -31,6 +32,10 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
             ),
             _OTHER_FACTS,
         ),
+        "Scan": _OPERATORS,
+    },
+    "redrive": {
+        "ChangeMessageVisibility": _ONE_LETTER,
         "Scan": _OPERATORS,
     },
     "follow_up": {**_OF_A_RUN, "GetItem": _HELD_BACK, "Scan": _OPERATORS},

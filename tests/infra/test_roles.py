@@ -23,6 +23,7 @@ from tests.infra.declared_actions import DECLARED
 from tests.infra.named_calls import operations_named
 from tests.infra.named_only import NAMED_ONLY
 from tests.infra.owner_runs import attaching
+from tests.infra.redrive_runs import redriven
 from tests.infra.restore_runs import restoring
 from tests.infra.sweep_runs import ANSWERS, found, sweeping
 from tests.infra.synthesized import CALENDAR, SETTINGS, template_of
@@ -124,6 +125,7 @@ LAMBDAS: dict[str, tuple[str, Callable[[], Recorded]]] = {
     "heal": ("HealRole", _heal),
     "restore_policy": ("RestorePolicyRole", restoring),
     "attach_dead_letters": ("AttachDeadLettersRole", attaching),
+    "redrive": ("RedriveRole", redriven),
     "start_night": ("StartNightRole", _start_night),
     "deliver_report": ("DeliverReportRole", _deliver_report),
     "follow_up": ("FollowUpRole", following_up),

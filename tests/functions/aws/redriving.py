@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from functions.aws.clients import Clients
 from functions.aws.redrive_run import RedriveRun
 from functions.aws.redrive_start import RedriveStart
 from functions.aws.telling import Telling, tell
@@ -44,11 +45,11 @@ class Redriving:
     asked: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: dict(CALLED_OFF))
 
-    def run(self) -> RedriveRun:
+    def run(self, clients: Clients | None = None) -> RedriveRun:
         """An invocation of the redrive Lambda."""
         desk, settings = desk_of(self.account), self.account.settings
         return RedriveRun(
-            clients=desk.clients,
+            clients=clients or desk.clients,
             settings=RedriveSettings(
                 settings.account,
                 ledger_table=settings.ledger_table,
@@ -57,6 +58,8 @@ class Redriving:
                 info_topic_arn=settings.info_topic_arn,
                 tag_may_raise_to=settings.tag_may_raise_to,
                 autonomy=settings.autonomy,
+                queues=settings.queues,
+                freeze_calendars=settings.freeze_calendars,
             ),
             owner=desk.owner,
             now=desk.now,
@@ -116,7 +119,7 @@ class Redriving:
         clients = self.account.clients
         for client in (clients.sqs, clients.sqs_for_writing):
             client.meta.events.register("before-call.sqs.ListMessageMoveTasks", self._list)
-            client.meta.events.register("after-call.sqs.ReceiveMessage", self._died_here)
+            client.meta.events.register("after-call.sqs.ReceiveMessage", self.died_here)
         clients.cloudwatch.meta.events.register(
             "before-call.cloudwatch.GetMetricData", self._metrics
         )
@@ -128,7 +131,7 @@ class Redriving:
     def _list(self, **_: Any) -> Any:
         return SimpleNamespace(status_code=200), {"Results": self.tasks}
 
-    def _died_here(self, parsed: dict[str, Any], **_: Any) -> None:
+    def died_here(self, parsed: dict[str, Any], **_: Any) -> None:
         """SQS says of every letter where it died; moto does not."""
         for each in parsed.get("Messages", []):
             each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = self.source

@@ -253,7 +253,7 @@ def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(stat
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
     assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
     assert undone[0].command == ""
-    assert stopped_by(undone) == steps_of(undone) == ()
+    assert (stopped_by(undone), steps_of(undone)) == ((), ())
 
 
 def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:

@@ -1,0 +1,117 @@
+"""What redrive calls, as it takes up a case, ticks and stops in an account."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from functions.aws.applying import apply
+from functions.aws.call_owner import request_about
+from functions.aws.move_tasks import cancel_task, start_task
+from functions.aws.queue_look import tags_of
+from functions.aws.redrive import redrive
+from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.aws.unfinished import symptom_known_as
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.letters import HOPS
+from functions.healing.plan import Plan, Refusal
+from functions.healing.states import State
+from functions.healing.steps import SetMessageRetention
+from tests.functions.aws.redriving import LONGEST, SYMPTOM, Redriving, redriving
+from tests.infra.aws_calls import Recorded, recording
+from tests.infra.sweep_runs import ANSWERS
+from tests.infra.synthesized import CALENDAR
+
+DAYS_4 = 345_600
+RUNNING = {"Results": [{"Status": "RUNNING", "StartedTimestamp": 1}]}
+
+
+def redriven() -> Recorded:
+    """One taken up, one refused on its claim, one that expires; letters sent back and kept."""
+    answers: dict[str, Any] = {
+        **ANSWERS,
+        "GetCalendarState": {"State": "OPEN"},
+        "LookupEvents": {"Events": []},
+        "GetMetricData": {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]},
+        "StartMessageMoveTask": {"TaskHandle": "handle"},
+        "CancelMessageMoveTask": {},
+    }
+    recorded = recording(answers)
+    for act in (_taken_up, _refused, _expired, _sent_back, _by_task, _one_of_many):
+        with redriving(MessageRetentionPeriod=str(DAYS_4)) as world:
+            world.account.settings = replace(
+                world.account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
+            )
+            events: Any = recorded.clients.sqs.meta.events
+            events.register("after-call.sqs.ReceiveMessage", world.died_here)
+            answers["ListMessageMoveTasks"] = RUNNING if act is _refused else {"Results": []}
+            act(world, recorded)
+            events.unregister("after-call.sqs.ReceiveMessage", world.died_here)
+    return recorded
+
+
+def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
+    """As `take_up` does with the plan, once the facts bear it."""
+    approved = world.case(State.PROPOSED, State.APPROVED)
+    steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
+    documents = tuple(each.document() for each in steps)
+    case = approved.moved(State.APPLIED, "letters wait", run.now, steps=documents)
+    symptom = symptom_known_as(SYMPTOM)
+    assert symptom is not None
+    attributes = tuple(each.attribute for each in symptom.steps)
+    view = run.ledger.look(world.dead_letters, SYMPTOM, attributes)
+    tags = tags_of(run.clients, world.dead_letters) or {}
+    facts = Facts(world.dead_letters, world.account.attributes(world.dead_letters), tags)
+    return apply(case, Plan(steps, "letters wait"), facts, view, symptom, run)
+
+
+def _taken_up(world: Redriving, recorded: Recorded) -> None:
+    case = _applied(world, world.run(recorded.clients))
+    assert isinstance(case, Case), case
+    retention = world.account.attributes(world.dead_letters)["MessageRetentionPeriod"]
+    assert retention == str(LONGEST)
+
+
+def _refused(world: Redriving, recorded: Recorded) -> None:
+    refusal = _applied(world, world.run(recorded.clients))
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "redrive_unfit"
+
+
+def _expired(world: Redriving, recorded: Recorded) -> None:
+    """The facts do not bear it any more, which whoever approved it is told."""
+    case = world.case(State.PROPOSED, State.APPROVED)
+    outcome = redrive(request_about(case), world.run(recorded.clients))
+    assert outcome.case is not None
+    assert outcome.case.state is State.EXPIRED
+    assert world.account.pages()
+
+
+def _sent_back(world: Redriving, recorded: Recorded) -> None:
+    """Five of eight, the others are let go; one that was sent back before is kept apart."""
+    world.send(*"abcdefgh")
+    world.account.clients.sqs.send_message(
+        QueueUrl=world.account.url(world.dead_letters),
+        MessageBody="poison",
+        MessageAttributes={HOPS: {"DataType": "Number", "StringValue": "1"}},
+    )
+    case = world.case(State.APPLIED)
+    ticked = redrive(request_about(case), world.run(recorded.clients))
+    assert isinstance(ticked, Ticked)
+    assert (ticked.redriven, ticked.quarantined) == (5, 1)
+    stopped = redrive({**request_about(case), "cancel": True}, world.run(recorded.clients))
+    assert stopped.refusal is None
+
+
+def _by_task(world: Redriving, recorded: Recorded) -> None:
+    """As a tick of a queue that handles thousands a second asks for it."""
+    assert start_task(recorded.clients, world.dead_letters, 500) == "handle"
+    assert cancel_task(recorded.clients, "handle") is None
+
+
+def _one_of_many(world: Redriving, recorded: Recorded) -> None:
+    """What many queues show at once is counted against all that are managed."""
+    many = [world.account.queue(f"bulk-{n}", tag=None) for n in range(5)]
+    reach = world.run(recorded.clients).reach(frozenset(many), many)
+    assert reach.managed_queues >= len(many)
