@@ -30,6 +30,7 @@ POLL_SECONDS = 20
 _ACCESSED = "local_account_accessed_at"
 _IN = "local_account_in"
 _SINCE = "local_account_since"
+_RECEIVED_BEFORE = "local_account_received_before"
 
 
 class Counting:
@@ -101,6 +102,7 @@ class Counting:
             sqs._ensure_msg_fields(message)
             message[_IN] = arn
             message[_SINCE] = _moved_at(message, self._clock()) if noted else message["sent_at"]
+            message[_RECEIVED_BEFORE] = message["receive_count"] if noted else 0
             sent += not noted
         if sent:
             self._count(queue, metric.SENT, sent)
@@ -200,7 +202,7 @@ def _one(_answer: dict[str, Any]) -> int:
 def _measured(queue: Queue, now: float) -> dict[str, float]:
     sqs._refresh_counts(queue)
     attributes = queue["attributes"]
-    arrivals = [(each[_SINCE], each["receive_count"]) for each in queue["messages"] if _IN in each]
+    arrivals = [(each[_SINCE], _receives_here(each)) for each in queue["messages"] if _IN in each]
     return {
         **({metric.GROUPS_IN_FLIGHT: _groups_in_flight(queue, now)} if queue["is_fifo"] else {}),
         metric.VISIBLE: float(attributes["ApproximateNumberOfMessages"]),
@@ -208,6 +210,11 @@ def _measured(queue: Queue, now: float) -> dict[str, float]:
         metric.DELAYED: float(attributes["ApproximateNumberOfMessagesDelayed"]),
         metric.OLDEST_AGE: metric.oldest_age_seconds(arrivals, is_fifo=queue["is_fifo"], now=now),
     }
+
+
+def _receives_here(message: Queue) -> int:
+    """A dead letter keeps its count; what it was received elsewhere makes it no poison here."""
+    return int(message["receive_count"]) - int(message.get(_RECEIVED_BEFORE, 0))
 
 
 def _groups_in_flight(queue: Queue, now: float) -> float:

@@ -92,6 +92,19 @@ def test_in_a_dead_letter_queue_age_begins_with_the_move() -> None:
     assert (message[module._SINCE], moved[module._SINCE]) == (NOON, NOON + 60)
 
 
+def test_a_dead_letter_is_no_poison_where_it_lies_before_it_is_received_there() -> None:
+    metrics, clock = QueueMetrics(), Clock()
+    counting = Counting(metrics, clock)
+    received = metric.POISON_AFTER_RECEIVES + 2
+    died = {**_message(NOON), module._IN: ARN + "orders", "receive_count": received}
+    dead = _queue("orders-dlq", died)
+    counting._note_arrivals(dead)
+    assert module._receives_here(died) == 0
+    died["receive_count"] += 4
+    counting._note_arrivals(dead)
+    assert module._receives_here(died) == 4
+
+
 def test_what_a_move_task_sends_anew_was_not_sent_and_is_not_in_the_future() -> None:
     metrics, clock = QueueMetrics(), Clock()
     counting = Counting(metrics, clock)
