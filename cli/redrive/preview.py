@@ -28,8 +28,8 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
         out.say("for example", "dim")
         for each in islice(tally.chosen, MOST_SAMPLES):
             out.whole(each, indent=2)
-    for line in (*_of_what_stays(route, tally), *_of_what_goes(route, tally)):
-        out.under(line)
+    notes = (*_of_what_stays(route, tally), *_of_what_goes(route, tally))
+    out.lines(("-", "dim", each) for each in notes)
 
 
 def _groups(out: Output, tally: Tally) -> None:

@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
 from cli.queues import managed_queues, queue_arn_of
-from cli.redrive.route import Queue, Route, movable, queue_of, require_last
+from cli.redrive.route import Queue, Route, movable, queue_of, require_idle, require_last
 from functions.aws.errors import QueueGone, looking
 from functions.aws.queue_look import attributes_of, queue_url
 from functions.healing.companions import FIFO
+from functions.healing.dead_letters import redrive_of
 from functions.healing.quarantines import SUFFIX, arn_for, is_quarantine
-from functions.healing.queue_names import arn_of_name, parts_of
+from functions.healing.queue_names import arn_of, arn_of_name, parts_of
 
 _LOOKS_BACK = timedelta(minutes=15)
 
@@ -65,11 +66,18 @@ def quarantine_named(account: Account, named: str) -> Queue:
 
 
 def route_out_of(account: Account, named: str) -> Route:
-    """From a quarantine to its source. Stopped where either is gone, or may not be moved out of."""
+    """From a quarantine to its source. Stopped where either is gone, or may not be moved out of.
+
+    So it is while Mendq sends back the source's dead letters: one that died again after it was
+    returned would be taken for one of these.
+    """
     letters = quarantine_named(account, named)
     arn = queue_arn_of(account, named)
     source = movable(account, _source_of(arn) if arn == letters.arn else arn)
     require_last(letters)
+    redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
+    if redrive is not None and arn_of(redrive.dead_letter_arn) is not None:
+        require_idle(account, redrive.dead_letter_arn)
     return Route(movable(account, letters.arn), source)
 
 

@@ -18,6 +18,7 @@ from functions.healing.marks import hopped
 from functions.healing.queue_kinds import on_fifo
 from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
+from functions.healing.redrive_course import Course
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def route_from(account: Account, source_arn: str) -> Route:
     source = movable(account, source_arn)
     letters = movable(account, _dead_letter_arn(account, source))
     require_last(letters)
-    _require_idle(account, letters)
+    require_idle(account, letters.arn)
     others = set(source_arns_of(account.clients, letters.arn)) - {source_arn}
     return Route(letters, source, tuple(sorted(others)))
 
@@ -106,26 +107,31 @@ def require_last(letters: Queue) -> None:
         )
 
 
-def _require_idle(account: Account, letters: Queue) -> None:
-    """Nobody else moves the same letters: a course of Mendq's, or a move task."""
+def require_idle(account: Account, dead_letter_arn: str) -> None:
+    """Stopped where somebody else moves the same letters: a course of Mendq's, or a move task."""
+    name, course = parts_of(dead_letter_arn).name, _course(account, dead_letter_arn)
+    if course is not None and not course.is_over:
+        raise Stopped(
+            f"Mendq is sending back the letters of {name} itself ({course.stage}): wait until "
+            f"`mendq show {course.case_id}` says it is over, or end it with "
+            f"`mendq roll-back {course.case_id}`",
+            word="redrive_running",
+        )
+    task = newest_task(account.clients, dead_letter_arn)
+    if task is not None and task.is_active:
+        raise Stopped(
+            f"a move task of SQS's own runs on {name}: wait, or `aws sqs cancel-message-move-task` "
+            "ends it",
+            word="move_task_running",
+        )
+
+
+def _course(account: Account, dead_letter_arn: str) -> Course | None:
+    """None too where there is no stack: then nothing of Mendq's runs."""
     try:
         table = account.output("LedgerTable")
     except Stopped as without:
-        if without.code is not Exit.NOT_FOUND:
-            raise
-    else:
-        course = CourseLedger(account.clients.dynamodb, table).course_of(letters.arn)
-        if course is not None and not course.is_over:
-            raise Stopped(
-                f"Mendq is sending back the letters of {letters.name} itself ({course.stage}): "
-                f"wait until `mendq show {course.case_id}` says it is over, or end it with "
-                f"`mendq roll-back {course.case_id}`",
-                word="redrive_running",
-            )
-    task = newest_task(account.clients, letters.arn)
-    if task is not None and task.is_active:
-        raise Stopped(
-            f"a move task of SQS's own runs on {letters.name}: wait, or `aws sqs "
-            "cancel-message-move-task` ends it",
-            word="move_task_running",
-        )
+        if without.code is Exit.NOT_FOUND:
+            return None
+        raise
+    return CourseLedger(account.clients.dynamodb, table).course_of(dead_letter_arn)

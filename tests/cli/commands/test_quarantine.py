@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from stat import S_ISREG
@@ -15,6 +16,7 @@ from cli.commands import quarantine as command
 from functions.aws.mover import Hand
 from functions.healing.letters import HOPS, QUARANTINED
 from functions.healing.quarantines import arn_for
+from functions.healing.redrive_course import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -146,6 +148,17 @@ def test_the_tag_refuses_a_return(queues: DeadLetters) -> None:
     error = _quarantine(queues, "return", "--all", "--yes", code=1)["error"]
     assert error["code"] == "redrive_off"
     assert queues.seen(queues.source) == []
+
+
+def test_nothing_returns_while_mendq_sends_letters_back(queues: DeadLetters) -> None:
+    _keep(queues, "one")
+    dead = replace(queues, letters=f"{queues.source}-dlq")
+    dead.course_in(Stage.SOAK)
+    error = _quarantine(queues, "return", "--all", "--yes", code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert queues.seen(queues.source) == []
+    dead.course_in(Stage.DONE)
+    assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
 
 
 def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Path) -> None:

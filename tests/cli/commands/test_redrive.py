@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from cli.commands import redrive as command
-from functions.aws.course_ledger import CourseLedger
 from functions.aws.mover import Hand
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS
-from functions.healing.redrive_course import Stage, begun
+from functions.healing.redrive_course import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -111,6 +109,19 @@ def test_more_letters_than_a_batch_all_go(queues: DeadLetters) -> None:
     assert queues.ids(queues.letters) == set()
 
 
+@pytest.mark.parametrize("held", [10, 20])
+def test_more_letters_than_are_held_at_once_are_all_looked_at(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr("cli.redrive.passes.MOST_IN_HAND", held)
+    for number in range(33):
+        queues.write({"n": number})
+    done = queues.redrive("--where", "body.n >= 20", "--yes")
+    assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
+    numbers = [json.loads(each.body)["n"] for each in queues.seen(queues.letters)]
+    assert sorted(numbers) == list(range(20))
+
+
 @pytest.mark.parametrize("whose", ["source", "letters"])
 @pytest.mark.parametrize("word", ["off", "OFF", "no"])
 def test_the_tag_refuses_on_either_queue(queues: DeadLetters, whose: str, word: str) -> None:
@@ -188,26 +199,14 @@ def test_a_move_task_goes_first(queues: DeadLetters, status: str) -> None:
     assert queues.redrive("--all", "--yes")["moved"] == 1
 
 
-def _course(queues: DeadLetters, stage: Stage) -> None:
-    now = datetime.now(UTC)
-    course = begun(
-        "case-7", dead_letter_arn=queues.letters, source_arn=queues.source, canary=5, now=now
-    )
-    ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
-    claimed = ledger.claim(queues.letters, "me", now)
-    assert claimed is not None
-    ledger.save((claimed.course or course).now_in(stage, now), "me")
-    ledger.release(queues.letters, "me")
-
-
 def test_a_redrive_of_mendq_s_own_goes_first(queues: DeadLetters) -> None:
     ids = {queues.write()}
-    _course(queues, Stage.SOAK)
+    queues.course_in(Stage.SOAK)
     error = queues.redrive("--all", "--yes", code=1)["error"]
     assert error["code"] == "redrive_running"
     assert "mendq roll-back case-7" in error["message"]
     _nothing_changed(queues, ids)
-    _course(queues, Stage.HALTED)
+    queues.course_in(Stage.HALTED)
     assert queues.redrive("--all", "--yes")["moved"] == 1
 
 

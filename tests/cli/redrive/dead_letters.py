@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
@@ -12,9 +13,11 @@ import pytest
 
 from cli.redrive import asked
 from functions.aws import mover
+from functions.aws.course_ledger import CourseLedger
 from functions.aws.letters_look import letter_of
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS, Letter
+from functions.healing.redrive_course import Stage, begun
 from tests.cli.conftest import Operator
 
 # moto says of no letter where it died: here an attribute does, which nobody sees.
@@ -102,6 +105,17 @@ class DeadLetters:
     def redrive(self, *arguments: str, code: int = 0) -> Any:
         name = self.source.rpartition(":")[2]
         return self.operator.json("redrive", name, *arguments, code=code)
+
+    def course_in(self, stage: Stage) -> None:
+        """As case-7 of Mendq's own has come to that stage with these letters."""
+        now = datetime.now(UTC)
+        dead, source = self.letters, self.source
+        course = begun("case-7", dead_letter_arn=dead, source_arn=source, canary=5, now=now)
+        ledger = CourseLedger(self.operator.aws.clients.dynamodb, "ledger")
+        claimed = ledger.claim(dead, "me", now)
+        assert claimed is not None
+        ledger.save((claimed.course or course).now_in(stage, now), "me")
+        ledger.release(dead, "me")
 
     def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
         """What the operator's client is answered in moto's place."""

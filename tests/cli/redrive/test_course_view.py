@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -74,3 +75,25 @@ def test_every_stage_can_be_told(stage: Stage) -> None:
     assert said["came back"] == "3, 2 are in quarantine"
     assert said["rate"] == "2.50 a second, by a move task of SQS's"
     assert said["because"] == "why"
+
+
+def test_it_is_shown_with_its_case(operator: Operator) -> None:
+    case_id = operator.applied("orders-dlq.fifo")
+    letters = "arn:aws:sqs:us-east-1:123456789012:orders-dlq.fifo"
+    client = operator.aws.clients.dynamodb
+    for item in client.scan(TableName="ledger")["Items"]:
+        if "document" in item and item["pk"]["S"].startswith("case#"):
+            document = {**json.loads(item["document"]["S"]), "steps": [STEP]}
+            client.put_item(
+                TableName="ledger", Item={**item, "document": {"S": json.dumps(document)}}
+            )
+    assert operator.json("show", case_id)["redrive"] is None
+    ledger = CourseLedger(client, "ledger")
+    assert ledger.claim(letters, "me", NOW)
+    course = _course(case_id=case_id, dead_letter_arn=letters, moved=5, because="it soaks")
+    ledger.save(course, "me")
+    assert operator.json("show", case_id)["redrive"]["moved"] == 5
+    shown = operator.mendq("show", case_id).output
+    assert "Redrive\n" in shown
+    assert "5 letters sent back in 1 stage" in shown
+    assert "it soaks" in shown

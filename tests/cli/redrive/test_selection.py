@@ -1,0 +1,87 @@
+"""What is counted of letters: each once, by what is no part of a body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cli.redrive.selection import AGES, MOST_VALUES, Selection, Standing, Tally
+from functions.healing.letters import Letter, MessageAttribute
+from functions.healing.where import Where, where
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
+LETTER = Letter("m-1", '{"n": 1}', NOW, source_arn=SOURCE)
+
+
+def _tally(expression: str = "exists(attr.type) or exists(body.n)", *, sole: bool = True) -> Tally:
+    found = where(expression)
+    assert isinstance(found, Where)
+    return Tally(Selection(found, SOURCE, sole, NOW))
+
+
+def _of_type(value: str | bytes, number: int = 0) -> Letter:
+    kind = "Binary" if isinstance(value, bytes) else "String"
+    return replace(
+        LETTER, message_id=f"t-{number}", attributes={"type": MessageAttribute(kind, value)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("source_arn", "sole", "standing"),
+    [
+        (f"{SOURCE}-2", True, Standing.OF_ANOTHER_SOURCE),
+        (f"{SOURCE}-2", False, Standing.OF_ANOTHER_SOURCE),
+        (None, False, Standing.OF_NO_SOURCE),
+        (None, True, Standing.CHOSEN),
+        (SOURCE, False, Standing.CHOSEN),
+        (SOURCE, True, Standing.CHOSEN),
+    ],
+)
+def test_whose_a_letter_is(source_arn: str | None, sole: bool, standing: Standing) -> None:
+    letter = replace(LETTER, source_arn=source_arn)
+    tally = _tally(sole=sole)
+    assert tally.add(letter) is standing
+    assert list(tally.chosen) == (["m-1"] if standing is Standing.CHOSEN else [])
+    assert _tally("receives = 9", sole=sole).add(letter) is not Standing.CHOSEN
+
+
+def test_a_letter_that_is_seen_again_is_counted_once() -> None:
+    tally = _tally()
+    for _ in range(3):
+        tally.add(LETTER)
+    assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
+    assert tally.ages.total() == 1
+    assert tally.missing["attr.type"] == 1
+
+
+def test_ages_are_told_apart_at_their_ends() -> None:
+    tally = _tally()
+    for number, hours in enumerate((0, 0.99, 1, 23.9, 24, 95, 96, 10_000)):
+        sent_at = NOW - timedelta(hours=hours)
+        tally.add(replace(LETTER, message_id=f"m-{number}", sent_at=sent_at))
+    assert [tally.ages[words] for _, words in AGES] == [2, 2, 2]
+    assert tally.ages["over 4 d"] == 2
+
+
+def test_of_very_many_values_the_rest_is_one_line() -> None:
+    tally = _tally()
+    for number in range(MOST_VALUES + 50):
+        tally.add(_of_type(f"tenant-{number}", number))
+    counted = tally.values["attr.type"]
+    assert len(counted) == MOST_VALUES + 1
+    assert counted["others"] == 50
+    assert counted.total() == len(tally.chosen)
+
+
+def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
+    tally = _tally()
+    tally.add(_of_type("a\x1b[31m\nb" + "x" * 500))
+    tally.add(_of_type(b"\xff\x00", 1))
+    assert set(tally.values) == {"attr.type"}
+    words, in_bytes = tally.values["attr.type"]
+    assert words.isprintable()
+    assert len(words) <= 60
+    assert in_bytes == "(2 bytes)"
