@@ -134,8 +134,13 @@ class Lease:
             self._see_what_ran_out()
             now = self._clock()
             due = [(key, each) for key, each in self._held.items() if self._is_due(each, now)]
-            for ten in _tens(due):
-                self._extend(ten, now)
+        for ten in _tens(due):
+            # Whoever deletes or releases waits for ten, not for thousands.
+            with self._writing:
+                now = self._clock()
+                still = tuple(each for each in ten if self._holds(*each, now))
+                if still:
+                    self._extend(still, now)
 
     def release(self, *message_ids: str) -> None:
         """Let others have these, or all, at once; nothing is written about them after that."""
@@ -171,6 +176,9 @@ class Lease:
         for key in tuple(message_ids):
             del self._held[key]
             self._lost.add(key)
+
+    def _holds(self, message_id: str, hold: _Hold, now: float) -> bool:
+        return self._held.get(message_id) is hold and hold.until > now
 
     def _is_due(self, hold: _Hold, now: float) -> bool:
         can_last = hold.received_at + LONGEST_SECONDS

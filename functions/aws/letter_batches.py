@@ -107,11 +107,10 @@ class Lanes:
         left = MOST_BYTES
         for lane in self._lanes.values():
             size = self._to.as_sent(lane[0]).size_bytes
-            if size <= left or not batch:
-                batch.append(lane[0])
-                left -= size
-            if len(batch) == MOST_ENTRIES:
+            if len(batch) == MOST_ENTRIES or (batch and size > left):
                 break
+            batch.append(lane[0])
+            left -= size
         return batch
 
     def take_out(self, letter: Letter) -> None:
