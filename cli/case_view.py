@@ -169,7 +169,8 @@ def standing_of(account: Account, transitions: Sequence[Case]) -> tuple[Undo, ..
 
 def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
     """How to take back by hand what still stands in the queue as the case wrote it."""
-    before = {each.attribute: each.before for each in found if each.outcome is Outcome.UNDONE}
+    ours = [each for each in found if each.outcome is Outcome.UNDONE and not each.stops]
+    before = {each.attribute: each.before for each in ours}
     by_hand = [
         each.command
         for each in found

@@ -9,11 +9,15 @@ from cli.output import Line, Output, minute
 from functions.healing.case import Case
 from functions.healing.change_lines import with_unit
 from functions.healing.difference import NOT_SET
+from functions.healing.every_step import leaves_a_value
 from functions.healing.plain_text import plain
 from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
 _STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
+# Of letters on their way: no value of the queue's says where they are.
+_STOPPED = "stopped: the rest is held, and what went back stays there"
+_OVER = "nothing goes on: what went back stays there"
 Answer = dict[str, Any]
 Histories = Mapping[str, Sequence[Case]]
 
@@ -78,6 +82,8 @@ def attribute_line(each: Answer) -> Line:
 def _standing(each: Answer) -> Line:
     """What stands there now of what was taken back."""
     name, stands = each["attribute"], each.get("now")
+    if not leaves_a_value(name):
+        return "undone", _STYLES["undone"], f"{plain(name, 64)}: {_STOPPED}"
     is_back = stands == each.get("before")
     says = "as before the fix" if is_back else "not what was put back: somebody else has set it"
     label = "undone" if is_back else "kept"
@@ -86,6 +92,8 @@ def _standing(each: Answer) -> Line:
 
 def _value(each: Answer) -> str:
     name = each["attribute"]
+    if not leaves_a_value(name):
+        return _STOPPED if each["outcome"] == "undone" else _OVER
     now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
     if each["outcome"] == "kept" and each.get("later_case"):
         return f"{now}, by a later case of Mendq: {each['later_case']}"
