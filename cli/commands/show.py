@@ -35,9 +35,10 @@ from functions.aws.queue_look import attributes_of
 from functions.healing.case import Case
 from functions.healing.difference import as_json, configured, differences
 from functions.healing.evidence import to_text
-from functions.healing.ledger_view import HoldUp, LedgerView, PageRecord
+from functions.healing.ledger_view import HoldUp, LedgerView
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
+from functions.healing.page_record import PageRecord
 from functions.healing.plain_text import counted, plain, value
 from functions.healing.redrive_course import Course
 from functions.healing.rollback import Outcome

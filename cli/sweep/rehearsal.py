@@ -21,7 +21,8 @@ from functions.aws.run import Run
 from functions.aws.sweep_ledger import SweepLedger
 from functions.healing.case import Case
 from functions.healing.evidence import Evidence
-from functions.healing.ledger_view import LedgerView, PageRecord
+from functions.healing.ledger_view import LedgerView
+from functions.healing.page_record import PageRecord
 from functions.healing.steps import Owner
 from functions.settings import HealSettings
 

@@ -18,6 +18,7 @@ from functions.healing.owners import owner_of_plan
 from functions.healing.paging import severity_of
 from functions.healing.plain_text import moment
 from functions.healing.plan import Plan, Refusal
+from functions.healing.proposal import Proposal
 from functions.healing.repeats import is_repeat, is_repeat_of_a_sweep
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
@@ -142,9 +143,9 @@ class Decision:
         telling = Telling(self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond)
         return self._open(case, telling)
 
-    def _proposal(self, plan: Plan) -> guardrails.Proposal:
+    def _proposal(self, plan: Plan) -> Proposal:
         reach = self.run.reach(self.seen.spread, [self.group.queue_arn])
-        return guardrails.Proposal(
+        return Proposal(
             plan=plan,
             view=self.view,
             limits=self.run.settings.limits,

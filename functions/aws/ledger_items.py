@@ -16,10 +16,10 @@ from functions.healing.ledger_view import (
     AttributeRecord,
     HoldUp,
     LedgerView,
-    PageRecord,
     Transition,
     Write,
 )
+from functions.healing.page_record import PageRecord
 from functions.healing.paging import Severity
 from functions.healing.queue_lines import Known
 from functions.healing.spread import Spread

@@ -12,8 +12,8 @@ from uuid import uuid4
 from functions.aws import ledger_items as items
 from functions.aws.ledger_writes import page_item
 from functions.aws.transactions import ledger_errors
-from functions.healing.ledger_view import PageRecord
 from functions.healing.page import Page
+from functions.healing.page_record import PageRecord
 from functions.healing.paging import PAGES_PER_HOUR, Severity
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from functions.healing import ledger_index
 from functions.healing.case import Case
 from functions.healing.configuration import Configuration
 from functions.healing.evidence import to_text
-from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
+from functions.healing.ledger_view import AttributeRecord, LedgerView
+from functions.healing.page_record import PageRecord
 from functions.healing.states import State
 
 Part = dict[str, Any]

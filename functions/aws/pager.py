@@ -16,8 +16,8 @@ from functions.aws.errors import LedgerUnavailable, PageNotSent
 from functions.aws.ledger_items import ACCOUNT
 from functions.aws.ledger_pages import LedgerPages
 from functions.healing.case import Case
-from functions.healing.ledger_view import PageRecord
 from functions.healing.page import Page
+from functions.healing.page_record import PageRecord
 from functions.healing.paging import Severity
 
 if TYPE_CHECKING:

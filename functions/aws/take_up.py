@@ -30,6 +30,7 @@ from functions.healing.mode import Mode
 from functions.healing.owners import owner_of_case, owner_of_plan
 from functions.healing.paging import severity_of
 from functions.healing.plan import Plan, Refusal
+from functions.healing.proposal import Proposal
 from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.states import State
 
@@ -164,7 +165,7 @@ class _TakenUp:
         word = counted_as(self.symptom.name, facts.tags)
         spread = run.ledger.spread_to([self.case.queue_arn], word, run.now)
         reach = run.reach(spread, [self.case.queue_arn])
-        proposal = guardrails.Proposal(
+        proposal = Proposal(
             plan=plan,
             view=self.view.of_queue(facts.created_at),
             limits=self.run.settings.limits,

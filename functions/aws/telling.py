@@ -19,8 +19,9 @@ from functions.healing.advance import due_at
 from functions.healing.case import Case
 from functions.healing.every_step import is_kept
 from functions.healing.facts import Facts
-from functions.healing.ledger_view import AttributeRecord, LedgerView, PageRecord
+from functions.healing.ledger_view import AttributeRecord, LedgerView
 from functions.healing.managed import DRILL_TAG
+from functions.healing.page_record import PageRecord
 from functions.healing.paging import PAGES_PER_HOUR, Severity
 from functions.healing.plain_text import moment
 from functions.healing.signs import Signs

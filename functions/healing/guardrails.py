@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from functions.healing.difference import in_short
 from functions.healing.evidence import STALE_AFTER, Evidence, EvidenceNeeded
 from functions.healing.failed_call import FailedCall
 from functions.healing.ledger_view import LedgerView
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
-from functions.healing.plan import Plan, Refusal
+from functions.healing.plan import Refusal
+from functions.healing.proposal import Proposal
 from functions.healing.queue_names import partition_of, parts_of
-from functions.healing.states import State
-from functions.healing.steps import AttributeStep
+from functions.healing.write_guardrails import contested, too_often, too_soon
 
 FUTURE_AFTER = timedelta(minutes=5)
-A_DAY = timedelta(hours=24)
 # What a claim, two reads, a write and a record may take together.
 SECONDS_TO_WRITE = 15
 # What a write, once claimed, and its record may still take.
@@ -118,98 +116,11 @@ def claimed_by_another(situation: Situation) -> Refusal | None:
     return None
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A plan, beside all that may speak against it; one without steps would only page.
-
-    `queues_with_symptom` counts the managed queues that showed it within the hour, this one among
-    them; `managed_queues` all of them, and need not be known while the former are few.
-    """
-
-    plan: Plan
-    view: LedgerView
-    limits: Limits
-    timing: Timing
-    now: datetime
-    remaining_seconds: float
-    queues_with_symptom: int = 1
-    managed_queues: int = 0
-    is_drill: bool = False
-
-    def most_written_since(self, age: timedelta) -> tuple[int, str]:
-        """How often the attribute that was written most was written, and which one that is."""
-        attributes = (step.attribute for step in self.plan.steps)
-        written = ((self.written_since(each, age), each) for each in attributes)
-        return max(written, default=(0, ""))
-
-    def written_since(self, attribute: str, age: timedelta) -> int:
-        writes = self.view.record_of(attribute).writes
-        return sum(self.now - write.at < age for write in writes)
-
-
-def contested(proposal: Proposal) -> Refusal | None:
-    """A person's value is never overwritten: ours was the last recorded and is gone."""
-    refusals = (_contested(step, proposal) for step in proposal.plan.steps)
-    return next((each for each in refusals if each is not None), None)
-
-
-def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
-    record, attribute = proposal.view.record_of(step.attribute), step.attribute
-    if record.contested_until is not None and proposal.now < record.contested_until:
-        until = f"{record.contested_until:%F}"
-        if record.owes_a_page:
-            reason = (
-                f"it shows again since {attribute} was rolled back, and Mendq would make it "
-                f"{step.after} again; it leaves it alone until {until}"
-            )
-            return Refusal("contested", reason)
-        reason = f"another principal keeps {attribute}; silent until {until}"
-        return Refusal("contested", reason, becomes=None)
-    was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
-    if record.contested_until is None and not was_ours:
-        reason = (
-            f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
-            f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
-            "Mendq stays away for 7 days"
-        )
-        return Refusal("contested", reason, becomes=State.CONTESTED)
-    return None
-
-
 def out_of_bounds(proposal: Proposal) -> Refusal | None:
     for step in proposal.plan.steps:
         fault = step.out_of_bounds()
         if fault:
             return Refusal("out_of_bounds", fault)
-    return None
-
-
-def too_soon(proposal: Proposal) -> Refusal | None:
-    minutes = proposal.timing.cooldown_minutes
-    written, attribute = proposal.most_written_since(timedelta(minutes=minutes))
-    if written:
-        reason = f"{attribute} was written less than {minutes} minutes ago"
-        return Refusal("too_soon", reason)
-    return None
-
-
-def too_often(proposal: Proposal) -> Refusal | None:
-    most = proposal.limits.writes_per_attribute_per_day
-    written, attribute = proposal.most_written_since(A_DAY)
-    if attribute and written >= most:
-        reason = f"{attribute} was written {most} times in 24 hours; a person decides"
-        return Refusal("too_often", reason, becomes=State.ESCALATED)
-    return _more_than_its_own_bound(proposal)
-
-
-def _more_than_its_own_bound(proposal: Proposal) -> Refusal | None:
-    """It is no fault that a person would have to find: tomorrow it may be done again."""
-    for step in proposal.plan.steps:
-        most = step.most_a_day
-        if most is not None and proposal.written_since(step.attribute, A_DAY) >= most:
-            times = "once" if most == 1 else f"{most} times"
-            reason = f"{step.attribute} may be written {times} in 24 hours, and was"
-            return Refusal("too_often", reason)
     return None
 
 

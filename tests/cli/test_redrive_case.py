@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def world(operator: Operator) -> Redriving:
     made = Redriving(operator.aws, source, dead_letters)
     made.listen()
 
-    def roll_back(event: dict[str, Any]) -> dict[str, Any]:
+    def roll_back(event: Mapping[str, Any]) -> dict[str, Any]:
         return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
 
     operator.account.lambdas["RollBackFunction"] = roll_back
@@ -61,7 +62,7 @@ def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_hand(
     case = world.case(State.APPLIED, State.VERIFIED, steps=(world.back(), step))
     operator.aws.clients.sqs.set_queue_attributes(
         QueueUrl=operator.aws.url(world.dead_letters),
-        Attributes={step.attribute: str(LONGEST)},  # type: ignore[misc]
+        Attributes={step.attribute: str(LONGEST)},  # type: ignore[dict-item]
     )
     (command,) = operator.json("show", case.case_id)["undo"]
     assert "MessageRetentionPeriod=345600" in command

@@ -14,8 +14,8 @@ from functions.aws.desk import Desk
 from functions.aws.errors import PageNotSent
 from functions.aws.follow_up import follow_up
 from functions.aws.ledger_pages import LedgerPages
-from functions.healing.ledger_view import PageRecord
 from functions.healing.page import Page
+from functions.healing.page_record import PageRecord
 from functions.healing.paging import PAGES_PER_HOUR
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.faults import Fault

@@ -11,11 +11,12 @@ import pytest
 from functions.healing import examples, guardrails
 from functions.healing.case import Case, opened
 from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
-from functions.healing.guardrails import Home, Proposal, Situation
+from functions.healing.guardrails import Home, Situation
 from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
 from functions.healing.limits import Limits, Timing
 from functions.healing.plan import Plan, Refusal
 from functions.healing.policy_steps import RestorePolicy
+from functions.healing.proposal import Proposal
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import FINAL, State
 from functions.healing.steps import SetVisibilityTimeout
