@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from functions.healing.plain_text import counted
+from functions.healing.quarantines import name_for
+from functions.healing.queue_names import parts_of
 from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_look import (
     Action,
@@ -117,9 +120,16 @@ def soak(sight: Sight) -> Next:
 def finish(sight: Sight) -> Next:
     """end the case as verified"""
     course, stuck = sight.course, sight.census.stuck if sight.census else 0
-    left = f"; {stuck} are left that cannot go back there" if stuck else ""
-    because = f"{course.moved} letters went back, {course.returned} of them came back{left}"
+    left = f"; {stuck} cannot go back there and stay" if stuck else ""
+    because = f"{counted(course.moved, 'letter')} went back, {_came_back(course)}{left}"
     return Next(course.now_in(Stage.DONE, sight.now, because=because))
+
+
+def _came_back(course: Course) -> str:
+    if not course.returned:
+        return "and none of them came back"
+    quarantine = name_for(parts_of(course.source_arn).name)
+    return f"{course.returned} of them came back and are in {quarantine}"
 
 
 def ramp(sight: Sight) -> Next:

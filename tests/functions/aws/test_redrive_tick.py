@@ -49,7 +49,7 @@ def test_good_letters_all_go_back_and_the_case_is_verified(timed: Account) -> No
     assert here.minutes(20).case is not None
     assert here.state is State.VERIFIED
     assert here.letters(here.dead) == []
-    assert here.course.because == "30 letters went back, 0 of them came back"
+    assert here.course.because == "30 letters went back, and none of them came back"
     assert here.tasks.calls == []
 
 
@@ -93,7 +93,7 @@ def test_what_somebody_put_there_stays_and_the_rest_goes(timed: Account) -> None
     here.minutes(20)
     assert here.state is State.VERIFIED
     assert here.bodies(here.dead) == {"stranger"}
-    assert "1 are left" in here.course.because
+    assert "1 cannot go back there" in here.course.because
 
 
 def test_letters_of_an_earlier_redrive_are_kept_apart_and_halt_nothing(timed: Account) -> None:

@@ -362,7 +362,8 @@ def test_it_is_done_when_nothing_is_left_but_what_cannot_go() -> None:
     done = decide(course(returned=2), look(waiting=4), stuck, BOUNDS).course
     assert done.stage is Stage.DONE
     assert done.because == (
-        "100 letters went back, 2 of them came back; 4 are left that cannot go back there"
+        "100 letters went back, 2 of them came back and are in orders-quarantine; "
+        "4 cannot go back there and stay"
     )
     held = decide(course(), look(waiting=5), stuck, BOUNDS).course
     assert held.stage is Stage.RAMP

@@ -40,7 +40,7 @@ def test_good_letters_go_back_in_growing_stages() -> None:
     toy = Toy().fill(good=200)
     end = toy.run()
     assert end.state is State.VERIFIED
-    assert end.because == "200 letters went back, 0 of them came back"
+    assert end.because == "200 letters went back, and none of them came back"
     assert toy.sent_by_hand == {0: 5, 1: 20, 2: 80, 3: 95}
     assert (len(toy.dead), len(toy.processed)) == (0, 200)
     assert max(toy.processed.values()) == 1
