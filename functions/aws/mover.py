@@ -62,7 +62,8 @@ class Hand:
 
     A context manager; leaving it makes visible again whatever is still in hand. `lease_seconds` is
     what a crash hides them for. A receive waits `wait_seconds` for a first letter: SQS asks all of
-    its servers then, so that an empty answer means that there is none.
+    its servers then, so that an empty answer means that there is none. Looking is receiving: a
+    queue with a RedrivePolicy of its own would have letters taken from it for being looked at.
     """
 
     def __init__(
@@ -201,30 +202,6 @@ class Hand:
             unmarked=tuple(each.fingerprint for each in went if not to.can_mark(each)),
             failed=(*stays, *sent.refused, *waits),
         )
-
-
-def move(
-    hand: Hand,
-    to: Destination,
-    *,
-    most: int,
-    takes: Callable[[Letter], bool] = lambda _: True,
-    most_seen: int = MOST_IN_HAND,
-) -> Iterator[Moved]:
-    """Move at most `most` letters that `takes` says yes to; yields after every batch.
-
-    What it says no to stays in hand, so that no letter is looked at twice, until the hand is left.
-    Of a FIFO group nobody can see what stands behind ten letters that stay. Raises
-    FactsUnavailable or QueueRefusesUs.
-    """
-    seen = tried = 0
-    while tried < most and seen < most_seen:
-        letters = hand.take(min(MOST_RECEIVED, most_seen - seen))
-        if not letters:
-            return
-        chosen = [each for each in letters if takes(each)][: most - tried]
-        seen, tried = seen + len(letters), tried + len(chosen)
-        yield from hand.put(chosen, to)
 
 
 def _unfit(letter: Letter, held: frozenset[str], to: Destination) -> NotMoved | None:

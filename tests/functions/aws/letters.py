@@ -11,7 +11,7 @@ import pytest
 
 from functions.aws.letter_batches import Destination
 from functions.aws.letters_look import letter_of
-from functions.aws.mover import Hand, Moved, move
+from functions.aws.mover import Hand, Moved
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped
 from tests.functions.aws.conftest import Account
@@ -60,9 +60,21 @@ class Two:
             clock=lambda: self.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
         )
 
-    def move(self, to: Destination | None = None, sqs: Any = None, **asked: Any) -> Moved:
+    def move(
+        self,
+        to: Destination | None = None,
+        sqs: Any = None,
+        takes: Callable[[Letter], bool] = lambda _: True,
+        most: int = 1_000,
+    ) -> Moved:
+        """Ten by ten, at most so many of those that `takes` says yes to."""
+        tried, done = 0, Moved()
         with self.hand(sqs) as hand:
-            return sum(move(hand, to or self.to(), **{"most": 1_000, **asked}), Moved())
+            while tried < most and (letters := hand.take(10)):
+                chosen = [each for each in letters if takes(each)][: most - tried]
+                tried += len(chosen)
+                done = sum(hand.put(chosen, to or self.to()), done)
+        return done
 
     def read(self, queue_arn: str) -> list[Letter]:
         """All of a queue's letters that can be seen, each deleted; in order of a FIFO group."""
