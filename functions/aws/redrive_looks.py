@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.aws.dead_letters_look import source_arns_of
-from functions.aws.errors import FactsUnavailable, QueueGone
+from functions.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from functions.aws.messages_deleted import messages_deleted
 from functions.aws.move_tasks import newest_task
 from functions.aws.queue_look import attributes_of, tags_of
@@ -28,10 +28,14 @@ _AS_SHIPPED = {"VisibilityTimeout": "30", "DelaySeconds": "0", "MaximumMessageSi
 
 @dataclass(frozen=True)
 class Queues:
-    """Both queues as they are now; without attributes where one is gone."""
+    """Both queues as they are now; without attributes where one is gone, or keeps us out.
+
+    `refused` says which does, and how.
+    """
 
     dead_letters: Facts
     source: Facts
+    refused: str = ""
 
     @property
     def most_bytes(self) -> int:
@@ -44,12 +48,19 @@ class Queues:
 
 
 def queues_of(course: Course, run: RedriveRun) -> Queues:
-    """Raises FactsUnavailable or QueueRefusesUs."""
-    return Queues(_facts(course.dead_letter_arn, run), _facts(course.source_arn, run))
+    """Raises FactsUnavailable."""
+    try:
+        return Queues(_facts(course.dead_letter_arn, run), _facts(course.source_arn, run))
+    except QueueRefusesUs as refused:
+        dead_letters = Facts(course.dead_letter_arn, {}, {})
+        return Queues(dead_letters, Facts(course.source_arn, {}, {}), str(refused))
 
 
 def look_of(course: Course, queues: Queues, frozen: str | None, run: RedriveRun) -> Look:
-    """What is seen of it; `frozen` as the ledger says. Raises as `queues_of`, and the ledger's."""
+    """What is seen of it; `frozen` as the ledger says.
+
+    Raises FactsUnavailable, QueueRefusesUs where not even its tasks are shown, the ledger's errors.
+    """
     return Look(
         run.now,
         queues.waiting,
@@ -93,6 +104,8 @@ def _deletes_per_second(course: Course, run: RedriveRun) -> float | None:
 
 def _misfit(queues: Queues, run: RedriveRun) -> str:
     """Why letters may not go from the one to the other any more."""
+    if queues.refused:
+        return f"a queue keeps Mendq out: {queues.refused}"
     dead_letters, source = queues.dead_letters, queues.source
     arns = source_arns_of(run.clients, dead_letters.queue_arn) if dead_letters.exists else ()
     return why_not_between(dead_letters, source, arns, run.consent) or ""

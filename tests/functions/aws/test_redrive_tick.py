@@ -220,6 +220,23 @@ def test_a_freeze_cancels_the_task(timed: Account) -> None:
     assert (here.tasks.calls[-1][0], here.state) == ("CancelMessageMoveTask", State.APPLIED)
 
 
+def test_a_queue_that_keeps_us_out_has_its_task_cancelled_and_then_halts(timed: Account) -> None:
+    here = _at_its_task(timed)
+    denied = (
+        "User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized to perform: "
+        f"sqs:getqueueattributes on resource: {here.source} with an explicit deny in a "
+        "resource-based policy"
+    )
+    timed.later(minutes=1)
+    here.tasks.denies = denied
+    here.tick()
+    assert (here.tasks.calls[-1][0], here.state) == ("CancelMessageMoveTask", State.APPLIED)
+    here.tasks.known[-1]["Status"] = "CANCELLED"
+    here.tick()
+    assert here.state is State.ESCALATED
+    assert "keeps Mendq out" in here.course.because
+
+
 def test_taken_back_its_task_is_cancelled_even_in_a_freeze(timed: Account) -> None:
     here = _at_its_task(timed)
     item = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "an incident"}}

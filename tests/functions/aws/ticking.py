@@ -38,7 +38,8 @@ MEASURED_BEFORE = CLOUDWATCH_LAG + timedelta(minutes=5)
 class Tasks:
     """What SQS knows of them, oldest first; `calls` are what was asked.
 
-    `refuses` answers the next call of that name with an error; `loses_answers` after it was done.
+    `refuses` answers the next call of that name with an error; `loses_answers` after it was done;
+    `denies` every look at a queue.
     """
 
     account: Account
@@ -46,6 +47,7 @@ class Tasks:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refuses: dict[str, str] = field(default_factory=dict)
     loses_answers: bool = False
+    denies: str = ""
 
     def note(self, name: str, asked: dict[str, Any]) -> None:
         self.calls.append((name, asked))
@@ -72,6 +74,12 @@ class SqsWithTasks:
             if not each["Body"].startswith("stranger"):
                 each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source_arn
         return answer
+
+    def get_queue_attributes(self, **asked: Any) -> Any:
+        if self._tasks.denies:
+            error = {"Error": {"Code": "AccessDenied", "Message": self._tasks.denies}}
+            raise ClientError(error, "GetQueueAttributes")  # type: ignore[arg-type]
+        return self._client.get_queue_attributes(**asked)
 
     def list_message_move_tasks(self, **_asked: Any) -> dict[str, Any]:
         self._tasks.refuse("ListMessageMoveTasks")
