@@ -120,7 +120,7 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     tally = asked.counted()
     print_preview(call.out, asked.route, tally, limit)
     if dry_run or not tally.chosen:
-        return told_of_nothing(call.out, tally, dry_run=dry_run)
+        return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
     return asked.sent(tally)
 
@@ -149,7 +149,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     going = counted(asked.going(len(tally.chosen)), "letter")
     call.out.say(f"{counted(len(tally.seen), 'letter')} seen in {found.name}, {going} to drop")
     if dry_run or not tally.chosen:
-        return told_of_nothing(call.out, tally, dry_run=dry_run, done="dropped")
+        return told_of_nothing(call.out, asked.not_begun(tally), "dropped")
     path = (file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")).absolute()
     call.out.whole(f"written to {path} first")
     confirm(f"Delete {going} from {found.name}?", yes=yes)

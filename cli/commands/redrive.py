@@ -56,7 +56,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     tally = asked.counted()
     print_preview(call.out, route, tally, limit)
     if dry_run or not tally.chosen:
-        return told_of_nothing(call.out, tally, dry_run=dry_run)
+        return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
     return asked.sent(tally)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
@@ -16,7 +16,7 @@ from cli.invocation import Invocation
 from cli.output import Output
 from cli.redrive.cures import with_cures
 from cli.redrive.pace import Pace
-from cli.redrive.passes import Act, Taking, count
+from cli.redrive.passes import Act, Done, Taking, count
 from cli.redrive.route import Route
 from cli.redrive.selection import Selection, Tally
 from cli.redrive.told import Ended, tell
@@ -67,6 +67,10 @@ class Asked:
         """Whether letters may go that nobody has counted yet."""
         return self.route.letters.is_fifo and (self.limit is None or chosen < self.limit)
 
+    def not_begun(self, before: Tally) -> Ended:
+        """Where it goes no further than the look `before`."""
+        return Ended(Done(), len(before.chosen), self.there(before.seen))
+
     def sent(self, before: Tally) -> Exit:
         """Send back what was seen `before`, and of a FIFO queue also what was hidden behind it.
 
@@ -90,7 +94,12 @@ class Asked:
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         hidden = tally.chosen.keys() - before.chosen.keys() if is_fifo else ()
         matched = len(before.chosen) + len(hidden)
-        return Ended(work.done, matched, len(before.seen | tally.seen), fault)
+        return Ended(work.done, matched, self.there(before.seen | tally.seen), fault)
+
+    def there(self, seen: Sized) -> int:
+        """How many letters there were; of a FIFO queue also those that nobody could look at."""
+        letters = self.route.letters
+        return max(len(seen), letters.waiting) if letters.is_fifo else len(seen)
 
     def _run(self, work: Taking, words: str, total: int, stop: Event) -> str:
         """Why it ended before its time; what was done until then is in `work.done`."""

@@ -9,7 +9,6 @@ from cli.output import Output
 from cli.redrive.cures import cure
 from cli.redrive.passes import Done
 from cli.redrive.route import Route
-from cli.redrive.selection import Tally
 from functions.healing.letters import HOPS
 from functions.healing.plain_text import counted, plain
 
@@ -18,11 +17,11 @@ _MOST_FAILURES = 5
 
 @dataclass(frozen=True)
 class Ended:
-    """`matched` letters were asked for of the `seen` ones; `fault` says why it ended early."""
+    """`matched` letters were asked for of all that are `there`; `fault` says why it ended early."""
 
     done: Done
     matched: int
-    seen: int
+    there: int
     fault: str = ""
 
     @property
@@ -32,7 +31,7 @@ class Ended:
     @property
     def left(self) -> int:
         """Those that are still there and that were not tried."""
-        return self.seen - self.moved - len(self.done.failed)
+        return self.there - self.moved - len(self.done.failed)
 
     @property
     def exit(self) -> Exit:
@@ -44,13 +43,12 @@ class Ended:
         return {"matched": self.matched, done: self.moved, "left": self.left, "failed": failed}
 
 
-def told_of_nothing(out: Output, tally: Tally, *, dry_run: bool, done: str = "moved") -> Exit:
+def told_of_nothing(out: Output, ended: Ended, done: str = "moved") -> Exit:
     """Where nothing is done: what would be, or that there is nothing."""
-    out.document(Ended(Done(), len(tally.chosen), len(tally.seen)).document(done))
-    if not tally.chosen:
+    out.document(ended.document(done))
+    if not ended.matched:
         out.say("no letter matches: there is nothing to do", "yellow")
-    if dry_run or tally.seen:
-        out.say(f"nothing was {done}; each letter that was looked at counts a receive more", "dim")
+    out.say(f"nothing was {done}; each letter that was looked at counts a receive more", "dim")
     return Exit.DONE
 
 

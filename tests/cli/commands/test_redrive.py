@@ -301,6 +301,16 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
         assert len(of_group) == 10
 
 
+def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
+    queues = dead_letters(operator, fifo=True)
+    for number in range(24):
+        queues.write({"n": number})
+    done = queues.redrive("--where", "body.n = 23", "--dry-run")
+    assert (done["moved"], done["left"], done["failed"]) == (0, 24, 0)
+    done = queues.redrive("--where", "body.n = 3", "--yes")
+    assert done == {"matched": 1, "moved": 1, "left": 23, "failed": 0}
+
+
 def test_a_fifo_queue_s_order_is_warned_of_with_the_numbers(operator: Operator) -> None:
     queues = dead_letters(operator, fifo=True)
     for number in range(4):
