@@ -17,7 +17,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.paging import severity_of
 from functions.healing.plan import Refusal
-from functions.healing.queue_names import arn_of
+from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.redrive_course import Course, begun
 from functions.healing.redrive_look import End
 from functions.healing.redrive_step import RedriveDeadLetters
@@ -49,11 +49,14 @@ class RedriveCase:
             n=newest.n if newest else 0,
         )
 
-    def end(self, end: End, facts: Facts, run: RedriveRun) -> Case:
+    def end(self, end: End, course: Course, facts: Facts, run: RedriveRun) -> Case:
         """The case as it was written down; raises as `tell` does."""
         moved = self.case.moved(end.state, end.because, run.now, actor=run.whose)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
-        telling = Telling(self.symptom, facts, severity)
+        source = parts_of(course.source_arn)
+        look = f"mendq quarantine peek {source.name} --region {source.region}"
+        next_command = look if course.quarantined else ""
+        telling = Telling(self.symptom, facts, severity, next_command=next_command)
         return tell(moved, self.view, telling, run, run.owner)
 
 

@@ -43,8 +43,8 @@ def tick(request: Mapping[str, Any], run: RedriveRun) -> Ticked:
         with RedriveHand(course.dead_letter_arn, queues, run) as hand:
             drive = Drive(course, look, run.settings.bounds, hand)
             end = drive.go()
-        ended = None if end is None else case.end(end, queues.dead_letters, run)
         now = drive.course
+        ended = None if end is None else case.end(end, now, queues.dead_letters, run)
         return Ticked(
             case=ended,
             course=now,

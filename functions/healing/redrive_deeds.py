@@ -128,8 +128,11 @@ def finish(sight: Sight) -> Next:
 def _came_back(course: Course) -> str:
     if not course.returned:
         return "and none of them came back"
-    quarantine = name_for(parts_of(course.source_arn).name)
-    return f"{course.returned} of them came back and are in {quarantine}"
+    return f"{course.returned} of them came back and are in {_quarantine(course)}"
+
+
+def _quarantine(course: Course) -> str:
+    return name_for(parts_of(course.source_arn).name)
 
 
 def ramp(sight: Sight) -> Next:
@@ -182,6 +185,7 @@ def how_many_are_back(sight: Sight) -> str:
     return (
         f"of {went} that went back {sight.came_back} came back{more}; "
         f"at {sight.bounds.halts_at(course.moved)} it stops, because the cause is not mended"
+        + (f"; what came back is in {_quarantine(course)}" if course.quarantined else "")
     )
 
 

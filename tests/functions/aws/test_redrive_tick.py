@@ -71,8 +71,9 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(timed: Acco
         1,
     )
     assert len(here.bodies(here.dead)) == 25
-    subjects = [subject for subject, _ in timed.pages("urgent") + timed.pages()]
-    assert len(subjects) == 1
+    ((_, page),) = timed.pages("urgent") + timed.pages()
+    assert "what came back is in orders-quarantine" in page
+    assert "mendq quarantine peek orders --region us-east-1" in page
     before = here.course
     assert here.tick().refusal is not None
     assert here.course == before
