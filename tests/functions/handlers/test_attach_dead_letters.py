@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
 def _approved(swept: Sweeping) -> str:
     """A queue whose message comes back, a day old by the handler's clock."""
     account = swept.account
-    account.now -= timedelta(days=1, minutes=5)
+    account.now = datetime.now(UTC) - timedelta(days=1, minutes=5)
     queue = account.queue("orders")
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
     account.later(days=1)

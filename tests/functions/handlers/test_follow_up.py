@@ -77,7 +77,7 @@ def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("functions.aws.follow_up.messages_deleted", lambda *_: 7)
+    monkeypatch.setattr("functions.aws.case_look.messages_deleted", lambda *_: 7)
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()
