@@ -12,7 +12,7 @@ from functions.healing.error_codes import canonical
 from functions.healing.steps import AttributeStep
 
 # AWS may answer differently next time; everything else will not change by asking again.
-_PASSING = frozenset(
+PASSING = frozenset(
     {
         "InternalError",
         "InternalFailure",
@@ -113,7 +113,7 @@ def is_passing(error: Exception) -> bool:
     if not isinstance(error, ClientError):
         return True
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or status in (408, 429) or code_of(error) in _PASSING
+    return status >= 500 or status in (408, 429) or code_of(error) in PASSING
 
 
 def refused_by_queue_policy(error: ClientError) -> bool:

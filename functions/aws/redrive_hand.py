@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from functions.aws.errors import PASSING
 from functions.aws.letter_batches import UNANSWERED, Destination
 from functions.aws.move_tasks import cancel_task, start_task
 from functions.aws.mover import Hand, Moved
@@ -28,11 +29,8 @@ MOST_BYTES_IN_HAND = 100_000_000
 # What is in hand is to be let go and written down before the run is ended.
 SECONDS_TO_LET_GO = 15
 WHY = "it came back after it was sent back to its source"
-
-
-_PASSING = frozenset(
-    {UNANSWERED, "RequestThrottled", "Throttling", "KmsThrottled", "InternalError"}
-)
+# Why a letter was not taken that SQS may take at the next tick.
+_PASSING = PASSING | {UNANSWERED, "KmsThrottled"}
 
 
 @dataclass
