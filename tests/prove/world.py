@@ -14,7 +14,6 @@ from datetime import timedelta
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -128,12 +127,12 @@ def _clients() -> Clients:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """An empty one; nothing waits between the tries of a call.
+    """An empty one.
 
     It begins a minute into the hour: how many calls a life takes hangs on the ten minutes that its
     parts fall into, and two runs of it are to take the same.
     """
-    with moto_account(_clients()) as account, patch("botocore.endpoint.time.sleep"):
+    with moto_account(_clients()) as account:
         account.now = account.now.replace(minute=1, second=0)
         made = World(account)
         callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]

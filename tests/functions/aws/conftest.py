@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -233,6 +234,8 @@ def moto_account(clients: Clients | None = None) -> Iterator[Account]:
         made = furnished(clients or Clients(boto3.Session(region_name=REGION)))
         with (
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
+            # A call is tried again at once.
+            patch("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None)),
             patch("moto.sqs.models.unix_time", lambda: made.now.timestamp()),  # noqa: PLW0108 - `now` moves
             # moto knows no RedriveAllowPolicy either: it is kept and shown, and refuses nothing.
             patch.object(Queue, "BASE_ATTRIBUTES", [*Queue.BASE_ATTRIBUTES, "RedriveAllowPolicy"]),

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -73,7 +72,6 @@ class Account(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.stack.enter_context(patch("botocore.endpoint.time.sleep"))
         self.account = self.stack.enter_context(conftest.moto_account())
         self.account.settings = conftest.settings(
             autonomy={entry.name: Mode.HEAL for entry in ENTRIES if entry.steps}

@@ -249,12 +249,6 @@ def _approved_with(account: Account, case: Case, kind: str, strike_at: int) -> i
     return calls
 
 
-@pytest.fixture
-def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-
-
-@pytest.mark.usefixtures("_no_backoff")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("strike_at", range(1, CALLS + 1))
 def test_it_ends_the_same_after_a_fault(

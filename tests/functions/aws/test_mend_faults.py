@@ -33,11 +33,6 @@ def _snapshot(items: dict[tuple[str, str], dict[str, Any]]) -> str:
     return str(snapshot["configuration"]["S"])
 
 
-@pytest.fixture(autouse=True)
-def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-
-
 # A mended queue takes this many calls; `test_every_call_was_struck` fails when it grows.
 CALLS = 12
 

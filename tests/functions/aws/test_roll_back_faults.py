@@ -88,11 +88,6 @@ def _rolled_back_with(account: Account, kind: str, strike_at: int) -> int:
     return calls
 
 
-@pytest.fixture(autouse=True)
-def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("strike_at", range(1, CALLS + 1))
 def test_it_ends_the_same(account: Account, kind: str, strike_at: int) -> None:
