@@ -15,6 +15,7 @@ from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.proof import Proof
 from tests.prove.races import RACES
+from tests.prove.redrives import REDRIVES
 from tests.prove.runner import keep, run, tabulate
 from tests.prove.storms import STORMS
 from tests.prove.sweeps import SWEEPS
@@ -29,6 +30,7 @@ PROOFS: tuple[Proof, ...] = (
     *BUDGETS,
     *FUZZ,
     *SWEEPS,
+    *REDRIVES,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

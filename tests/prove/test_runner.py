@@ -19,6 +19,10 @@ from tests.prove.fuzz import middle_never_decides, never_raises
 from tests.prove.mass_symptoms import at_once, in_tens
 from tests.prove.proof import Proof, Proving
 from tests.prove.races import races
+from tests.prove.redrive_faults import struck_everywhere
+from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
+from tests.prove.redrive_stops import stopped
+from tests.prove.redrives import conserved
 from tests.prove.runner import keep, run
 from tests.prove.scenes import SCENES
 from tests.prove.storms import mended, observed
@@ -88,6 +92,9 @@ def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
         (window, 2),
         (budgets, 0.2),
         (swept, 200),
+        (conserved, 1_500),
+        (struck_everywhere, 0.02),
+        (partial(stopped, scenes=SCENES_TO_STOP[1:2]), 0.15),
     ],
 )
 def test_a_small_one_holds(prove: Callable[[Proving, float], None], size: float) -> None:

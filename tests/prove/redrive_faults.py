@@ -1,0 +1,104 @@
+"""Every call of a redrive's life, struck: no letter is lost, and it comes to the same end.
+
+A run that dies is tried after each call that changes something, because until the next one nothing
+is different; an answer is lost, or asked for again, where there is something to be done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.states import State
+from tests.prove.memory_cloud import cloud
+from tests.prove.proof import Proving
+from tests.prove.redrive_tally import BY_TASK, LATE, MOST_MINUTES, Seen
+from tests.prove.redriven_consumers import Mix
+from tests.prove.redriven_world import RedrivenWorld
+
+SEED = 7
+_QUICK = Mix(good=10, poison=2, bounds=LATE, lease_seconds=10, receives=1)
+_TASKS = replace(BY_TASK, growth=12)
+SCENES = (
+    ("standard, by hand", _QUICK),
+    ("standard, by move tasks", replace(_QUICK, good=86, bounds=_TASKS, deletes_per_second=600)),
+    ("FIFO", replace(_QUICK, groups=3)),
+    ("halted by the shipped bounds", replace(_QUICK, poison=5, bounds=Bounds())),
+)
+OF_ANY_CALL = ("refused",)
+OF_A_CHANGE = ("killed_after", "answer_lost", "sent_twice")
+_LOOKS = ("Get", "List", "Query", "TransactGet")
+# A canary, and a second copy of each where a run died with it in hand.
+_CANARIES = 2 * LATE.canary
+WANTED = frozenset(
+    {
+        "CancelMessageMoveTask",
+        "ChangeMessageVisibilityBatch",
+        "CreateQueue",
+        "DeleteMessageBatch",
+        "ListMessageMoveTasks",
+        "ReceiveMessage",
+        "SendMessageBatch",
+        "StartMessageMoveTask",
+        "TransactWriteItems",
+        "UpdateItem",
+    }
+)
+
+
+def struck_everywhere(
+    proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]] = SCENES
+) -> None:
+    """`share` of the calls of each scene, evenly spread."""
+    seen, struck, every = Seen(), 0, set[str]()
+    with cloud() as here:
+        for done, (name, mix) in enumerate(scenes):
+            world = RedrivenWorld(here, mix, SEED)
+            _struck_at(world, 0, "")
+            calls = list(world.calls)
+            every |= set(calls)
+            proving.figure(f"{name}: calls", len(calls))
+            for at, kind in list(_points(calls))[:: round(1 / share)]:
+                world = RedrivenWorld(here, mix, SEED)
+                _struck_at(world, at, kind)
+                struck += 1
+                _judge(world, seen, f"{name}, {kind} at call {at}, {calls[at - 1]}")
+                proving.tell((done + at / len(calls)) / len(scenes))
+    proving.figure("fault_points", struck)
+    proving.figure("operations", len(every))
+    proving.holds("each kind of call of mover and tick is among them", whether=every >= WANTED)
+    seen.tell(proving)
+
+
+def _points(calls: list[str]) -> Iterator[tuple[int, str]]:
+    for at, operation in enumerate(calls, start=1):
+        changes = not operation.startswith(_LOOKS)
+        for kind in (*OF_ANY_CALL, *(OF_A_CHANGE if changes else ())):
+            yield at, kind
+
+
+def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
+    """To its end, with this fault at the call of that number."""
+    for _ in range(MOST_MINUTES):
+        made = len(world.calls)
+        world.tick({at - made: kind} if at > made else None)
+        if world.lost or world.ended:
+            break
+        world.passes()
+
+
+def _judge(world: RedrivenWorld, seen: Seen, told: str) -> None:
+    """Verified, all are where they belong; halted, a canary has gone and no more."""
+    if not world.ended or not world.settle():
+        seen.wrong.append(f"{told}: not over")
+    poison = {each for each in world.names if each.startswith("poison")}
+    is_whole = (
+        set(world.consumers.processed) == world.names - poison
+        and world.quarantined == poison
+        and not world.dead.messages
+    )
+    has_halted = world.ended is State.ESCALATED and world.sqs.into[world.source.name] <= _CANARIES
+    if not (is_whole if world.ended is State.VERIFIED else has_halted):
+        seen.wrong.append(f"{told}: {world.ended}, {world.course and world.course.because}")
+    seen.add(world, told)

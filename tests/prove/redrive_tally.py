@@ -1,0 +1,68 @@
+"""What many redrives came to, and what has to hold of them together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from functions.healing.redrive_bounds import Bounds
+from tests.prove.proof import Proving
+from tests.prove.redriven_world import RedrivenWorld
+
+# Longer than any that nothing stops.
+MOST_MINUTES = 400
+MOST_MOVES = 2
+# The shipped bounds stop at the first poison letters: with these they run through every stage.
+LATE = Bounds(halt_returned=10_000, halt_share=1.0)
+BY_TASK = replace(LATE, mover_per_tick=10)
+
+
+@dataclass
+class Seen:
+    """What there is to say of many redrives."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, world: RedrivenWorld, told: str) -> None:
+        """Once it is over and its consumers have come to rest."""
+        mix, counts = world.mix, self.counts
+        counts["runs"] += 1
+        counts["runs_of_fifo_queues"] += bool(mix.groups)
+        counts["messages"] += len(world.names)
+        counts["moves"] += world.moves
+        counts["lost"] += len(world.lost)
+        counts["processed"] += len(world.consumers.processed)
+        counts["processed_more_than_once"] += sum(
+            times > 1 for times in world.consumers.processed.values()
+        )
+        counts["quarantined"] += len(world.quarantined)
+        counts["left_in_dead_letter_queues"] += len(world.dead.bodies)
+        counts["calls"] += len(world.calls)
+        counts.update(world.happened)
+        counts.update(world.sqs.happened)
+        self.ended[f"ended_{world.ended or 'taken_back'}"] += 1
+        if world.lost:
+            self.wrong.append(f"{told}: lost {sorted(world.lost)[:3]}")
+
+    @property
+    def moves_a_message(self) -> float:
+        return self.counts["moves"] / max(1, self.counts["messages"])
+
+    def tell(self, proving: Proving) -> None:
+        for name, value in sorted({**self.counts, **self.ended}.items()):
+            proving.figure(name, value)
+        for each in self.wrong[:3]:
+            proving.figure("wrong", each)
+        proving.figure("moves_a_message", round(self.moves_a_message, 2))
+        proving.holds("at most two moves a message", whether=self.moves_a_message <= MOST_MOVES)
+        counts = self.counts
+        proving.holds("no message is lost", whether=counts["lost"] == 0)
+        proving.holds(
+            "no move task is asked for while one runs, and none of a FIFO queue",
+            whether=not (
+                counts["second_tasks_asked_for"] or counts["tasks_asked_for_a_fifo_queue"]
+            ),
+        )
+        proving.holds("each comes to an end, and its source to rest", whether=not self.wrong)

@@ -1,0 +1,226 @@
+"""A redrive from its case's first minute to its end: letters, consumers, ticks, and time.
+
+No time passes but here; the ticks and the mover are what is deployed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from functions.aws.redrive import redrive
+from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.aws.redrive_start import RedriveStart
+from functions.aws.run import Outcome
+from functions.aws.telling import Telling, tell
+from functions.healing.case import Case, opened
+from functions.healing.dead_letters import Redrive
+from functions.healing.evidence import Evidence, Sighting
+from functions.healing.facts import Facts
+from functions.healing.redrive_course import Course
+from functions.healing.redrive_step import HELD, RedriveDeadLetters
+from functions.healing.states import State
+from functions.healing.steps import Owner
+from functions.settings import RedriveSettings
+from tests.functions.aws.faults import Killed
+from tests.functions.aws.operators import desk_of
+from tests.prove.memory_cloud import Cloud
+from tests.prove.memory_queue import MemoryQueue, Message
+from tests.prove.memory_sqs import MemorySqs
+from tests.prove.redriven_consumers import Consumers, Mix
+from tests.prove.struck_calls import Strike
+
+SYMPTOM = "dead_letters_waiting"
+MINUTE = 60
+STEP = 10
+_TAGS = {"mendq": "heal"}
+_FREEZE = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+
+
+@dataclass
+class RedrivenWorld:
+    """`names` are the bodies of all messages there ever were, `calls` those of all ticks."""
+
+    cloud: Cloud
+    mix: Mix
+    seed: int
+    names: set[str] = field(default_factory=set)
+    ended: State | None = None
+    happened: Counter[str] = field(default_factory=Counter)
+    calls: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        cloud = self.cloud
+        cloud.worlds += 1
+        cloud.courses.items.clear()
+        cloud.deletes_per_second = self.mix.deletes_per_second
+        self.random = random.Random(self.seed)  # noqa: S311 - a proof is to be the same again
+        unsteady = self.mix.unsteady
+        self.sqs = cloud.sqs = MemorySqs(self.random, self._now, fails=unsteady / 4)
+        base, ending = f"orders-{cloud.worlds}", ".fifo" * bool(self.mix.groups)
+        self.dead = self._made(f"{base}-dlq{ending}")
+        policy = Redrive(self.dead.arn, self.mix.receives).text
+        self.source = self._made(f"{base}{ending}", RedrivePolicy=policy)
+        self.source.dead_letters, self.source.most_receives = self.dead, self.mix.receives
+        for each in (self.source, self.dead):
+            each.copies, each.forgets = unsteady, unsteady / 10
+        self.consumers = Consumers(self.source, self.random)
+        self._fill()
+        self.case = self._open(self.dead.arn, SYMPTOM, State.APPLIED, redriven=True)
+
+    @property
+    def _now(self) -> float:
+        return self.cloud.account.now.timestamp()
+
+    @property
+    def course(self) -> Course | None:
+        """As it is written down."""
+        run = self.run()
+        with self.cloud.calls.run():
+            return run.courses.course_of(self.dead.arn)
+
+    @property
+    def quarantined(self) -> set[str]:
+        return set[str]().union(
+            *(each.bodies for name, each in self.sqs.queues.items() if "-quarantine" in name)
+        )
+
+    @property
+    def lost(self) -> set[str]:
+        found = set(self.consumers.processed)
+        return self.names - found.union(*(each.bodies for each in self.sqs.queues.values()))
+
+    @property
+    def moves(self) -> int:
+        """Letters sent back, by hand or by a task, and letters sent to quarantine."""
+        return self.sqs.into.total()
+
+    @property
+    def sent_by_hand(self) -> int:
+        return self.sqs.into[self.source.name] - self.sqs.happened["moved_by_tasks"]
+
+    def run(self) -> RedriveRun:
+        """An invocation of the redrive Lambda."""
+        desk, settings = desk_of(self.cloud.account), self.cloud.account.settings
+        return RedriveRun(
+            clients=desk.clients,
+            settings=RedriveSettings(
+                settings.account,
+                ledger_table=settings.ledger_table,
+                case_bucket=settings.case_bucket,
+                urgent_topic_arn=settings.urgent_topic_arn,
+                info_topic_arn=settings.info_topic_arn,
+                tag_may_raise_to=settings.tag_may_raise_to,
+                autonomy=settings.autonomy,
+                bounds=self.mix.bounds,
+            ),
+            owner=desk.owner,
+            now=desk.now,
+            remaining_seconds=lambda: 60,
+            write=RedriveStart(settings.consent).write,
+            whose=Owner.REDRIVE,
+        )
+
+    def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
+        """One call of the Lambda; None where it died or failed: the next minute calls again."""
+        case, calls = self.case, self.cloud.calls
+        request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+        with calls.run(strikes):
+            try:
+                outcome = redrive({**request, **more}, self.run())
+            except Killed:
+                self.happened["runs_killed"] += 1
+                return None
+            except Exception:  # noqa: BLE001 - as Lambda has it: whoever called calls again
+                self.happened["runs_failed"] += 1
+                return None
+            finally:
+                self.happened["ticks"] += 1
+                self.calls += calls.heard
+        code = outcome.refusal.code if outcome.refusal else ""
+        self.happened["ticks_beside_another"] += code == "claimed"
+        if isinstance(outcome, Ticked) and outcome.case is not None:
+            self.ended = outcome.case.state
+        elif code == "moved_on":
+            self.ended = self.state()
+        return outcome
+
+    def passes(self, seconds: float = MINUTE) -> None:
+        """Consumers work, a task moves."""
+        for _ in range(round(seconds / STEP)):
+            self.cloud.account.now += timedelta(seconds=STEP)
+            self.sqs.now = self._now
+            self.sqs.tasks_move(STEP)
+            self.consumers.work(self.sqs.now)
+
+    def settle(self) -> bool:
+        """Until nothing waits at the source; whether that came."""
+        for _ in range(120):
+            if not (self.source.messages or self.consumers.busy or self.sqs.task_of(self.dead)):
+                return True
+            self.passes()
+        return False
+
+    def state(self) -> State:
+        """As the ledger says."""
+        with self.cloud.calls.run():
+            desk = desk_of(self.cloud.account)
+            case = desk.ledger.look(self.dead.arn, SYMPTOM, ()).case
+        assert case is not None
+        return case.state
+
+    def cause_comes_back(self) -> None:
+        """A case of a cause is open at the source."""
+        self._open(self.source.arn, "lease_expired", State.ESCALATED)
+
+    def freeze(self) -> None:
+        item = {**_FREEZE, "reason": {"S": "an incident"}}
+        with self.cloud.calls.run():
+            self.cloud.account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+
+    def thaw(self) -> None:
+        with self.cloud.calls.run():
+            self.cloud.account.clients.dynamodb.delete_item(TableName="ledger", Key=_FREEZE)
+
+    def produce(self, body: str) -> None:
+        """A new message at the source."""
+        self.names.add(body)
+        self.source.put(Message(body, self._now, group="new" if self.mix.groups else ""), self._now)
+
+    def _made(self, name: str, **attributes: str) -> MemoryQueue:
+        lease = str(self.mix.lease_seconds)
+        queue = self.sqs.make(
+            name, VisibilityTimeout=lease, MessageRetentionPeriod="1209600", **attributes
+        )
+        queue.tags = dict(_TAGS)
+        return queue
+
+    def _fill(self) -> None:
+        mix = self.mix
+        kinds = ["good"] * mix.good + ["poison"] * mix.poison + ["slow"] * mix.slow
+        self.random.shuffle(kinds)
+        for n, kind in enumerate(kinds):
+            group = f"group-{n % mix.groups}" if mix.groups else ""
+            letter = Message(f"{kind} {n}", self._now - 3_600, group=group)
+            letter.source_arn = self.source.arn
+            self.dead.messages[letter.message_id] = letter
+            self.names.add(letter.body)
+
+    def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
+        with self.cloud.calls.run():
+            desk = desk_of(self.cloud.account)
+            case = opened(
+                state,
+                queue_arn=queue_arn,
+                symptom=symptom,
+                reason="letters wait",
+                evidence=Evidence.of([Sighting.of_measurement(desk.now)]),
+                steps=(RedriveDeadLetters(HELD, self.source.arn),) if redriven else (),
+                now=desk.now,
+                actor="heal",
+            )
+            view = desk.ledger.look(queue_arn, symptom, ())
+            return tell(case, view, Telling(None, Facts(queue_arn, {}, {})), desk, desk.owner)

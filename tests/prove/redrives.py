@@ -1,0 +1,128 @@
+"""Letters that go back: none is lost, whoever dies, comes in between or is handed out twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from functions.healing.redrive_bounds import Bounds
+from tests.prove.memory_cloud import cloud
+from tests.prove.proof import Proof, Proving
+from tests.prove.redrive_faults import struck_everywhere
+from tests.prove.redrive_stops import stopped
+from tests.prove.redrive_tally import BY_TASK, LATE, MOST_MINUTES, Seen
+from tests.prove.redriven_consumers import Mix
+from tests.prove.redriven_world import RedrivenWorld
+from tests.prove.struck_calls import KINDS, Strike
+
+SEED = 7
+MESSAGES = 12_000
+# Nearly any call of a tick may be struck; the longest make more.
+CALLS_OF_A_TICK = 60
+
+
+def conserved(proving: Proving, messages: int = MESSAGES) -> None:
+    """Random mixes in bad weather, until there were so many messages."""
+    seen, struck, turn = Seen(), Counter[tuple[str, str]](), 0
+    with cloud() as here:
+        while seen.counts["messages"] < messages:
+            turn += 1
+            drawn = Random(SEED * 100_000 + turn)  # noqa: S311 - the same again
+            world = RedrivenWorld(here, mix_of(drawn), turn)
+            _through(world, drawn, seen, f"run {turn}")
+            proving.tell(min(1.0, seen.counts["messages"] / messages))
+        struck.update(here.calls.struck)
+    proving.figure("seed", SEED)
+    proving.figure("faults", struck.total())
+    for kind in KINDS:
+        calls = {operation for operation, each in struck if each == kind}
+        proving.figure(f"operations_{kind}", len(calls))
+    proving.holds("so many messages were there", whether=seen.counts["messages"] >= messages)
+    happened = ("runs_killed", "ticks_beside_another", "delivered_twice_at_once", "tasks_started")
+    proving.holds(
+        "runs died and met, letters were handed out twice, tasks ran, or nothing was tried",
+        whether=all(seen.counts[each] for each in happened),
+    )
+    seen.tell(proving)
+
+
+def mix_of(drawn: Random) -> Mix:
+    """Mostly good, some poison, some slow; standard or FIFO."""
+    letters = drawn.randint(10, 240)
+    poison, slow = (round(letters * drawn.uniform(0, share)) for share in (0.2, 0.1))
+    return Mix(
+        good=letters - poison - slow,
+        poison=poison,
+        slow=slow,
+        groups=drawn.choice((0, 0, 0, 1, 5, 40)),
+        bounds=drawn.choice((LATE, BY_TASK, BY_TASK, Bounds())),
+        deletes_per_second=drawn.choice((20, 100, 600)),
+        lease_seconds=drawn.choice((10, 20, 30)),
+        receives=drawn.randint(1, 4),
+        unsteady=drawn.choice((0, 0.1, 0.3)),
+    )
+
+
+def _through(world: RedrivenWorld, drawn: Random, seen: Seen, told: str) -> None:
+    """To its end, with everything that may happen on the way."""
+    for minute in range(MOST_MINUTES):
+        if drawn.random() < 0.1:
+            world.produce(f"{drawn.choice(('good', 'good', 'poison'))} new {minute}")
+        if _person_acts(world, drawn) or world.ended:
+            break
+        if drawn.random() > 0.05:
+            world.tick(_strikes(world, drawn))
+        if world.lost:
+            break
+        world.passes()
+    world.thaw()
+    is_over = minute < MOST_MINUTES - 1 and world.settle()
+    if not is_over:
+        seen.wrong.append(f"{told}: not over, {world.course and world.course.because}")
+    seen.add(world, told)
+
+
+def _strikes(world: RedrivenWorld, drawn: Random) -> dict[int, Strike]:
+    """Faults, and others who come in, by the call at which they do."""
+    strikes: dict[int, Strike] = {}
+    if drawn.random() < 0.3:
+        strikes[drawn.randint(1, CALLS_OF_A_TICK)] = drawn.choice(KINDS)
+    if drawn.random() < 0.2:
+        strikes[drawn.randint(1, CALLS_OF_A_TICK)] = world.tick
+    if drawn.random() < 0.2:
+        strikes[drawn.randint(1, CALLS_OF_A_TICK)] = lambda: world.consumers.work(world.sqs.now)
+    return strikes
+
+
+def _person_acts(world: RedrivenWorld, drawn: Random) -> bool:
+    """Whether the case was taken back: nothing goes on then."""
+    chance = drawn.random()
+    if chance < 0.04:
+        world.freeze()
+    elif chance < 0.2:
+        world.thaw()
+    elif chance < 0.202:
+        world.cause_comes_back()
+    elif chance < 0.206:
+        outcome = world.tick(cancel=True)
+        return outcome is not None and outcome.refusal is None
+    return False
+
+
+REDRIVES = (
+    Proof(
+        "redrive",
+        "Every dead letter is handled, in quarantine or still there, whatever happens on its way.",
+        conserved,
+    ),
+    Proof(
+        "redrive_faults",
+        "A fault at any call of a redrive loses no letter, and starts no second move task.",
+        struck_everywhere,
+    ),
+    Proof(
+        "redrive_stops",
+        "A cause that comes back, a freeze or a person's word stops a redrive at its next tick.",
+        stopped,
+    ),
+)

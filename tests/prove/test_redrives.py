@@ -1,0 +1,199 @@
+"""The redrive's proofs fail where they have to, and what they stand on is as AWS has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto.dynamodb.models import dynamodb_backends
+
+from functions.aws import mover, redrive_tick
+from functions.aws.course_ledger import CourseLedger
+from functions.aws.letter_batches import Destination, Lanes
+from functions.aws.mover import Hand, Moved
+from functions.aws.redrive_looks import look_of
+from functions.healing.letters import Letter
+from functions.healing.redrive_course import Course, begun
+from functions.healing.redrive_look import Look
+from tests.functions.aws.conftest import ACCOUNT, REGION, Account, moto_account
+from tests.prove.course_table import CourseTable, condition_of
+from tests.prove.memory_cloud import Cloud, cloud
+from tests.prove.memory_queue import MemoryQueue, Message
+from tests.prove.proof import Proving
+from tests.prove.redrive_faults import SCENES as SCENES_TO_STRIKE
+from tests.prove.redrive_faults import struck_everywhere
+from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
+from tests.prove.redrive_stops import stopped
+from tests.prove.redriven_consumers import Mix
+from tests.prove.redriven_world import RedrivenWorld
+from tests.prove.struck_calls import StruckCalls
+
+DEAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
+
+
+def test_a_mover_that_deletes_before_it_sends_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put = Hand._put
+
+    def deletes_first(hand: Hand, batch: Sequence[Letter], lanes: Lanes, to: Destination) -> Moved:
+        for each in batch:
+            handle = hand._lease._held[each.message_id].handle
+            hand._sqs.delete_message(QueueUrl=hand._queue_url, ReceiptHandle=handle)
+        return put(hand, batch, lanes, to)
+
+    monkeypatch.setattr(mover.Hand, "_put", deletes_first)
+    proving = Proving()
+    struck_everywhere(proving, 0.25, SCENES_TO_STRIKE[:1])
+    assert "no message is lost" in proving.failures
+
+
+def test_a_tick_that_does_not_see_the_freeze_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def blind(*asked: Any) -> Look:
+        return replace(look_of(*asked), frozen="")
+
+    monkeypatch.setattr(redrive_tick, "look_of", blind)
+    proving = Proving()
+    stopped(proving, 0.25, SCENES_TO_STOP[:1])
+    assert "each comes to an end, and its source to rest" in proving.failures
+    assert "frozen at minute" in str(proving.figures["wrong"])
+
+
+def test_a_second_move_task_is_refused_and_counted() -> None:
+    with cloud() as here:
+        world = RedrivenWorld(here, Mix(good=9), 1)
+        asked: dict[str, Any] = {"SourceArn": world.dead.arn, "MaxNumberOfMessagesPerSecond": 1}
+        with here.calls.run():
+            sqs = here.account.clients.sqs_for_writing
+            sqs.start_message_move_task(**asked)
+            with pytest.raises(ClientError, match="already a task running"):
+                sqs.start_message_move_task(**asked)
+        assert world.sqs.happened["second_tasks_asked_for"] == 1
+
+
+@pytest.fixture
+def account() -> Iterator[Account]:
+    with moto_account() as made:
+        yield made
+
+
+def test_the_course_is_kept_as_dynamodb_keeps_it(account: Account) -> None:
+    """The same writes, answered by both: the same are refused, the same is left."""
+    said: list[list[object]] = []
+    for quick in (None, CourseTable()):
+        if quick is not None:
+            _answered_by(quick, account)
+        said.append(list(_lived(account)))
+        if quick is not None:
+            (item,) = quick.items.values()
+            kept = dynamodb_backends[ACCOUNT][REGION].get_item("ledger", _key())
+            assert kept is not None
+            stored = kept.to_json()["Attributes"]
+            assert {name: stored[name] for name in item} == item
+            assert set(stored) - set(item) == {"pk", "sk"}
+    assert said[0] == said[1]
+
+
+def _key() -> dict[str, dict[str, str]]:
+    return {"pk": {"S": DEAD}, "sk": {"S": "redrive"}}
+
+
+def _answered_by(quick: CourseTable, account: Account) -> None:
+    calls = StruckCalls(lambda *_: None)
+    calls.answers = Cloud(account, quick, calls).answer
+    calls.listen(account.clients)
+
+
+def _lived(account: Account) -> Iterator[object]:
+    """A claim, a second, a save, a save of what has moved, a release by a stranger, one by us."""
+    ledger = CourseLedger(account.clients.dynamodb, "ledger")
+    course: Course = begun("case", dead_letter_arn=DEAD, source_arn=DEAD, canary=5, now=account.now)
+    yield ledger.claim(DEAD, "me", account.now) is not None
+    yield ledger.claim(DEAD, "another", account.now) is not None
+    saved = ledger.save(course, "me")
+    yield saved.n
+    yield ledger.save(course, "me").n
+    for late, owner in ((replace(course, size=9), "me"), (saved, "another")):
+        with pytest.raises(Exception, match="another run redrives"):
+            ledger.save(late, owner)
+    ledger.release(DEAD, "another")
+    yield ledger.claim(DEAD, "another", account.now) is not None
+    ledger.release(DEAD, "me")
+    claimed = ledger.claim(DEAD, "another", account.now)
+    yield claimed is not None and claimed.course == saved
+
+
+def test_a_condition_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="begins_with"):
+        condition_of("begins_with(a, :b)")
+
+
+def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
+    always = Random(1)  # noqa: S311 - the same order every time
+    queue = MemoryQueue(f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", always, **over)
+    for n in range(4):
+        queue.put(Message(f"m{n}", 0, group=f"g{n % 2}"), 0)
+    return queue
+
+
+def _bodies(messages: Sequence[Message]) -> list[str]:
+    return sorted(each.body for each in messages)
+
+
+def test_what_was_received_is_hidden_until_its_time_is_over() -> None:
+    queue = _queue()
+    assert len(queue.receive(10, 0, 30)) == 4
+    assert queue.receive(10, 29, 30) == []
+    assert len(queue.receive(10, 30, 30)) == 4
+
+
+def test_an_old_handle_deletes_nothing() -> None:
+    queue = _queue()
+    (first, *_) = queue.receive(1, 0, 30)
+    old = first.handle
+    queue.receive(10, 30, 30)
+    assert queue.delete(old, 31)
+    assert first.message_id in queue.messages
+    assert queue.delete(first.handle, 31)
+    assert first.message_id not in queue.messages
+
+
+def test_of_a_fifo_group_nothing_is_handed_out_behind_what_is_in_flight() -> None:
+    queue = _queue("orders.fifo")
+    assert _bodies(queue.receive(1, 0, 30)) == ["m0"]
+    assert _bodies(queue.receive(10, 1, 30)) == ["m1", "m3"]
+    assert queue.receive(10, 2, 30) == []
+    assert _bodies(queue.receive(10, 30, 30)) == ["m0", "m2"]
+
+
+def test_sent_twice_within_five_minutes_it_is_one() -> None:
+    queue = _queue("orders.fifo")
+    ids = [queue.put(Message("again", 0), at, "same") for at in (0, 299, 300)]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_received_too_often_it_dies_and_says_where() -> None:
+    dead = _queue("orders-dlq")
+    queue = _queue(most_receives=2, dead_letters=dead)
+    for at in (0, 30):
+        assert len(queue.receive(10, at, 30)) == 4
+    assert queue.receive(10, 60, 30) == []
+    assert not queue.messages
+    died: Mapping[str, str] = {
+        each.body: each.source_arn for each in dead.messages.values() if each.source_arn
+    }
+    assert died == dict.fromkeys(("m0", "m1", "m2", "m3"), queue.arn)
+
+
+def test_a_standard_queue_hands_out_copies_and_forgets_deletes() -> None:
+    queue = _queue(copies=1.0, forgets=1.0)
+    queue.receive(10, 0, 30)
+    again = [each for at in range(20) for each in queue.receive(10, at, 30)]
+    assert again
+    assert queue.delete(again[-1].handle, 20)
+    assert len(queue.messages) == 4
