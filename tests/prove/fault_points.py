@@ -134,10 +134,11 @@ def _undisturbed(scene: Scene) -> Undisturbed:
     for kind in KINDS:
         with world() as made:
             turn = scene.begin(made)
+            queue_arn = _queue_of(made)
             counting = Fault(made.account, kind, 0)
-            over = _come_again(made, scene, turn, [counting])
+            over = _come_again(made, queue_arn, scene, turn, [counting])
             counting.leave()
-            ending = ending_of(made.account, _queue_of(made), over=over)
+            ending = ending_of(made.account, queue_arn, over=over)
         points += [(kind, n) for n in range(1, counting.calls + 1)]
     return Undisturbed(ending, begun_as, tuple(points))
 
@@ -145,22 +146,25 @@ def _undisturbed(scene: Scene) -> Undisturbed:
 def _struck(scene: Scene, *points: Point) -> Struck:
     with world() as made:
         turn = scene.begin(made)
+        queue_arn = _queue_of(made)
         faults = [Fault(made.account, kind, strike_at) for kind, strike_at in points]
-        over = _come_again(made, scene, turn, faults)
+        over = _come_again(made, queue_arn, scene, turn, faults)
         for each in faults:
             each.leave()
         calls = tuple(each.call for each in faults)
         # The second of a pair need not come by: the first may have cut the way short.
         assert any(calls), f"nothing was struck in {scene.name} at {points}"
-        ending = ending_of(made.account, _queue_of(made), over=over)
+        ending = ending_of(made.account, queue_arn, over=over)
         return Struck(scene, points, calls, ending)
 
 
-def _come_again(made: World, scene: Scene, turn: Turn, faults: Sequence[Fault]) -> bool:
+def _come_again(
+    made: World, queue_arn: str, scene: Scene, turn: Turn, faults: Sequence[Fault]
+) -> bool:
     """One turn more for every fault; whether the last led where the scene goes."""
     for _ in range(TURNS + len(faults)):
         try:
-            if turn() and _state_of(made, faults) == scene.goal:
+            if turn() and _state_of(made, queue_arn, faults) == scene.goal:
                 return True
         except Killed:
             pass
@@ -170,22 +174,22 @@ def _come_again(made: World, scene: Scene, turn: Turn, faults: Sequence[Fault]) 
     return False
 
 
-def _state_of(made: World, faults: Sequence[Fault]) -> str:
+def _state_of(made: World, queue_arn: str, faults: Sequence[Fault]) -> str:
     """As the ledger says, once it is filed too; the faults do not hear the question."""
     for each in faults:
         each.is_deaf = True
     items = made.account.ledger_items()
     for each in faults:
         each.is_deaf = False
-    cases = (each for (_, sk), each in items.items() if sk[:5] == "case#")
+    cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
     return next((each["state"]["S"] for each in cases if "unfiled" not in each), "")
 
 
 def _queue_of(made: World) -> str:
-    """The one that the case is about; before there is one, the only one."""
+    """The one that the newest case is about; before there is one, the only one."""
     cases = made.account.transitions()
     if cases:
-        return str(cases[0]["queue_arn"])
+        return str(cases[-1]["queue_arn"])
     (url,) = made.account.clients.sqs.list_queues()["QueueUrls"]
     return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{url.rpartition('/')[2]}"
 

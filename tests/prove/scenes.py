@@ -123,9 +123,9 @@ def _roll_back(world: World) -> Turn:
 DEAD_LETTERS = "dead_letter_queue_missing"
 
 
-def _approved_to_attach(world: World, queue_arn: str) -> None:
+def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
     """A sweep found it and a person approved; nobody has carried it out."""
-    world.find(queue_arn, DEAD_LETTERS)
+    world.find(queue_arn, symptom)
     world.account.later(minutes=5)
     world.heal_is_up = False
     say(world.account, "approve", case_of(world.account).case_id)
@@ -146,7 +146,7 @@ def _without_dead_letters(world: World) -> str:
 
 
 def _made_and_attached(world: World) -> Turn:
-    _approved_to_attach(world, _without_dead_letters(world))
+    _approved_to(world, DEAD_LETTERS, _without_dead_letters(world))
     return asked_of_owner(world)
 
 
@@ -156,7 +156,7 @@ def _made_again(world: World) -> Turn:
     queue_arn = account.queue("orders", RedrivePolicy=Redrive(letters, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(letters))
     account.later(days=1)
-    _approved_to_attach(world, queue_arn)
+    _approved_to(world, DEAD_LETTERS, queue_arn)
     return asked_of_owner(world)
 
 
@@ -183,6 +183,31 @@ def _put_back(world: World) -> Turn:
     return asked_of_owner(world)
 
 
+def _letters_of_a_mended_cause(world: World) -> str:
+    """Their source's lease was too short, and the longer one is proven; they would expire soon."""
+    account = world.account
+    dead = account.queue("orders-dlq", MessageRetentionPeriod="432000")
+    source = account.queue("orders", VisibilityTimeout="30", RedrivePolicy=Redrive(dead, 5).text)
+    account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody="letter")
+    account.later(days=1)
+    fail(account, source)
+    account.later(minutes=20)
+    world.deletes(source)
+    assert world.minute()
+    account.later(minutes=5)
+    for minutes in (330, 90, 10):
+        at = account.now - timedelta(minutes=minutes)
+        Sweeping(account).count(dead, at, visible=1, age=max(0, 18_000 - 60 * minutes))
+        Sweeping(account).count(source, at, deleted=3_600)
+    return dead
+
+
+def _letters_taken_up(world: World) -> Turn:
+    """What they are kept for is raised, and none is moved."""
+    _approved_to(world, "dead_letters_waiting", _letters_of_a_mended_cause(world))
+    return asked_of_owner(world)
+
+
 SCENES = (
     *(
         Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
@@ -203,6 +228,7 @@ SCENES = (
             ("attach_dead_letters, a queue made and attached", _made_and_attached, "applied"),
             ("attach_dead_letters, a queue made again", _made_again, "applied"),
             ("restore_policy, a pinned policy put back", _put_back, "applied"),
+            ("redrive, letters of a mended cause taken up", _letters_taken_up, "applied"),
             ("follow_up, verified and watched", _verified, "watching"),
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
