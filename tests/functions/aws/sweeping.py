@@ -116,8 +116,6 @@ def an_hour_on(account: Account) -> datetime:
 @contextmanager
 def sweeping() -> Iterator[Sweeping]:
     with moto_account() as account:
-        # In the morning: the rounds of a test are on one day.
-        account.now = account.now.replace(hour=6)
         made = Sweeping(account)
         events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
         for each in events:
