@@ -122,7 +122,7 @@ def _tell(story: Story, account: LocalAccount, console: Console, folder: Path) -
     console.print(picture.metrics(watch))
     console.print(pages.shown(mailbox.messages, folder / pages.NAME))
     ended = _end(watch, mailbox, account, console, folder)
-    honesty = Honesty.of(account, telling.clock_put_forward)
+    honesty = Honesty.of(account, telling.clock_put_forward, telling.floors_lowered)
     console.print(honesty.shown())
     mailbox.look()
     paged = [each for each in mailbox.messages if ended is None or each is not ended.verdict]
@@ -133,7 +133,7 @@ def _tell(story: Story, account: LocalAccount, console: Console, folder: Path) -
         faults += verdict.incident_faults(story, watch, ended.incidents)
     for fault in faults:
         console.print(f"not as claimed: {fault}", style="bold red", soft_wrap=True, markup=False)
-    result = verdict.result_of(watch, ended, len(paged), honesty)
+    result = verdict.result_of(watch, ended, len(paged), honesty, telling.letters)
     return Told(result, is_as_claimed=not faults and ended is not None)
 
 

@@ -41,7 +41,7 @@ class DoesNotHelp:
         seen = stage.seen(self.bad.name)
         if seen.changed_at is None:
             return 0
-        return seen.failed_since(seen.changed_at + _longer_lease(self.bad))
+        return seen.failed_since(seen.changed_at + longer_lease(self.bad))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class SeenToHold:
         name, names = self.waits.name, [each.name for each in (self.waits, *self.others)]
         stage.until(lambda: self._deletes_in_time(stage), f"deletes of {name} in time")
         stage.end([name])
-        longest = max(_longer_lease(each) for each in (self.waits, *self.others))
+        longest = max(longer_lease(each) for each in (self.waits, *self.others))
         at = datetime.now(UTC) + longest + CLOUDTRAIL_LAG + A_MINUTE
-        self._put_forward(
+        put_forward(
             stage,
             longest + CLOUDTRAIL_LAG + A_MINUTE,
             f"the longer lease of {longest.total_seconds():.0f} s, {_minutes(CLOUDTRAIL_LAG)} for "
@@ -120,7 +120,7 @@ class SeenToHold:
         stage.follow_up_until([each.name for each in self.overruled], State.CONTESTED, at)
         stage.follow_up_until(names, State.WATCHING, at + A_MINUTE)
         watch = timedelta(hours=Timing().watch_hours)
-        self._put_forward(stage, watch, "as long as a case is watched")
+        put_forward(stage, watch, "as long as a case is watched")
         stage.follow_up_until(names, State.CLOSED, at + 2 * A_MINUTE + watch)
 
     def _deletes_in_time(self, stage: Stage) -> bool:
@@ -128,20 +128,21 @@ class SeenToHold:
         seen = stage.seen(self.waits.name)
         if seen.changed_at is None or seen.well_at is None:
             return False
-        return seen.well_at > max(seen.changed_at + _longer_lease(self.waits), *seen.failures_at)
+        return seen.well_at > max(seen.changed_at + longer_lease(self.waits), *seen.failures_at)
 
-    @staticmethod
-    def _put_forward(stage: Stage, by: timedelta, why: str) -> None:
-        said = f"the follow-up's clock is put forward by {_minutes(by)} instead of waiting: {why}"
-        stage.clock_put_forward.append(said)
-        stage.say("clock", said, "yellow")
+
+def put_forward(stage: Stage, by: timedelta, why: str) -> None:
+    """Say that the follow-up is fired for a time that lies ahead."""
+    said = f"the follow-up's clock is put forward by {_minutes(by)} instead of waiting: {why}"
+    stage.clock_put_forward.append(said)
+    stage.say("clock", said, "yellow")
 
 
 def _works(stage: Stage, bad: BadQueue) -> bool:
     return stage.seen(bad.name).calls_well >= bad.traffic.convincing
 
 
-def _longer_lease(bad: BadQueue) -> timedelta:
+def longer_lease(bad: BadQueue) -> timedelta:
     """What messages in flight may keep; none where the lease is not what is changed."""
     steps = [each for each in bad.steps if isinstance(each, SetVisibilityTimeout)]
     return timedelta(seconds=max((max(each.before, each.after) for each in steps), default=0))

@@ -25,11 +25,15 @@ class Honesty:
     clock_put_forward: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, account: LocalAccount, clock_put_forward: Iterable[str] = ()) -> Self:
-        """As the account says of itself."""
-        return cls(
-            tuple(account.not_emulated), tuple(account.floors_lowered), tuple(clock_put_forward)
-        )
+    def of(
+        cls,
+        account: LocalAccount,
+        clock_put_forward: Iterable[str] = (),
+        floors_lowered: Iterable[str] = (),
+    ) -> Self:
+        """As the account says of itself, and as its story says beyond that."""
+        floors = (*account.floors_lowered, *floors_lowered)
+        return cls(tuple(account.not_emulated), floors, tuple(clock_put_forward))
 
     def shown(self) -> RenderableType:
         """For the end of a story."""

@@ -160,6 +160,8 @@ def _change(bad: BadQueue, seen: Seen) -> list[RenderableType]:
     if bad.a_person_sets:
         values = ", ".join(f"{name} {value}" for name, value in bad.a_person_sets.items())
         return [_field("change", ", ".join(texts)), _field("kept", f"{values}, a person's value")]
+    if bad.is_written and not bad.leaves_a_value:
+        return [_field("change", f"{', '.join(texts)}: what went back is not taken back")]
     if not seen.changed():
         return [_field("change", f"none{_not_made(state, texts)}")]
     seconds = seen.seconds_to_heal()

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from functions.healing.states import State
 from local_account.demo import picture
@@ -17,10 +17,12 @@ from local_account.demo.operator_shell import OperatorShell
 from local_account.demo.traffic import Running
 from local_account.demo.watching import Seen, Watch
 from local_account.process import LocalAccount
+from local_account.where import ACCOUNT, REGION
 
 PATIENCE_SECONDS = 60.0
 LOOK_EVERY_SECONDS = 0.25
 FIRE_AGAIN_SECONDS = 3.0
+Shown = Callable[[], RenderableType]
 
 
 class ActFailed(Exception):
@@ -29,7 +31,11 @@ class ActFailed(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """`look` shows what is new since the last look; `clock_put_forward` collects what is told."""
+    """`look` shows what is new since the last look.
+
+    `clock_put_forward` and `floors_lowered` collect what the story is not to keep to itself, `also`
+    what is drawn below the queues, `letters` what became of letters, for machines.
+    """
 
     account: LocalAccount
     watch: Watch
@@ -39,12 +45,19 @@ class Stage:
     follow_up: DeployedSchedule
     shell: OperatorShell
     clock_put_forward: list[str] = field(default_factory=list)
+    floors_lowered: list[str] = field(default_factory=list)
+    also: list[Shown] = field(default_factory=list)
+    letters: dict[str, Any] = field(default_factory=dict)
 
     def say(self, who: str, what: str, style: str = "cyan") -> None:
         self.console.print(picture.event(self.watch, who, what, style))
 
     def seen(self, name: str) -> Seen:
         return self.watch.queues[name]
+
+    def arn_of(self, name: str) -> str:
+        """Of a queue of this account that is none of the story's."""
+        return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
 
     def states(self, name: str) -> list[State]:
         """Those that its case has been in, first to last."""

@@ -64,10 +64,19 @@ class BadQueue:
         return self.is_written and State.INEFFECTIVE not in self.path
 
     @property
+    def _standing(self) -> tuple[AttributeStep, ...]:
+        """Those that leave something to be seen in the queue."""
+        return tuple(each for each in self.steps if each.leaves_a_value)
+
+    @property
+    def leaves_a_value(self) -> bool:
+        return bool(self._standing)
+
+    @property
     def changes(self) -> dict[str, tuple[str, str]]:
         """The attributes that stand otherwise in the end: (before, after)."""
         is_left = self.is_written and State.ROLLED_BACK not in self.path
-        stands = {each.attribute: str(each.after) for each in self.steps if is_left}
+        stands = {each.attribute: str(each.after) for each in self._standing if is_left}
         before = {each.attribute: str(each.before) for each in self.steps}
         return {
             name: (before[name], after) for name, after in {**stands, **self.a_person_sets}.items()

@@ -12,6 +12,7 @@ from local_account.demo.story import BadQueue
 
 # Longer than the hour that has to be measured, and what CloudWatch lags behind.
 PUT_BACK_MINUTES = 66
+AN_HOUR = "an hour is measured at least"
 MESSAGES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 
 
@@ -36,9 +37,10 @@ class FoundWithoutAnError:
         )
         stage.say("act", "not one call has failed; CloudWatch has counted them all")
         stage.end([name for name in names if name != self.drains.name])
-        self._put_back(stage, names)
+        # A minute first, so that the last one that is measured is quiet as well.
+        put_back(stage, names, (1, PUT_BACK_MINUTES - 1), AN_HOUR)
         stage.mendq("sweep", "--dry-run", code=DONE)
-        self._sweep(stage)
+        sweep_now(stage)
         for each in self.every:
             stage.until_in([each.name], each.state)
         stage.say(self.drains.name, "is mended: each message is done once, and it drains")
@@ -52,29 +54,29 @@ class FoundWithoutAnError:
                 stage.account.put_back(stage.seen(name).queue_arn, minutes=1)
         stage.begin(names)
 
-    @staticmethod
-    def _put_back(stage: Stage, names: list[str]) -> None:
-        """A minute first, so that the last one that is measured is quiet as well."""
-        for name in names:
-            for minutes in (1, PUT_BACK_MINUTES - 1):
-                stage.account.put_back(stage.seen(name).queue_arn, minutes=minutes)
-        said = (
-            f"what was counted on {' and '.join(names)} is put back by {PUT_BACK_MINUTES} min "
-            "instead of waiting: an hour is measured at least"
-        )
-        stage.clock_put_forward.append(said)
-        stage.say("clock", said, "yellow")
 
-    @staticmethod
-    def _sweep(stage: Stage) -> None:
-        """A round an hour: where this hour's was before the story, it begins once more."""
-        table = stage.account.outputs["LedgerTable"]
-        note = items.key(items.ACCOUNT, "sweep")
-        stage.account.client("dynamodb").delete_item(TableName=table, Key=note)
-        DeployedSchedule.of(stage.account, SWEEP).fire()
-        said = "the hour's sweep is begun now instead of within ten minutes"
-        stage.clock_put_forward.append(said)
-        stage.say("clock", said, "yellow")
+def put_back(stage: Stage, names: list[str], pieces: tuple[int, ...], why: str) -> None:
+    """Have their past be so many minutes earlier, piece by piece, and say so."""
+    for name in names:
+        for minutes in pieces:
+            stage.account.put_back(stage.seen(name).queue_arn, minutes=minutes)
+    said = (
+        f"what was counted on {' and '.join(names)} is put back by {sum(pieces)} min "
+        f"instead of waiting: {why}"
+    )
+    stage.clock_put_forward.append(said)
+    stage.say("clock", said, "yellow")
+
+
+def sweep_now(stage: Stage) -> None:
+    """A round an hour: where this hour's was before the story, it begins once more."""
+    table = stage.account.outputs["LedgerTable"]
+    note = items.key(items.ACCOUNT, "sweep")
+    stage.account.client("dynamodb").delete_item(TableName=table, Key=note)
+    DeployedSchedule.of(stage.account, SWEEP).fire()
+    said = "the hour's sweep is begun now instead of within ten minutes"
+    stage.clock_put_forward.append(said)
+    stage.say("clock", said, "yellow")
 
 
 def _is_counted(stage: Stage, bad: BadQueue) -> bool:

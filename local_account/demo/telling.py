@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from functions.healing.states import State
@@ -14,7 +15,7 @@ from local_account.demo import picture
 from local_account.demo.deployed_schedule import FOLLOW_UP, DeployedSchedule
 from local_account.demo.mailbox import Mailbox
 from local_account.demo.operator_shell import OperatorShell
-from local_account.demo.stage import ActFailed, Stage
+from local_account.demo.stage import ActFailed, Shown, Stage
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Running
 from local_account.demo.watching import Watch
@@ -27,8 +28,9 @@ LOOK_EVERY_SECONDS = 0.25
 class Telling:
     """One story in one account; `tell` returns when all of it was shown, or patience ends.
 
-    Then `faults` are the acts that did not end as they claim, and `clock_put_forward` how far the
-    follow-up's clock was put forward, and why.
+    Then `faults` are the acts that did not end as they claim, `clock_put_forward` how far the
+    follow-up's clock was put forward, and why, `floors_lowered` which bounds the story lowered, and
+    `letters` what became of letters, where some went back.
     """
 
     def __init__(
@@ -41,6 +43,9 @@ class Telling:
     ) -> None:
         self.faults: list[str] = []
         self.clock_put_forward: list[str] = []
+        self.floors_lowered: list[str] = []
+        self.letters: dict[str, Any] = {}
+        self._also: list[Shown] = []
         self._story = story
         self._account = account
         self._watch = watch
@@ -71,13 +76,17 @@ class Telling:
         try:
             with Live(
                 console=self._console,
-                get_renderable=lambda: picture.standing(self._story, self._watch),
+                get_renderable=self._standing,
                 refresh_per_second=4,
             ):
                 yield
         finally:
             if not self._console.is_terminal:
                 self._console.line()  # Live does that on terminals alone
+
+    def _standing(self) -> RenderableType:
+        below = (each() for each in self._also)
+        return Group(picture.standing(self._story, self._watch), *below)
 
     def _until_told(self, running: Sequence[Running]) -> None:
         while self._watch.seconds() < PATIENCE_SECONDS:
@@ -106,6 +115,9 @@ class Telling:
             follow_up=DeployedSchedule.of(self._account, FOLLOW_UP),
             shell=OperatorShell(self._account, self._console.width),
             clock_put_forward=self.clock_put_forward,
+            floors_lowered=self.floors_lowered,
+            also=self._also,
+            letters=self.letters,
         )
         try:
             for act in self._story.acts:

@@ -114,8 +114,14 @@ def _incident(queue_arn: str, label: str, outcome: str, failed_calls: int, paged
     )
 
 
-def result_of(watch: Watch, ended: Ending | None, pages: int, honesty: Honesty) -> Result:
-    """One story for machines."""
+def result_of(
+    watch: Watch,
+    ended: Ending | None,
+    pages: int,
+    honesty: Honesty,
+    letters: Mapping[str, Any] | None = None,
+) -> Result:
+    """One story for machines; `letters` says what became of those that went back."""
     return {
         "queues": [
             {"queue_arn": seen.queue_arn, "before": seen.before, "after": seen.now}
@@ -129,6 +135,7 @@ def result_of(watch: Watch, ended: Ending | None, pages: int, honesty: Honesty) 
         "not_emulated": list(honesty.not_emulated),
         "floors_lowered": list(honesty.floors_lowered),
         "clock_put_forward": list(honesty.clock_put_forward),
+        "letters": dict(letters) if letters else None,
     }
 
 
@@ -144,6 +151,7 @@ def joined(results: Sequence[Result]) -> Result:
         "pages": sum(each["pages"] for each in results),
         "incidents": None if None in incidents else sum(incidents),
         "report": results[-1]["report"],
+        "letters": next((each["letters"] for each in results if each["letters"]), None),
     }
 
 
