@@ -34,7 +34,7 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@$(RUN) -m infra.wheels
 	@touch $@
 
-demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended (STORY=lease|catalogue|life|sweep|all)
+demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended (STORY=lease|catalogue|life|sweep|redrive|all)
 	@$(RUN) -m local_account.demo --story '$(STORY)' --port '$(PORT)'
 
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)

@@ -8,6 +8,7 @@ from local_account.cannot_start import CannotStart
 from local_account.demo.stories.catalogue import CATALOGUE_STORY
 from local_account.demo.stories.lease import LEASE
 from local_account.demo.stories.life import LIFE
+from local_account.demo.stories.redrive import REDRIVE
 from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
 
@@ -16,6 +17,7 @@ STORIES: Mapping[str, Story] = {
     "catalogue": CATALOGUE_STORY,
     "life": LIFE,
     "sweep": SWEEP,
+    "redrive": REDRIVE,
 }
 ALL = "all"
 

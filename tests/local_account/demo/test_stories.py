@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import pairwise
 
 import pytest
 
 from functions.healing.advance import TABLE
+from functions.healing.causes import CAUSES
 from functions.healing.guardrails import FEW_QUEUES
 from functions.healing.states import State
 from local_account.cannot_start import CannotStart
 from local_account.demo.stories import STORIES, stories_of
 from local_account.demo.stories.catalogue import CATALOGUE_STORY
 from local_account.demo.stories.life import LIFE
+from local_account.demo.stories.redrive import REDRIVE
 from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
 from local_account.sqs.error_switch import read
@@ -62,9 +65,21 @@ def test_the_sweep_is_told_without_a_failing_call_by_one_mended_and_one_left_alo
     assert all(bad.symptom.detection for bad in SWEEP.queues)
 
 
+def test_the_redrive_is_told_by_letters_whose_cause_is_proven_mended_first() -> None:
+    letters, source = REDRIVE.queues
+    assert source.symptom.name in CAUSES
+    assert source.path[-2:] == (State.VERIFIED, State.WATCHING)
+    assert json.loads(source.attributes["RedrivePolicy"])["deadLetterTargetArn"].endswith(
+        f":{letters.name}"
+    )
+    assert [str(each.after).rpartition(":")[2] for each in letters.steps] == [source.name]
+    assert State.APPROVED in letters.path
+    assert letters.changes == {}
+
+
 def test_a_story_that_is_none_is_refused_with_the_list() -> None:
     with pytest.raises(
-        CannotStart, match=r"^STORY 'leese' is not known: give one of .*, sweep, all$"
+        CannotStart, match=r"^STORY 'leese' is not known: give one of .*, sweep, redrive, all$"
     ):
         stories_of("leese")
     assert stories_of("life") == {"life": LIFE}
