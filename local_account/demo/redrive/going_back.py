@@ -18,7 +18,7 @@ from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
 from local_account.demo.redrive.fleet import consuming
 from local_account.demo.redrive.floors import LOWERED, SHIPPED
-from local_account.demo.redrive.picture import LettersPicture
+from local_account.demo.redrive.picture import LettersPicture, sent_by
 from local_account.demo.redrive.queue_counts import Whereabouts, is_there, messages_in
 from local_account.demo.redrive.shop import Shop
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ActFailed, Stage
@@ -147,9 +147,8 @@ def sentence(course: Course) -> str:
     counts = f"{course.moved} in all, {course.returned} came back"
     if course.stage is At.SOAK:
         length = (course.soak_ends_at or course.stage_at) - course.stage_at
-        name = f"ramp {course.number}" if course.number else "canary"
         waits = f"waits {length.total_seconds():.1f} s for what may come back"
-        return f"{name}: {course.moved_in_stage} went back ({counts}); {waits}"
+        return f"{sent_by(course)}: {course.moved_in_stage} went back ({counts}); {waits}"
     if course.stage is At.CANARY:
         return f"canary: {course.size} letters go back first, by hand, each marked"
     if course.stage is At.RAMP:

@@ -41,7 +41,7 @@ def _head(course: Course | None, now: datetime) -> Text:
     numbers = f"moved {course.moved}  came back {course.returned}  rate {_rate(course)}"
     return Text.assemble(
         ("redrive  ", "bold"),
-        (f"{clock(course, now):<28}", STAGES.get(course.stage, "bold yellow")),
+        (f"{clock(course, now):<30}", STAGES.get(course.stage, "bold yellow")),
         (numbers, "dim"),
     )
 
@@ -50,10 +50,15 @@ def clock(course: Course, now: datetime) -> str:
     """The stage, and how long a soak lasts yet."""
     if course.stage is Stage.SOAK and course.soak_ends_at is not None:
         left = max(0.0, (course.soak_ends_at - now).total_seconds())
-        return f"soak {course.number}, {left:.1f} s left"
+        return f"soak after {sent_by(course)}, {left:.1f} s left"
     if course.stage is Stage.RAMP:
         return f"ramp {course.number}, {'by a move task' if course.by_task else 'by hand'}"
     return str(course.stage)
+
+
+def sent_by(course: Course) -> str:
+    """Which stage sent the letters that are out."""
+    return f"ramp {course.number}" if course.number else "canary"
 
 
 def _rate(course: Course) -> str:

@@ -57,8 +57,14 @@ def test_before_it_begins_it_says_so() -> None:
     ("course", "said"),
     [
         (_course(Stage.CANARY), "canary"),
-        (_course(Stage.SOAK, soak_ends_at=NOW + timedelta(seconds=4.2)), "soak 0, 4.2 s left"),
-        (_course(Stage.SOAK, soak_ends_at=NOW - timedelta(seconds=1)), "soak 0, 0.0 s left"),
+        (
+            _course(Stage.SOAK, soak_ends_at=NOW + timedelta(seconds=4.2)),
+            "soak after canary, 4.2 s left",
+        ),
+        (
+            _course(Stage.SOAK, number=12, soak_ends_at=NOW - timedelta(seconds=1)),
+            "soak after ramp 12, 0.0 s left",
+        ),
         (_course(Stage.RAMP, number=3, by_task=True), "ramp 3, by a move task"),
         (_course(Stage.HALTED), "halted"),
     ],
