@@ -18,9 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageTypeDef
 
 # SQS counts from the receive, and no extension counts anew.
 LONGEST_SECONDS = 43_200
+LONGEST_POLL_SECONDS = 20
 MOST_ENTRIES = 10
 # How often the heart beats within one lease; what is past its half is extended.
 _BEATS = 8
@@ -53,9 +55,8 @@ _Call = Callable[..., Any]
 class Lease:
     """Messages of one queue, held until each is deleted, released or lost.
 
-    `messages` are as boto3 receives them; `seconds` is the visibility timeout that they were
-    received with, and what every extension asks for again. `received_at` is the `clock` before the
-    receive, where that was not just now.
+    `seconds` is the visibility timeout that they are received with, and what every extension asks
+    for again.
 
     As a context manager it extends them on a thread of its own, which never outlives the block nor
     keeps a process alive. Leaving the block neither deletes nor releases: a message whose work
@@ -66,9 +67,8 @@ class Lease:
         self,
         sqs: SQSClient,
         queue_url: str,
-        *messages: Mapping[str, Any],
+        *,
         seconds: int,
-        received_at: float | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
@@ -78,7 +78,6 @@ class Lease:
         self._writing = RLock()
         self._over = Event()
         self._heart: Thread | None = None
-        self.add(*messages, received_at=received_at)
 
     def __enter__(self) -> Self:
         self._over.clear()
@@ -115,12 +114,31 @@ class Lease:
             self._see_what_ran_out()
             return frozenset(self._held)
 
-    def add(self, *messages: Mapping[str, Any], received_at: float | None = None) -> None:
-        """Hold these too; one that was received again is held by its newest handle."""
-        since = self._clock() if received_at is None else received_at
+    def receive(self, **asked: Any) -> list[MessageTypeDef]:
+        """What one ReceiveMessage finds, held; `asked` as boto3 takes it, without queue and lease.
+
+        Raises what boto3 raises, and ValueError where a receive may wait for longer than the lease.
+        """
+        if asked.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
+            raise ValueError(
+                f"WaitTimeSeconds must be given, and be less than the lease of {self._seconds} s"
+            )
+        before = self._clock()
+        answer = self._sqs.receive_message(
+            QueueUrl=self._queue_url, VisibilityTimeout=self._seconds, **asked
+        )
+        self.add(*answer.get("Messages", []), received_at=before)
+        return answer.get("Messages", [])
+
+    def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
+        """Hold these too, as boto3 received them; `received_at` is the clock before that.
+
+        One that was received again is held by its newest handle.
+        """
         with self._writing:
             for each in messages:
-                hold = _Hold(str(each["ReceiptHandle"]), since, since + self._seconds)
+                until = received_at + self._seconds
+                hold = _Hold(str(each["ReceiptHandle"]), received_at, until)
                 self._held[str(each["MessageId"])] = hold
                 self._lost.discard(str(each["MessageId"]))
 

@@ -30,17 +30,14 @@ class Careful:
 
     def consume(self) -> None:
         """Receive once, and do what came; a message is deleted when its order is done."""
-        answer = self.sqs.receive_message(
-            QueueUrl=self.queue_url,
-            MaxNumberOfMessages=10,
-            WaitTimeSeconds=1,
-            VisibilityTimeout=self.seconds,
-            MessageSystemAttributeNames=["MessageGroupId"],
-        )
-        messages = answer.get("Messages", [])
         failed_groups: set[str] = set()
         # The last of ten is held while the first is worked on.
-        with Lease(self.sqs, self.queue_url, *messages, seconds=self.seconds) as lease:
+        with Lease(self.sqs, self.queue_url, seconds=self.seconds) as lease:
+            messages = lease.receive(
+                MaxNumberOfMessages=10,
+                WaitTimeSeconds=1,
+                MessageSystemAttributeNames=["MessageGroupId"],
+            )
             for message in messages:
                 group = message.get("Attributes", {}).get("MessageGroupId", "")
                 # What stands behind a FIFO message that failed must not overtake it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, cast
 
 import pytest
@@ -75,7 +76,16 @@ def message(name: str = "a", handle: str = "") -> dict[str, str]:
 
 
 def lease(sqs: Sqs, clock: Clock, *messages: Mapping[str, Any], seconds: int = SECONDS) -> Lease:
-    return Lease(cast("Any", sqs), "url", *messages, seconds=seconds, clock=clock)
+    held = Lease(cast("Any", sqs), "url", seconds=seconds, clock=clock)
+    held.add(*messages, received_at=clock())
+    return held
+
+
+def holding(sqs: Sqs, seconds: int) -> Lease:
+    """By the true clock, for what a thread does."""
+    held = Lease(cast("Any", sqs), "url", seconds=seconds)
+    held.add(message(), received_at=monotonic())
+    return held
 
 
 @pytest.fixture
@@ -104,6 +114,31 @@ def test_what_was_received_a_while_ago_is_due_earlier(sqs: Sqs, clock: Clock) ->
     held.add(message(), received_at=clock.now - SECONDS / 2)
     held.keep()
     assert sqs.written == [("change", "handle-a", SECONDS)]
+
+
+def test_a_receive_counts_from_before_it(sqs: Sqs, clock: Clock) -> None:
+    """What SQS gave at once may have come back late."""
+
+    def slow(**asked: Any) -> Mapping[str, Any]:
+        assert asked["VisibilityTimeout"] == SECONDS
+        clock.now += SECONDS - 1
+        return {"Messages": [message()]}
+
+    sqs.receive_message = slow  # type: ignore[attr-defined]
+    held = lease(sqs, clock)
+    assert held.receive(WaitTimeSeconds=1) == [message()]
+    assert held.held == {"a"}
+    clock.now += 1
+    assert held.held == frozenset()
+    assert held.is_lost
+
+
+@pytest.mark.parametrize("asked", [{}, {"WaitTimeSeconds": 20}])
+def test_a_receive_that_may_outlast_the_lease_is_not_made(
+    sqs: Sqs, clock: Clock, asked: dict[str, int]
+) -> None:
+    with pytest.raises(ValueError, match="WaitTimeSeconds must be given, and be less than"):
+        lease(sqs, clock, seconds=20).receive(**asked)
 
 
 def test_no_extension_reaches_beyond_twelve_hours(sqs: Sqs, clock: Clock) -> None:
@@ -245,7 +280,7 @@ def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) 
     held = lease(sqs, clock, message())
     clock.now += SECONDS
     assert held.is_lost
-    held.add(message("a", "newer"))
+    held.add(message("a", "newer"), received_at=clock())
     assert not held.is_lost
     assert held.delete() == {"a"}
     assert sqs.written == [("delete", "newer", None)]
@@ -272,7 +307,7 @@ class Beating(Sqs):
 def test_the_thread_extends_and_ends_with_the_block() -> None:
     sqs = Beating()
     sqs.may_answer.set()
-    with Lease(cast("Any", sqs), "url", message(), seconds=1) as held:
+    with holding(sqs, 1) as held:
         (heart,) = _hearts()
         assert heart.daemon
         assert sqs.asked.wait(PATIENCE)
@@ -284,7 +319,7 @@ def test_the_thread_extends_and_ends_with_the_block() -> None:
 def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
     sqs = Beating()
     sqs.may_answer.set()
-    with pytest.raises(ZeroDivisionError), Lease(cast("Any", sqs), "url", message(), seconds=60):
+    with pytest.raises(ZeroDivisionError), holding(sqs, 60):
         _ = 1 // 0
     assert _hearts() == []
     assert sqs.written == []
@@ -293,7 +328,7 @@ def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
 def test_no_extension_overtakes_a_release() -> None:
     """The heart is in the middle of a call when the message is released."""
     sqs = Beating()
-    with Lease(cast("Any", sqs), "url", message(), seconds=1) as held:
+    with holding(sqs, 1) as held:
         assert sqs.asked.wait(PATIENCE)
         releasing = threading.Thread(target=held.release)
         releasing.start()
@@ -318,7 +353,13 @@ def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: s
         return timed.now.timestamp()
 
     (taken,) = received()
-    held = Lease(timed.clients.sqs, url, taken, seconds=SECONDS, clock=now)
+
+    def held_of(*messages: Any) -> Lease:
+        held = Lease(timed.clients.sqs, url, seconds=SECONDS, clock=now)
+        held.add(*messages, received_at=now())
+        return held
+
+    held = held_of(taken)
     for _ in range(10):
         timed.later(seconds=SECONDS - 5)
         held.keep()
@@ -326,11 +367,11 @@ def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: s
     held.release()
     (again,) = received()
     assert held.delete() == frozenset()
-    late = Lease(timed.clients.sqs, url, again, seconds=SECONDS, clock=now)
+    late = held_of(again)
     timed.later(seconds=SECONDS + 1)
     assert late.delete() == frozenset()
     assert late.is_lost
     (last,) = received()
-    assert Lease(timed.clients.sqs, url, last, seconds=SECONDS, clock=now).delete()
+    assert held_of(last).delete()
     timed.later(seconds=SECONDS + 1)
     assert received() == []
