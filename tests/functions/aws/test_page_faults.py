@@ -24,11 +24,6 @@ from tests.functions.aws.operators import OWNERS, Heal, case_of, desk_of, fail, 
 PAGE = Page("Mendq: something", "is the matter\n")
 
 
-@pytest.fixture(autouse=True)
-def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-
-
 def _pages_of(desk: Desk) -> LedgerPages:
     return LedgerPages(desk.clients.dynamodb, desk.settings.ledger_table)
 
