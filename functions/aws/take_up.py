@@ -35,7 +35,7 @@ from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.states import State
 
 # They pass by themselves; the case waits and is called for again.
-PASSING = frozenset({"too_soon", "mass_symptom", "frozen"})
+PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "letters_are_taken"})
 
 
 def take_up(request: Mapping[str, Any], run: OwnerRun) -> Outcome:
@@ -76,13 +76,13 @@ class _TakenUp:
         tags = tags_of(self.run.clients, self.case.queue_arn)
         mode = self._mode(tags)
         if tags is None or mode is not Mode.HEAL:
-            return self._end(
-                "Mendq may no longer change this queue", Facts(self.case.queue_arn, {}, {})
-            )
+            reason = "Mendq may no longer change this queue"
+            return self._end(Refusal("not_any_more", reason), Facts(self.case.queue_arn, {}, {}))
         facts = self._facts(tags)
         plan = self._is_another_queue(facts) or self._plan(facts)
         if isinstance(plan, Refusal):
-            return self._end(plan.reason, facts, plan)
+            passes = plan.code in PASSING
+            return self._refused(plan, facts) if passes else self._end(plan, facts)
         refusal = self._refusal(plan, facts)
         if refusal is not None:
             return self._refused(refusal, facts)
@@ -184,7 +184,7 @@ class _TakenUp:
             return Outcome(refusal=replace(refusal, becomes=None))
         if refusal.becomes is State.CONTESTED:
             return self._move(State.CONTESTED, refusal, facts)
-        return self._end(refusal.reason, facts, refusal)
+        return self._end(refusal, facts)
 
     def _hold_up(self, refusal: Refusal) -> None:
         """Kept beside the case, for whoever asks why it waits."""
@@ -194,13 +194,12 @@ class _TakenUp:
         if hold_up != known:
             self.run.open_cases.hold_up(self.case, hold_up)
 
-    def _end(self, reason: str, facts: Facts, refusal: Refusal | None = None) -> Outcome:
+    def _end(self, refusal: Refusal, facts: Facts) -> Outcome:
         """An approval comes to nothing; what did not help is a person's to decide."""
-        given = refusal or Refusal("not_any_more", reason)
         if self.was_approved:
-            return self._move(State.EXPIRED, given, facts)
-        because = f"{self.case.reason}, and Mendq has no further step: {reason}"
-        return self._move(State.ESCALATED, replace(given, reason=because), facts)
+            return self._move(State.EXPIRED, refusal, facts)
+        because = f"{self.case.reason}, and Mendq has no further step: {refusal.reason}"
+        return self._move(State.ESCALATED, replace(refusal, reason=because), facts)
 
     def _move(self, state: State, refusal: Refusal, facts: Facts) -> Outcome:
         case = self.case.moved(

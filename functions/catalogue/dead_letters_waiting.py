@@ -217,8 +217,8 @@ DEAD_LETTERS_WAITING = Symptom(
         ),
         NearMiss(
             "somebody deletes letters",
-            "letters_are_read",
-            facts=replace(_WAITING, measured=replace(_MEASURED, received=3, deleted=1)),
+            "letters_are_taken",
+            facts=replace(_WAITING, measured=replace(_MEASURED, deleted=1, deleted_lately=1)),
         ),
         NearMiss(
             "somebody moves them",

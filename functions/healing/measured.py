@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
@@ -19,6 +19,8 @@ TRIED_OFTEN = 5
 # From here on every message may be tried again, and be deleted twice with one handle.
 TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
+# What was deleted within it, somebody may still be deleting.
+LATELY = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Measured:
     has the last minute; `since` is never before the queue was last changed, so that what is
     measured speaks about the queue as it is now. `began_silent`: CloudWatch had no value of the
     queue at first, and those of before are the first that there are. `deleted_unsure`: so many of
-    the deletes may have come after the last backlog was measured.
+    the deletes may have come after the last backlog was measured; `deleted_lately` in the last
+    minutes of all, `hours_with_deletes` in how many hours, counted back from `until`, there were
+    any.
     """
 
     since: datetime
@@ -49,6 +53,8 @@ class Measured:
     groups_in_flight_now: int | None = None
     began_silent: bool = False
     deleted_unsure: int = 0
+    deleted_lately: int = 0
+    hours_with_deletes: int = 0
 
     @property
     def hours(self) -> float:

@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from math import isfinite
 
 from functions.healing.backlog_ends import BACKLOG, BacklogEnds, Points
-from functions.healing.measured import Measured
+from functions.healing.measured import LATELY, Measured
 
 LONGEST = timedelta(hours=6)
 # CloudWatch has the datapoint of a minute a minute or two after it has ended.
 CLOUDWATCH_LAG = timedelta(minutes=3)
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
 PERIOD = timedelta(minutes=1)
+_AN_HOUR = timedelta(hours=1)
 # No window begins earlier before now.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
@@ -92,6 +93,7 @@ def measured(series: Series, window: Window) -> Measured | None:
         return None
     ends = BacklogEnds.of(within, window.since)
     points = defaultdict[str, Points](tuple, within)
+    deleted_at = [(at, value) for at, value in points["deleted"] if value]
     before, now = ({key: end(points[key]) for key in _GAUGES} for end in (ends.before, ends.now))
     return Measured(
         since=window.since,
@@ -100,6 +102,8 @@ def measured(series: Series, window: Window) -> Measured | None:
         received=ends.counted(points["received"]),
         deleted=ends.counted(points["deleted"]),
         deleted_unsure=ends.unsure(points["deleted"]),
+        deleted_lately=int(sum(n for at, n in deleted_at if at >= window.until - LATELY)),
+        hours_with_deletes=len({(window.until - at) // _AN_HOUR for at, _ in deleted_at}),
         empty_receives=ends.counted(points["empty"]),
         backlog_before=_backlog(before),
         backlog_now=_backlog(now),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functions.healing.case import Case
 from functions.healing.causes import CAUSES, PROVEN, Explained, explained_by, still_shows
 from functions.healing.facts import Facts, SourceQueue
-from functions.healing.letter_readers import who_reads
+from functions.healing.letter_readers import who_reads, who_takes
 from functions.healing.look_commands import redrive_preview
 from functions.healing.measuring import PERIOD
 from functions.healing.mode import Mode
@@ -150,6 +150,15 @@ def _read(facts: Facts) -> Refusal | None:
     return Refusal("letters_are_read", reason, becomes=None)
 
 
+def _taken(facts: Facts) -> Refusal | None:
+    """An approval waits until that is over."""
+    taken = who_takes(facts)
+    if taken is None:
+        return None
+    reason = f"{taken}: whoever does that may be at work on them, or send them back himself"
+    return Refusal("letters_are_taken", reason, becomes=None)
+
+
 def _moves(facts: Facts) -> Refusal | None:
     if not facts.move_task_running:
         return None
@@ -215,6 +224,7 @@ _AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
     _forbidden,
     _dies_further,
     _read,
+    _taken,
     _moves,
     _cause_first,
     _not_mended,

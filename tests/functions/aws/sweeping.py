@@ -113,6 +113,24 @@ def an_hour_on(account: Account) -> datetime:
     return account.now
 
 
+def consumed(swept: Sweeping, queue_arn: str) -> None:
+    """A Lambda function consumes the queue, which moto would have to run."""
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
+    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
+    answers: dict[str, dict[str, Any]] = {
+        "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
+        "GetFunctionConfiguration": {"Timeout": 30},
+    }
+
+    def answer(model: Any, **_: Any) -> tuple[_Answer, dict[str, Any]] | None:
+        if model.name not in answers:
+            return None
+        return _Answer(), answers[model.name]
+
+    events = swept.account.clients.functions.meta.events
+    events.register_first("before-call", cast("Callable[..., None]", answer))
+
+
 @contextmanager
 def sweeping() -> Iterator[Sweeping]:
     with moto_account() as account:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -21,7 +20,7 @@ from functions.healing.limits import Limits
 from functions.healing.plan import Refusal
 from functions.healing.states import State
 from functions.healing.sweeping import MOST_IN_A_CALL
-from tests.functions.aws.sweeping import Sweeping, an_hour_on, sweeping
+from tests.functions.aws.sweeping import Sweeping, an_hour_on, consumed, sweeping
 
 A_DAY = 86_400
 
@@ -331,24 +330,6 @@ def test_a_name_in_settings_without_a_queue_is_not_looked_at(swept: Sweeping) ->
     done = swept.sweep()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (0, 0, {})
-
-
-def consumed(swept: Sweeping, queue_arn: str) -> None:
-    """A Lambda function consumes the queue, which moto would have to run."""
-    arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
-    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
-    answers: dict[str, dict[str, Any]] = {
-        "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
-        "GetFunctionConfiguration": {"Timeout": 30},
-    }
-
-    def answer(model: Any, **_: Any) -> tuple[Any, dict[str, Any]] | None:
-        if model.name not in answers:
-            return None
-        return SimpleNamespace(status_code=200), answers[model.name]
-
-    events = swept.account.clients.functions.meta.events
-    events.register_first("before-call", cast("Callable[..., None]", answer))
 
 
 def test_what_heal_asks_of_lambda_again_counts_too(swept: Sweeping) -> None:

@@ -18,7 +18,7 @@ from functions.healing.ledger_view import LedgerView
 from functions.healing.mode import Mode
 from functions.healing.states import State
 from tests.functions.aws.operators import run_of
-from tests.functions.aws.sweeping import Sweeping, an_hour_on, sweeping
+from tests.functions.aws.sweeping import Sweeping, an_hour_on, consumed, sweeping
 
 WAITING = "dead_letters_waiting"
 A_DAY = 86_400
@@ -233,3 +233,50 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(swept: Sweepi
     attributes = swept.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
+
+
+def approved(swept: Sweeping) -> tuple[dict[str, Any], str]:
+    """What is asked of the redrive once a person has approved it, and the letters' queue."""
+    _, dead = waiting(swept)
+    let_it(swept)
+    (made,) = opened(swept)
+    swept.account.later(minutes=20)
+    return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
+
+
+def test_however_often_people_look_at_the_letters_the_approval_stands(swept: Sweeping) -> None:
+    """A look reads every letter: `--dry-run` does, and so does a sweep's census."""
+    request, dead = approved(swept)
+    for minutes in (15, 10, 5):
+        at = swept.account.now - timedelta(minutes=minutes)
+        swept.count(dead, at, received=2_000, empty=200, visible=2)
+    outcome = take_up(request, run_of(WAITING, swept.account))
+    assert outcome.refusal is None
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+
+
+def test_while_somebody_takes_letters_an_approval_waits_and_then_goes_on(swept: Sweeping) -> None:
+    """As `mendq redrive --limit 1` does, before one believes in the rest."""
+    request, dead = approved(swept)
+    swept.count(dead, swept.account.now - timedelta(minutes=5), deleted=1, visible=2)
+    outcome = take_up(request, run_of(WAITING, swept.account))
+    assert outcome.refusal is not None
+    assert (outcome.refusal.code, outcome.case) == ("letters_are_taken", None)
+    kept = swept.account.run().ledger.look(dead, WAITING, ("DeadLetters",))
+    assert kept.case is not None
+    assert kept.case.state is State.APPROVED, "it has not expired"
+    assert kept.hold_up is not None
+    assert kept.hold_up.code == "letters_are_taken"
+    swept.account.later(minutes=16)
+    outcome = take_up(request, run_of(WAITING, swept.account))
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+
+
+def test_a_function_that_reads_them_ends_the_approval(swept: Sweeping) -> None:
+    request, dead = approved(swept)
+    consumed(swept, dead)
+    outcome = take_up(request, run_of(WAITING, swept.account))
+    assert outcome.case is not None
+    assert (outcome.case.state, outcome.case.code) == (State.EXPIRED, "letters_are_read")
