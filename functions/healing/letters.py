@@ -17,6 +17,8 @@ QUARANTINED = "mendq.quarantined"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
 LONGEST_NUMBER = 9
+# What is counted further stays there: a count that reads as 0 again would be none.
+MOST_HOPS = 10**LONGEST_NUMBER - 1
 
 
 @dataclass(frozen=True)

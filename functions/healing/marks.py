@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from functions.healing.difference import parsed
-from functions.healing.letters import HOPS, QUARANTINED, Letter, MessageAttribute
+from functions.healing.letters import HOPS, MOST_HOPS, QUARANTINED, Letter, MessageAttribute
 
 # A mark of ours is short; what is longer was written by somebody else.
 LONGEST_MARK = 8_192
@@ -34,7 +34,7 @@ class Kept:
 def hopped(letter: Letter) -> Letter:
     """As it goes back to its source: once more than it says, out of the quarantine too."""
     kept = kept_because(letter)
-    hops = max(letter.hops, kept.hops if kept else 0) + 1
+    hops = min(max(letter.hops, kept.hops if kept else 0) + 1, MOST_HOPS)
     return letter.without(QUARANTINED).marked(HOPS, MessageAttribute("Number", str(hops)))
 
 
@@ -57,4 +57,4 @@ def kept_because(letter: Letter) -> Kept | None:
         return None
     if not isinstance(hops, int) or isinstance(hops, bool) or hops < 0:
         return None
-    return Kept(**{name: str(each) for name, each in texts.items()}, hops=hops)
+    return Kept(**{name: str(each) for name, each in texts.items()}, hops=min(hops, MOST_HOPS))

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.letters import HOPS, QUARANTINED, Letter, MessageAttribute
+from functions.healing.letters import (
+    HOPS,
+    LONGEST_NUMBER,
+    MOST_HOPS,
+    QUARANTINED,
+    Letter,
+    MessageAttribute,
+)
 from functions.healing.marks import Kept, hopped, kept_apart, kept_because
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -101,3 +108,27 @@ def test_what_is_written_is_read(why: str, hops: int) -> None:
     found = kept_because(kept(marked, why))
     assert found is not None
     assert (found.why, found.hops) == (why[:512], hops)
+
+
+@given(st.integers(0) | st.integers(MOST_HOPS - 1, MOST_HOPS + 1))
+def test_no_count_grows_until_it_reads_as_none(hops: int) -> None:
+    """Whoever may send to the quarantine may write any number there."""
+    mark = {"why": "x", "at": "x", "source": SOURCE, "case": "x", "hops": hops}
+    forged = text(json.dumps(mark))
+    assert (found := kept_because(forged)) is not None
+    assert found.hops == min(hops, MOST_HOPS)
+    back = hopped(forged)
+    assert len(str(back.attributes[HOPS].value)) <= LONGEST_NUMBER
+    assert back.hops == min(hops + 1, MOST_HOPS)
+
+
+def test_the_largest_count_stays() -> None:
+    most = letter(**{HOPS: MessageAttribute("Number", str(MOST_HOPS))})
+    assert hopped(most).hops == MOST_HOPS
+    assert hopped(kept(most)).hops == MOST_HOPS
+
+
+def test_a_number_that_nobody_can_read_is_no_mark() -> None:
+    mark = '{"why": "x", "at": "x", "source": "x", "case": "x", "hops": ' + "9" * 5_000 + "}"
+    assert kept_because(text(mark)) is None
+    assert hopped(text(mark)).hops == 1
