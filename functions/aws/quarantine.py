@@ -8,6 +8,7 @@ from __future__ import annotations
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.aws.clients import Clients
+from functions.aws.consumers import consuming, mappings_of
 from functions.aws.errors import FactsUnavailable, QueueGone
 from functions.aws.make_queue import make_queue, taken
 from functions.aws.queue_look import attributes_of
@@ -19,8 +20,8 @@ from functions.healing.quarantines import arn_for, attributes_of_new, unfit
 def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
     """The ARN of the source's quarantine, made where there is none yet.
 
-    Refuses where a queue of that name would not keep the letters safe. Raises FactsUnavailable
-    where asking again may help.
+    Refuses where a queue of that name would not keep the letters safe, or a Lambda function
+    consumes it. Raises FactsUnavailable where asking again may help.
     """
     queue_arn = arn_for(source.queue_arn)
     try:
@@ -33,5 +34,5 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
         if isinstance(made, Refusal):
             return made
         attributes = made
-    because = unfit(source, attributes)
+    because = unfit(source, attributes, consuming(mappings_of(clients, queue_arn)))
     return taken(queue_arn, because) if because else queue_arn

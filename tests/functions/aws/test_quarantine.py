@@ -60,6 +60,24 @@ def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account:
     assert account.attributes(theirs) == before
 
 
+@pytest.mark.parametrize(("state", "is_used"), [("Enabled", False), ("Disabled", True)])
+def test_a_queue_that_a_function_consumes_is_not_used(
+    account: Account, monkeypatch: pytest.MonkeyPatch, state: str, *, is_used: bool
+) -> None:
+    source = facts(account, account.queue("orders"))
+    made = quarantine_of(account.clients, source)
+    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": state}
+
+    def mappings(_: object, queue_arn: str) -> list[dict[str, str]]:
+        return [mapping] if queue_arn == made else []
+
+    monkeypatch.setattr("functions.aws.quarantine.mappings_of", mappings)
+    found = quarantine_of(account.clients, source)
+    assert (found == made) is is_used
+    assert isinstance(found, Refusal) is not is_used
+    assert is_used or (isinstance(found, Refusal) and "tidy consumes it" in found.reason)
+
+
 def test_aws_that_does_not_answer_is_asked_again(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

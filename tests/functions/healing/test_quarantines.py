@@ -21,6 +21,8 @@ from functions.healing.queue_names import arn_of
 
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO_ARN = f"{STANDARD_ARN}.fifo"
+OTHER = "999999999999"
+OWN_ROLE = "arn:aws:iam::123456789012:role/on-call"
 GOOD = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,75}(\.fifo)?", fullmatch=True)
 
@@ -69,8 +71,9 @@ def test_one_of_our_making_fits(source_arn: str, key: str) -> None:
     assert unfit(source, attributes_of_new(source)) is None
 
 
-def _policy(effect: str, principal: object) -> str:
+def _policy(effect: str, principal: object, **more: object) -> str:
     statement = {"Effect": effect, "Principal": principal, "Action": "sqs:*", "Resource": "*"}
+    statement |= more
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
@@ -80,6 +83,15 @@ def _policy(effect: str, principal: object) -> str:
         ({"RedrivePolicy": "{}"}, "RedrivePolicy"),
         ({"Policy": _policy("Allow", "*")}, "everybody"),
         ({"Policy": "no policy"}, "everybody"),
+        ({"Policy": _policy("Allow", "*", Condition={"Bool": {"x": "true"}})}, "everybody"),
+        ({"Policy": _policy("Allow", {"AWS": f"arn:aws:iam::{OTHER}:root"})}, OTHER),
+        ({"Policy": _policy("Allow", {"AWS": [OWN_ROLE, OTHER]})}, OTHER),
+        ({"Policy": _policy("Allow", {"AWS": "AROAEXAMPLE"})}, "AROAEXAMPLE"),
+        ({"Policy": _policy("Allow", {"Service": "sns.amazonaws.com"})}, "sns.amazonaws.com"),
+        ({"KmsMasterKeyId": f"arn:aws:kms:us-east-1:{OTHER}:key/theirs"}, "another account's key"),
+        ({"KmsMasterKeyId": f"arn:aws:kms:us-east-1:{OTHER}:alias/theirs"}, "another account's"),
+        ({"MaximumMessageSize": "1024"}, "1048576 bytes"),
+        ({"DelaySeconds": "900"}, "DelaySeconds"),
         ({"SqsManagedSseEnabled": "false"}, "encrypted"),
         ({"MessageRetentionPeriod": "1209599"}, "1209600"),
     ],
@@ -97,7 +109,12 @@ def test_one_that_keeps_letters_less_safe_is_not_used(
     [
         {},
         {"Policy": _policy("Deny", "*")},
-        {"Policy": _policy("Allow", {"AWS": "arn:aws:iam::123456789012:role/on-call"})},
+        {"Policy": _policy("Allow", {"AWS": [OWN_ROLE, "123456789012"]})},
+        {"Policy": _policy("Allow", {"AWS": "arn:aws:iam::123456789012:root"})},
+        {"Policy": _policy("Deny", {"AWS": OTHER})},
+        {"KmsMasterKeyId": "arn:aws:kms:us-east-1:123456789012:key/own"},
+        {"KmsMasterKeyId": "alias/aws/sqs"},
+        {"MaximumMessageSize": "1048576", "DelaySeconds": "0"},
         {"SqsManagedSseEnabled": "false", "KmsMasterKeyId": "alias/stronger"},
         {"RedrivePolicy": "", "Policy": ""},
     ],
@@ -109,3 +126,32 @@ def test_a_persons_changes_that_harm_no_letter_are_fine(attributes: dict[str, st
 def test_where_the_source_has_a_key_sqs_own_is_too_little() -> None:
     source = queue(queue_arn=STANDARD_ARN, KmsMasterKeyId="alias/orders")
     assert unfit(source, GOOD) is not None
+
+
+KEYED = "arn:aws:kms:us-east-1:123456789012:key/own"
+
+
+@pytest.mark.parametrize(
+    ("of_source", "key", "fits"),
+    [
+        (KEYED, "alias/aws/sqs", False),
+        (KEYED, "arn:aws:kms:us-east-1:123456789012:alias/aws/sqs", False),
+        (KEYED, f"arn:aws:kms:us-east-1:{OTHER}:key/theirs", False),
+        (KEYED, KEYED, True),
+        (KEYED, "alias/stronger", True),
+        ("alias/aws/sqs", "alias/aws/sqs", True),
+        ("alias/aws/sqs", KEYED, True),
+        (f"arn:aws:kms:us-east-1:{OTHER}:key/shared", "alias/aws/sqs", False),
+        (*(f"arn:aws:kms:us-east-1:{OTHER}:key/shared",) * 2, True),
+    ],
+)
+def test_its_key_is_as_good_as_the_sources(of_source: str, key: str, *, fits: bool) -> None:
+    source = queue(queue_arn=STANDARD_ARN, KmsMasterKeyId=of_source)
+    assert (unfit(source, GOOD | {"KmsMasterKeyId": key}) is None) is fits
+
+
+def test_one_that_a_function_consumes_keeps_nothing() -> None:
+    reader = "arn:aws:lambda:us-east-1:123456789012:function:tidy"
+    reason = unfit(queue(queue_arn=STANDARD_ARN), GOOD, [reader])
+    assert reason is not None
+    assert "tidy consumes it" in reason
