@@ -18,7 +18,7 @@ from cli.invocation import Invocation, with_invocation
 from cli.output import age, table
 from cli.redrive.asked import Asked
 from cli.redrive.cures import with_cures
-from cli.redrive.dropped import DropFile, drop_file
+from cli.redrive.dropped import DropFile, drop_file, place_of
 from cli.redrive.letter_view import document_of, show_letter
 from cli.redrive.passes import Act
 from cli.redrive.preview import print_preview
@@ -150,7 +150,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     call.out.say(f"{counted(len(tally.seen), 'letter')} seen in {found.name}, {going} to drop")
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally), "dropped")
-    path = (file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")).absolute()
+    path = place_of(file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl"))
     call.out.whole(f"written to {path} first")
     confirm(f"Delete {going} from {found.name}?", yes=yes)
     with drop_file(path) as kept:

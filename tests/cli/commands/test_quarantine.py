@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -201,6 +202,105 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
     path = tmp_path / "kept.jsonl"
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
     assert (done["dropped"], done["failed"]) == (0, 0)
+    assert queues.ids(queues.letters) == ids
+
+
+def test_a_disk_that_is_full_half_way_is_told_and_keeps_whole_lines(
+    queues: DeadLetters, tmp_path: Path
+) -> None:
+    """As on a full disk: the file may not grow any more in the middle of a batch."""
+    ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
+    path = tmp_path / "kept.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (85_000, before[1]))
+    try:
+        done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert done == {"matched": 40, "dropped": 20, "left": 20, "failed": 0, "file": str(path)}
+    written = {json.loads(line)["message_id"] for line in path.read_text().splitlines()}
+    left = queues.ids(queues.letters)
+    assert len(left) == 20
+    assert (written | left, written & left) == (ids, set())
+
+
+def test_a_disk_that_is_full_is_told_to_people(queues: DeadLetters, tmp_path: Path) -> None:
+    _keep(queues, "x" * 3_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    path = tmp_path / "kept.jsonl"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        arguments = ("drop", "orders", "--all", "--yes", "--file", str(path))
+        result = queues.operator.mendq("quarantine", *arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert result.exit_code == 1
+    assert "0 letters dropped, 0 failed, 1 left" in result.output
+    assert "cannot be written: File too large" in " ".join(result.output.split())
+    assert path.read_text() == ""
+
+
+@pytest.mark.parametrize("where", ["close", "ftruncate"])
+def test_whatever_else_fails_of_the_file_nothing_is_lost(
+    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    ids = {_keep(queues, "one")}
+    path = tmp_path / "kept.jsonl"
+    broken: list[int] = []
+
+    def fail(handle: int, *_: object) -> None:
+        if S_ISREG(os.fstat(handle).st_mode):
+            broken.append(handle)
+            raise OSError(5, "Input/output error")
+        closed(handle)
+
+    closed, synced = os.close, os.fsync
+    monkeypatch.setattr(f"cli.redrive.dropped.os.{where}", fail)
+    if where == "ftruncate":
+        monkeypatch.setattr(
+            "cli.redrive.dropped.os.fsync",
+            lambda handle: fail(handle) if S_ISREG(os.fstat(handle).st_mode) else synced(handle),
+        )
+    code = 0 if where == "close" else 1
+    done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=code)
+    assert broken
+    assert done["dropped"] == (1 if where == "close" else 0)
+    assert queues.ids(queues.letters) == (set() if where == "close" else ids)
+    if where == "close":
+        assert json.loads(path.read_text())["body"] == "one"
+        closed(broken[0])
+
+
+def test_a_folder_that_does_not_last_is_no_place(
+    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues, "one")}
+    synced = os.fsync
+
+    def fail(handle: int) -> None:
+        if not S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(22, "Invalid argument")
+        synced(handle)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    path = tmp_path / "kept.jsonl"
+    error = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=2)["error"]
+    assert "cannot be made: Invalid argument" in error["message"]
+    assert not path.exists()
+    assert queues.ids(queues.letters) == ids
+
+
+def test_a_folder_that_is_gone_is_no_place(
+    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues, "one")}
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    error = _quarantine(queues, "drop", "--all", "--yes", code=2)["error"]
+    monkeypatch.chdir(tmp_path)
+    assert "No such file or directory" in error["message"]
     assert queues.ids(queues.letters) == ids
 
 
