@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sqs as sqs
 
 from functions.catalogue import CATALOGUE
 from functions.healing.every_step import STEPS
@@ -93,14 +92,18 @@ def make_statement(actions: Sequence[str], queue_arns: Sequence[str]) -> iam.Pol
 
 
 def never_write_to(
-    role: iam.Role, queues: Sequence[sqs.IQueue], actions: Sequence[str] = ()
+    role: iam.Role,
+    queue_arns: Sequence[str],
+    actions: Collection[str],
+    *,
+    unless: Collection[str] = (),
 ) -> None:
-    """Mendq's own queues, whatever their tags and names; `actions` beside those of every step."""
+    """Whatever tags and settings say of these queues; `actions` beside those of every step."""
     role.add_to_policy(
         iam.PolicyStatement(
             effect=iam.Effect.DENY,
-            actions=sorted({*_actions(STEPS), *actions}),
-            resources=[queue.queue_arn for queue in queues],
+            actions=sorted({*_actions(STEPS), *actions}.difference(unless)),
+            resources=list(queue_arns),
         )
     )
 

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -16,11 +16,12 @@ from functions.healing.quarantines import SUFFIX
 from functions.healing.redrive_consent import ON, REDRIVE_TAG
 from functions.healing.redrive_grants import READ, SEND
 from functions.healing.redrive_step import INTO_QUARANTINE, LETTER_ACTIONS, RedriveDeadLetters
-from functions.healing.steps import SetMessageRetention
+from functions.healing.steps import Owner, SetMessageRetention
 from infra.own_queues import queue_arn
 from infra.queue_writes import (
     make_statement,
     managed_statements,
+    never_write_to,
     other_tags_statement,
     written_kinds,
 )
@@ -50,6 +51,17 @@ def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Iterator[i
         resources=[queue_arn(stack, "*")],
         conditions={"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: ON}},
     )
+
+
+def keep_off(role: iam.Role, own_queue_arns: Sequence[str], owner: Owner | None) -> None:
+    """Nobody writes Mendq's own queues, and into a quarantine redrive alone puts letters.
+
+    Heal reads its intake, so messages of our own are forbidden to redrive by name.
+    """
+    moves_letters = owner is Owner.REDRIVE
+    never_write_to(role, own_queue_arns, TAKEN if moves_letters else ())
+    into_it = (_MAKING, INTO_QUARANTINE) if moves_letters else ()
+    never_write_to(role, quarantine_arns(Stack.of(role)), TAKEN, unless=into_it)
 
 
 def quarantine_arns(stack: Stack) -> list[str]:

@@ -29,9 +29,8 @@ from infra.night import Buckets, Night
 from infra.own_queues import every_queue
 from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
-from infra.queue_writes import never_write_to
 from infra.redrive import Redrive
-from infra.redrive_writes import TAKEN
+from infra.redrive_writes import keep_off
 from infra.report_bucket import ReportBucket
 from infra.restore_policy import RestorePolicy
 from infra.roles import PULSE, role_arn, role_names
@@ -88,10 +87,10 @@ class MendqStack(Stack):
         roll_back = self._after_heal(desk, heal, owners)
         self._sweep(desk, heal)
         self._pulse(desk)
-        roles = (heal.role, *(each.role for each in owners.values()), roll_back.role)
-        for each in roles:
-            never_write_to(each, every_queue(self))
-        never_write_to(owners[Owner.REDRIVE].role, every_queue(self), TAKEN)
+        own_queues = [each.queue_arn for each in every_queue(self)]
+        writers = {each.role: owner for owner, each in owners.items()}
+        for role, owner in {heal.role: Owner.HEAL, roll_back.role: None, **writers}.items():
+            keep_off(role, own_queues, owner)
         for output, value in (
             ("TrailBucket", trail.bucket_name),
             ("CaseBucket", cases.bucket_name),

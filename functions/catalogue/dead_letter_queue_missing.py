@@ -15,7 +15,7 @@ from functions.catalogue.symptom import (
     NearMiss,
     Symptom,
 )
-from functions.healing import examples
+from functions.healing import examples, quarantines
 from functions.healing.attaching import MENDED_FIRST, gone, has_none, make_again, make_and_attach
 from functions.healing.companions import FIFO
 from functions.healing.dead_letter_steps import AttachDeadLetters, CreateDeadLetters
@@ -103,6 +103,7 @@ def _comes_back(measured: Measured) -> bool:
 
 _FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
 _DEAD = examples.DEAD_LETTER_ARN
+_QUARANTINE = quarantines.arn_for(examples.STANDARD_ARN)
 _TEXT = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
 _ATTACH = (CreateDeadLetters("", _DEAD), AttachDeadLetters("", _TEXT))
 _NONE = replace(
@@ -171,6 +172,11 @@ DEAD_LETTER_QUEUE_MISSING = Symptom(
         ),
     ),
     near_misses=(
+        NearMiss(
+            "the queue that is named would be a quarantine",
+            "names_a_quarantine",
+            facts=replace(_GONE, dead_letter_queue=DeadLetterQueue(_QUARANTINE, None)),
+        ),
         NearMiss("it has one", NOT_FOUND, facts=replace(_GONE, dead_letter_queue=_FROM_BEFORE)),
         NearMiss(
             "it takes dead letters itself",

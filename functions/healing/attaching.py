@@ -18,6 +18,8 @@ from functions.healing.facts import DeadLetterQueue, Facts
 from functions.healing.failing import failing_in
 from functions.healing.look_commands import get_attributes
 from functions.healing.plan import Plan, Refusal
+from functions.healing.quarantines import is_quarantine
+from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
 # While one of them is open, a dead-letter queue would only take in what it keeps from being done.
@@ -43,7 +45,8 @@ def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
 
 def make_again(facts: Facts, dead_letter_arn: str, because: str) -> Plan | Refusal:
     """The queue that its RedrivePolicy names, under that very name; the source is not written."""
-    return _cause_first(facts) or Plan((CreateDeadLetters("", dead_letter_arn),), because)
+    refusal = _is_quarantine(facts, dead_letter_arn) or _cause_first(facts)
+    return refusal or Plan((CreateDeadLetters("", dead_letter_arn),), because)
 
 
 def gone(facts: Facts) -> str | None:
@@ -64,6 +67,18 @@ def _has_one(facts: Facts) -> Refusal | None:
         return None
     reason = "it has a dead-letter queue by now, or takes dead letters itself"
     return Refusal("need_already_met", reason, becomes=None)
+
+
+def _is_quarantine(facts: Facts, dead_letter_arn: str) -> Refusal | None:
+    """Mendq manages no queue of such a name, and makes one to keep what came back alone."""
+    if not is_quarantine(parts_of(dead_letter_arn).name):
+        return None
+    reason = (
+        f"its RedrivePolicy names {dead_letter_arn}, which is gone and by its name a quarantine "
+        "of Mendq's: that keeps what came back of a redrive, and is no dead-letter queue"
+    )
+    look = get_attributes(facts.queue_arn, AttachDeadLetters.attribute)
+    return Refusal("names_a_quarantine", reason, State.ESCALATED, next_command=look)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:

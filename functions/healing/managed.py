@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from functions.healing.mode import Mode
+from functions.healing.quarantines import is_quarantine
 
 MODE_TAG = "mendq"
 OFF = "off"
@@ -34,8 +35,11 @@ class Consent:
         """The queue's mode; None: not managed.
 
         The tag lowers the account's mode freely and raises it only as far as the setting lets it.
-        A tag that cannot be read manages the queue in the lowest mode.
+        A tag that cannot be read manages the queue in the lowest mode. A quarantine is nobody's to
+        mend, whatever names or tags it: letters go in, and people alone take them out.
         """
+        if is_quarantine(queue_name):
+            return None
         tag = tags.get(MODE_TAG)
         if tag is None:
             return self.mode if self._names(queue_name) else None

@@ -47,7 +47,8 @@ class DeploymentSettings:
         default=(),
         metadata=setting(
             ListOf(shapes.QUEUE, "queue names, or starts of names and a `*`"),
-            "The queues that Mendq manages beside those that carry the tag `mendq`.",
+            "The queues that Mendq manages beside those that carry the tag `mendq`; never a "
+            "quarantine, `*-quarantine`, whatever prefix fits it.",
         ),
     )
     autonomy: Mapping[str, Mode] = field(

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from functions.aws.course_ledger import CLAIM_SECONDS
+from functions.healing.every_step import STEPS
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.redrive_step import LETTER_ACTIONS, RedriveDeadLetters
+from functions.healing.steps import write_actions
 from functions.settings import HealSettings, RedriveSettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
@@ -18,6 +20,8 @@ NAME = "Redrive"
 MOVES = (*LETTER_ACTIONS, RedriveDeadLetters.iam_action, "sqs:SetQueueAttributes")
 ORDERS, NOT_NAMED = f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}not-named"
 QUARANTINES = [f"{QUEUE_ARNS}orders-quarantine", f"{QUEUE_ARNS}orders-quarantine.fifo"]
+# "named" has the prefix `billing-*`.
+OF_A_PREFIX = [f"{QUEUE_ARNS}billing-quarantine", f"{QUEUE_ARNS}billing-quarantine.fifo"]
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd"
 VIA_SQS = {"kms:ViaService": f"sqs.{REGION}.amazonaws.com", "kms:CallerAccount": ACCOUNT}
 
@@ -89,12 +93,28 @@ def test_of_our_own_queues_it_never_takes_nor_sends(settings: str, tags: dict[st
 
 
 @pytest.mark.parametrize("settings", ["tagged", "proposing", "named"])
-@pytest.mark.parametrize("quarantine", QUARANTINES)
-def test_a_quarantine_is_made_and_sent_to_and_never_emptied(settings: str, quarantine: str) -> None:
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
+@pytest.mark.parametrize("quarantine", OF_A_PREFIX)
+def test_a_quarantine_is_made_and_sent_to_and_never_emptied(
+    settings: str, tags: dict[str, str], quarantine: str
+) -> None:
+    """Also where a prefix in `queues` fits it, or somebody has tagged it."""
     assert _may(settings, "sqs:CreateQueue", quarantine) == "Allow"
-    assert _may(settings, "sqs:SendMessage", quarantine) == "Allow"
+    assert _may(settings, "sqs:SendMessage", quarantine, tags) == "Allow"
+    assert _may(settings, "sqs:GetQueueAttributes", quarantine, tags) == "Allow"
     for action in set(MOVES) - {"sqs:SendMessage"}:
-        assert _may(settings, action, quarantine) == "ImplicitDeny"
+        assert _may(settings, action, quarantine, tags) == "Deny"
+        assert _may(settings, action, f"{QUEUE_ARNS}billing-dlq", {"mendq": "heal"}) == "Allow"
+
+
+@pytest.mark.parametrize("settings", ["tagged", "proposing", "named"])
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
+def test_no_other_lambda_touches_a_quarantine(settings: str, tags: dict[str, str]) -> None:
+    for name in ("HealRole", "AttachDeadLettersRole", "RestorePolicyRole", "RollBackRole"):
+        statements = template_of(settings).statements(name)
+        for quarantine in OF_A_PREFIX:
+            for action in (*MOVES, *write_actions(STEPS)):
+                assert decision(statements, action, quarantine, tags) == "Deny", name
 
 
 @pytest.mark.parametrize("name", ["orders-quarantine-2", "quarantine-orders", "orders-dlq"])

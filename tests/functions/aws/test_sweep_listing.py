@@ -66,6 +66,24 @@ def test_whoever_needs_all_of_them_is_told_that_they_are_not_known(swept: Sweepi
         managed_queues(clients, settings.account, settings.consent)
 
 
+@pytest.mark.parametrize("tag", [None, "heal"])
+def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
+    swept: Sweeping, tag: str | None
+) -> None:
+    """Else it would get a dead-letter queue, and heal and redrive might write to it."""
+    source = swept.account.queue("orders", tag=tag)
+    for name in ("orders-quarantine", "orders-quarantine.fifo"):
+        fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
+        swept.account.queue(name, tag=tag, **fifo)
+    settings = swept.settings()
+    listed = managed_queues(swept.account.clients, settings.account, settings.consent)
+    assert [each.queue_arn for each in listed] == [source]
+    done = swept.sweep()
+    assert done is not None
+    assert done.queues == 1
+    assert {arn for arn, _ in swept.named()} <= {source}
+
+
 @pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
 def test_a_round_that_fails_is_begun_again_by_the_next_sweep(
     swept: Sweeping, service: str, call: str

@@ -28,6 +28,21 @@ def test_a_named_queue_has_the_accounts_mode(pattern: str) -> None:
     assert Consent(PROPOSE, OBSERVE, (pattern,)).mode_of("orders", {}) is PROPOSE
 
 
+@pytest.mark.parametrize("name", ["orders-quarantine", "orders-quarantine.fifo"])
+@pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}, {"mendq": "observe"}, {"mendq": "?"}])
+def test_a_quarantine_is_never_managed_whatever_names_or_tags_it(
+    name: str, tags: dict[str, str]
+) -> None:
+    """A prefix that is meant for its source fits it as well."""
+    for queues in ((), ("orders*",), (name,)):
+        assert Consent(HEAL, HEAL, queues).mode_of(name, tags) is None
+
+
+@pytest.mark.parametrize("name", ["orders-quarantine-2", "quarantine", "orders-quarantined"])
+def test_a_name_that_is_only_like_a_quarantine_s_may_be_managed(name: str) -> None:
+    assert Consent(HEAL, HEAL, (name,)).mode_of(name, {}) is HEAL
+
+
 @pytest.mark.parametrize("tag", ["", "on", "Heal", "heal,propose", "true"])
 def test_a_tag_that_cannot_be_read_only_observes(tag: str) -> None:
     assert Consent(HEAL, HEAL).mode_of("orders", {"mendq": tag}) is OBSERVE

@@ -45,6 +45,14 @@ def test_a_tag_that_the_settings_do_not_let_raise_is_observed() -> None:
     assert why_not_to_move(Facts(QUEUE, {}, {"mendq": "heal"}), named)
 
 
+def test_no_letter_leaves_a_quarantine_by_mendq_s_own_doing() -> None:
+    """The prefix of its source's name fits it, and so might a tag."""
+    quarantine = Facts(QUEUE.replace("-dlq", "-quarantine"), {}, {"mendq": "heal"})
+    why = why_not_to_move(quarantine, Consent(Mode.HEAL, Mode.HEAL, ("orders*",)))
+    assert why is not None
+    assert "not managed" in why
+
+
 def test_the_settings_name_may_be_enough() -> None:
     assert (
         why_not_to_move(Facts(QUEUE, {}, {}), Consent(Mode.HEAL, Mode.HEAL, ("orders*",))) is None
