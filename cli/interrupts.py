@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import NoReturn
 
 # A closed terminal and a supervisor's word, as Ctrl-C.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
+_STDERR = 2
 
 
 @contextmanager
@@ -24,14 +26,20 @@ def as_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def stoppable() -> Iterator[Event]:
-    """The first of them, or Ctrl-C, sets the event; whoever cannot wait for that sends a second."""
+def stoppable(told: str) -> Iterator[Event]:
+    """The first of them, or Ctrl-C, sets the event and says at once what is `told`.
+
+    Whoever cannot wait for that sends a second, which raises KeyboardInterrupt.
+    """
     stop = Event()
 
     def ask(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        # Python's own streams must not be written from here: a write may be under way.
+        with suppress(OSError):
+            os.write(_STDERR, f"\n{told}\n".encode())
 
     before = {each: signal.signal(each, ask) for each in (*_ENDING, signal.SIGINT)}
     try:

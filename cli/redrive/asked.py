@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from threading import Event
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cli.exit_codes import Exit, Stopped
 from cli.interrupts import stoppable
 from cli.invocation import Invocation
-from cli.output import Output
 from cli.redrive.cures import with_cures
 from cli.redrive.pace import Pace
 from cli.redrive.passes import Act, Done, Taking, count
@@ -39,12 +35,11 @@ class Asked:
     def counted(self) -> Tally:
         """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
         tally = Tally(self.selection)
-        letters = self.route.letters
+        hand, waiting = self._hand(), self.route.letters.waiting
         with (
             with_cures(self.route),
-            stoppable() as stop,
-            _bar(self.call.out, "looking at letters", letters.waiting) as tell,
-            self._hand() as hand,
+            stoppable(ENDING) as stop,
+            holding(hand, self.call.out, "looking at letters", waiting, stop) as tell,
         ):
             count(hand, tally, tell, stop)
         if stop.is_set():
@@ -103,10 +98,10 @@ class Asked:
 
     def _run(self, work: Taking, words: str, total: int, stop: Event) -> str:
         """Why it ended before its time; what was done until then is in `work.done`."""
-        bar = _bar(self.call.out, words, total)
+        in_hand = holding(work.hand, self.call.out, words, total, stop)
         try:
-            with with_cures(self.route), bar as tell_bar, work.hand:
-                work.run(tell_bar)
+            with with_cures(self.route), in_hand as tell_how_far:
+                work.run(tell_how_far)
         except Stopped as stopped:
             return str(stopped)
         except KeyboardInterrupt:
@@ -115,15 +110,3 @@ class Asked:
 
     def _hand(self) -> Hand:
         return Hand(self.call.account.clients.sqs, self.route.letters.url)
-
-
-@contextmanager
-def _bar(out: Output, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Over the letters, where somebody looks."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = out.progress
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(words, total=total)
-        yield lambda done: bar.update(task, completed=done, total=max(done, total))

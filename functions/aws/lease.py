@@ -148,11 +148,16 @@ class Lease:
         Never raises for what SQS answers: what could not be extended is tried again at the next
         beat, until its time is over and it is lost.
         """
+        self._keep(Event())
+
+    def _keep(self, over: Event) -> None:
         with self._writing:
             self._see_what_ran_out()
             now = self._clock()
             due = [(key, each) for key, each in self._held.items() if self._is_due(each, now)]
         for ten in _tens(due):
+            if over.is_set():
+                return
             # Whoever deletes or releases waits for ten, not for thousands.
             with self._writing:
                 now = self._clock()
@@ -253,7 +258,7 @@ class Lease:
 
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / _BEATS):
-            self.keep()
+            self._keep(self._over)
 
 
 def _code(error: Mapping[str, Any]) -> str:

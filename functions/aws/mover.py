@@ -83,6 +83,8 @@ class Hand:
         self._given: set[str] = set()
         self._sent: set[str] = set()
         self._copies: set[str] = set()
+        self._going: frozenset[str] = frozenset()
+        self._is_abandoned = False
 
     def __enter__(self) -> Self:
         self._lease.__enter__()
@@ -95,7 +97,8 @@ class Hand:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            self._lease.release()
+            if not self._is_abandoned:
+                self._lease.release()
         finally:
             self._lease.__exit__(kind, error, traceback)
 
@@ -130,6 +133,26 @@ class Hand:
         ids = [each.message_id for each in letters]
         if ids:
             self._lease.release(*ids)
+
+    def let_go(self) -> Iterator[int]:
+        """Let others have whatever is in hand, ten by ten: yields how many are so far, first 0."""
+        ids = sorted(self._lease.held)
+        yield 0
+        for at in range(0, len(ids), MOST_RECEIVED):
+            self._going = frozenset(ids[at : at + MOST_RECEIVED])
+            self._lease.release(*self._going)
+            self._going = frozenset()
+            yield min(at + MOST_RECEIVED, len(ids))
+
+    def abandon(self) -> int:
+        """How many letters stay hidden until their lease is over: for whoever cannot wait."""
+        self._is_abandoned = True
+        return self.in_hand
+
+    @property
+    def in_hand(self) -> int:
+        """How many letters are kept from everybody else now, at most."""
+        return len(self._lease.held | self._going)
 
     def delete(self, letters: Iterable[Letter]) -> frozenset[str]:
         """Delete these where they are in hand still; the message ids of those that are gone."""
@@ -193,7 +216,10 @@ class Hand:
         self._copies |= set(sent.copies.values())
         gone = self._lease.delete(*sent.copies) if sent.copies else frozenset[str]()
         self._groups.lose(letter for letter in goes if letter.message_id in gone)
-        waits = tuple(_settle(batch, gone, lanes, is_hopeless=sent.is_hopeless))
+        passing = frozenset(each.message_id for each in (*stays, *sent.refused) if each.passes)
+        waits = tuple(
+            _settle(batch, gone, lanes, passing | sent.copies.keys(), is_hopeless=sent.is_hopeless)
+        )
         went = [each for each in goes if each.message_id in sent.copies]
         return Moved(
             moved=len(gone),
@@ -206,20 +232,29 @@ class Hand:
 
 def _unfit(letter: Letter, held: frozenset[str], to: Destination) -> NotMoved | None:
     if letter.message_id not in held:
-        return NotMoved(letter.message_id, "lost", "its lease was over before it was sent")
+        reason = "its lease was over before it was sent"
+        return NotMoved(letter.message_id, "lost", reason, passes=True)
     return too_long(letter, to)
 
 
 def _settle(
-    batch: Iterable[Letter], gone: frozenset[str], lanes: Lanes, *, is_hopeless: bool
+    batch: Sequence[Letter],
+    gone: frozenset[str],
+    lanes: Lanes,
+    passing: frozenset[str],
+    *,
+    is_hopeless: bool,
 ) -> Iterator[NotMoved]:
-    """What has to wait because of what did not go."""
+    """What has to wait because of what did not go; `passing` are those that may go later."""
     for letter in batch:
         if letter.message_id in gone:
             lanes.take_out(letter)
             continue
         for each in lanes.close(letter):
             reason = f"{letter.message_id} of the same group did not go, and is to go first"
-            yield NotMoved(each.message_id, "waits_for_neighbour", reason)
+            passes = letter.message_id in passing
+            yield NotMoved(each.message_id, "waits_for_neighbour", reason, passes)
+    passes = any(each.message_id in passing for each in batch)
     for each in lanes.close_all() if is_hopeless else ():
-        yield NotMoved(each.message_id, "not_tried", "what was refused before it would be again")
+        reason = "what was refused before it would be again"
+        yield NotMoved(each.message_id, "not_tried", reason, passes)

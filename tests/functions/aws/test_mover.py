@@ -416,3 +416,46 @@ def test_the_mark_is_what_it_was_told_to_be(timed: Account) -> None:
     (arrived,) = queues.arrived()
     assert dict(arrived.attributes) == {}
     assert hopped(arrived).hops == 1
+
+
+@BOTH
+def test_what_is_let_go_of_is_told_ten_by_ten(timed: Account, *, fifo: bool) -> None:
+    queues = two(timed, fifo=fifo)
+    for at, text in enumerate(texts(24)):
+        queues.write(text, group=f"g{at % 4}")
+    with queues.hand() as hand:
+        hand.take(24)
+        assert list(hand.let_go()) == [0, 10, 20, 24]
+        assert (hand.in_hand, len(queues.left())) == (0, 24)
+
+
+def test_whoever_cannot_wait_is_told_how_many_stay_hidden(timed: Account) -> None:
+    queues = two(timed)
+    queues.write(*texts(24))
+    with queues.hand() as hand:
+        hand.take(24)
+        releases = hand.let_go()
+        assert [next(releases), next(releases)] == [0, 10]
+        assert hand.abandon() == 14
+    assert len(queues.left()) == 10
+    timed.later(seconds=LONGER_THAN_A_LEASE)
+    assert len(queues.left()) == 14
+
+
+def test_a_release_that_is_cut_off_counts_as_not_done(timed: Account) -> None:
+    queues = two(timed)
+    queues.write(*texts(12))
+
+    def cut(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with queues.hand() as hand:
+        hand.take(12)
+        releases = hand.let_go()
+        next(releases)
+        events = queues.sqs.meta.events
+        events.register("before-call", cut, unique_id="cut")
+        with pytest.raises(KeyboardInterrupt):
+            next(releases)
+        events.unregister("before-call", unique_id="cut")
+        assert hand.abandon() == 12

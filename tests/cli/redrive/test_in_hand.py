@@ -1,0 +1,98 @@
+"""Letters are let go of where people see it; whoever cannot wait is told what stays hidden."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from functions.aws.lease import Lease
+from functions.aws.mover import Hand
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+
+__all__ = ["at_once"]
+pytestmark = pytest.mark.usefixtures("at_once")
+LETTERS = 35
+
+
+@pytest.fixture
+def queues(operator: Operator) -> DeadLetters:
+    made = dead_letters(operator)
+    for number in range(LETTERS):
+        made.write({"n": number})
+    return made
+
+
+def _press(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, act: Callable[..., None]) -> None:
+    """`act` at that release, counted from 1."""
+    release, count = Lease.release, iter(range(1, 1_000))
+
+    def pressed(lease: Lease, *ids: str) -> None:
+        if next(count) == which:
+            act()
+        release(lease, *ids)
+
+    monkeypatch.setattr(Lease, "release", pressed)
+
+
+def test_an_interrupted_look_lets_go_and_says_so_at_once(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    take, told = Hand.take, []
+
+    def pressed(hand: Hand, most: int) -> list[Any]:
+        if not told:
+            _press()
+            told.append(capfd.readouterr().err)
+        return take(hand, most)
+
+    monkeypatch.setattr(Hand, "take", pressed)
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
+    assert result.exit_code == 1
+    assert "Ctrl-C again leaves at once" in told[0]
+    assert "letting go of 10 letters" in result.output
+    assert "every letter is visible again" in result.output
+    assert len(queues.ids(queues.letters)) == LETTERS
+
+
+def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice() -> None:
+        _press()
+        _press()
+
+    _at_release(monkeypatch, 2, twice)
+    error = queues.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "interrupted"
+    assert "25 letters stay hidden for up to 120 seconds" in error["message"]
+    assert len(queues.ids(queues.letters)) == LETTERS - 25
+    assert queues.ids(queues.source) == set()
+
+
+def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Hand.put
+
+    def pressed(hand: Hand, letters: Any, to: Any) -> Iterator[Any]:
+        yield from put(hand, letters, to)
+        _press()
+        _at_release(monkeypatch, 2, _press)
+
+    monkeypatch.setattr(Hand, "put", pressed)
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    assert result.exit_code == 1
+    assert '"moved": 10,' in result.stdout
+    assert '"left": 25,' in result.stdout
+    assert "15 letters stay hidden for up to 120 seconds" in result.stderr
+    assert len(queues.ids(queues.letters)) == 10
+    assert len(queues.ids(queues.source)) == 10
