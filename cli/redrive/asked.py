@@ -11,6 +11,7 @@ from cli.exit_codes import Exit, Stopped
 from cli.interrupts import stoppable
 from cli.invocation import Invocation
 from cli.redrive.cures import with_cures
+from cli.redrive.in_hand import ENDING, holding
 from cli.redrive.pace import Pace
 from cli.redrive.passes import Act, Done, Taking, count
 from cli.redrive.route import Route
@@ -82,7 +83,7 @@ class Asked:
         wanted = None if is_fifo else frozenset(before.chosen)
         most = self.limit or (_UNBOUNDED if is_fifo else len(before.chosen))
         hand = self._hand()
-        with stoppable() as stop:
+        with stoppable(ENDING) as stop:
             pace = Pace(self.per_second, stop.wait)
             work = Taking(hand, tally, act_with(hand), is_fifo, pace, stop, wanted, most)
             fault = self._run(work, words, self.going(len(before.chosen)), stop)
