@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from states_page import table
 
 from functions.healing.redrive import TABLE
-from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_bounds import LOWEST_SOAK_FACTOR, Bounds
 from functions.healing.redrive_course import ENDED, Stage
+from functions.healing.service_quotas import MOST_MOVE_TASKS
 
 BOUNDS = Bounds()
 HEAD = f"""# The stages of a redrive
@@ -23,19 +24,30 @@ one letter twice, which is what SQS promises too.
 
 - **Canary.** {BOUNDS.canary} letters, sent by Mendq's own mover. Each next stage is
   {BOUNDS.growth} times what the one before has proven.
-- **Soak.** After every stage, for {BOUNDS.soak_factor} x maxReceiveCount x the visibility timeout,
-  the source's delay, and as long as its consumers need for what stood before it: so long a poison
-  letter may take until it is back. A consumer that extends its messages' leases makes it take
-  longer; what comes back later still counts while the redrive lasts.
+- **Soak.** After every stage, for `timing.soakFactor` (at least {LOWEST_SOAK_FACTOR}, as shipped)
+  times maxReceiveCount times the visibility timeout, for the source's delay, and for as long as its
+  consumers need for what stood before it: so long a poison letter may take until it is back. A
+  consumer that extends its messages' leases makes it take longer; what comes back later still
+  counts while the redrive lasts.
 - **Speed.** {BOUNDS.rate_share:.0%} of what the source's consumers deleted in the last
   {BOUNDS.measuring_seconds // 60} minutes, or since letters went back last where that is longer
   ago; {BOUNDS.most_per_second} a second at most, and one letter a minute at least. Where nothing
   is deleted, nothing is sent; after {BOUNDS.patience_seconds // 60} minutes of that it halts.
 - **By hand or by task.** Up to {BOUNDS.mover_per_tick} letters a minute the mover sends, each with
   the attribute `mendq.hops`; a FIFO queue's always. Larger stages are a move task's, cancelled when
-  it has moved as many. A cancel is not instant: what it let through is counted afterwards.
+  it has moved as many. A cancel is not instant: what it let through is counted afterwards. SQS lets
+  {MOST_MOVE_TASKS} move tasks run at once in an account: one that it does not start, for that or
+  for another reason, is asked for again each minute, and `mendq show` says what SQS answered; after
+  {BOUNDS.patience_seconds // 60} minutes of that it halts.
 - **Halt.** When {BOUNDS.halt_returned} came back, or {BOUNDS.halt_share:.0%} of what was moved and
   at least one; or when {BOUNDS.halt_returned} letters have newly died. The rest stays where it is.
+
+## What stays
+
+Letters of which SQS does not say that they died in the source: somebody has sent them to the
+dead-letter queue by hand, or they were another's. Those longer than the source takes stay as well.
+A redrive leaves them where they are, and says at its end how many; `mendq redrive SOURCE --all`
+takes along what was sent there by hand, where the queue has one source alone.
 
 ## What counts as back
 

@@ -178,7 +178,8 @@ class Looks:
         until = self.now - CLOUDWATCH_LAG
         deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
         mode = self.consent.mode_of(parts_of(arn).name, tags)
-        found = SoleSource(arn, tags, mode, deleted / AN_HOUR.total_seconds())
+        per_second = deleted / AN_HOUR.total_seconds()
+        found = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
         return replace(facts, sole_source=found)
 
     def measurements(self, facts: Facts) -> Facts:

@@ -17,7 +17,7 @@ from functions.healing.callers import granted_by, named
 from functions.healing.case import Case
 from functions.healing.dead_letters import Redrive
 from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
-from functions.healing.limits import Limits
+from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
@@ -95,7 +95,13 @@ def _source(letters_arn: str = examples.DEAD_LETTER_ARN, **attributes: str) -> S
     return SourceQueue(examples.STANDARD_ARN, {**defaults, **attributes})
 
 
-_SOLE = SoleSource(examples.STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20)
+_SOLE = SoleSource(
+    examples.STANDARD_ARN,
+    {},
+    Mode.HEAL,
+    deletes_per_second=20,
+    soak_factor=Timing.soak_factor,
+)
 # They came two hours ago.
 _MEASURED = examples.measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 

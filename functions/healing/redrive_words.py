@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.healing.facts import Facts, SourceQueue
@@ -13,14 +13,15 @@ from functions.healing.redrive_grants import key_grants, sentence
 from functions.healing.retention_clock import TimeLeft, could_lose, span, takes
 from functions.healing.sole_source import SoleSource
 
-BOUNDS = Bounds()
+SHIPPED = Bounds()
 # SQS's own, where a source's attribute is not told.
 _LEASE_SECONDS = "30"
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is to be expected, from the facts of both queues and the shipped bounds."""
+    """What is to be expected, from the facts of both queues, the shipped bounds and the soak factor
+    of the account."""
 
     facts: Facts
     queue: SourceQueue
@@ -28,10 +29,14 @@ class Outlook:
     left: TimeLeft
 
     @property
+    def bounds(self) -> Bounds:
+        return replace(SHIPPED, soak_factor=self.source.soak_factor)
+
+    @property
     def soak(self) -> timedelta:
         stands = Facts(self.queue.queue_arn, self.queue.attributes, {})
         attributes = self.queue.attributes
-        return BOUNDS.soak(
+        return self.bounds.soak(
             receives=stands.max_receive_count or 1,
             lease_seconds=int(attributes.get("VisibilityTimeout", _LEASE_SECONDS)),
             delay_seconds=int(attributes.get("DelaySeconds", "0")),
@@ -40,8 +45,8 @@ class Outlook:
     @property
     def lasts(self) -> timedelta | None:
         """None while nobody deletes a message there: then nothing goes back."""
-        per_second = BOUNDS.rate_per_second(self.source.deletes_per_second)
-        return takes(self.facts.visible, per_second, self.soak, BOUNDS)
+        per_second = SHIPPED.rate_per_second(self.source.deletes_per_second)
+        return takes(self.facts.visible, per_second, self.soak, SHIPPED)
 
     @property
     def could_lose(self) -> bool:
@@ -51,9 +56,9 @@ class Outlook:
         """Without a full stop."""
         name = parts_of(self.queue.queue_arn).name
         yield (
-            f"They go back to {name}, {BOUNDS.canary} first and then {BOUNDS.growth} times "
+            f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
             f"as many after each soak of {span(self.soak)}; {self._pace()}. It halts when "
-            f"{BOUNDS.halt_share:.0%} or {BOUNDS.halt_returned} of them have died again"
+            f"{SHIPPED.halt_share:.0%} or {SHIPPED.halt_returned} of them have died again"
         )
         if raised:
             yield "So that none expires on the way, they are kept for 14 days first"
@@ -69,6 +74,6 @@ class Outlook:
         if lasts is None:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
-            f"at {BOUNDS.rate_share:.0%} of what is deleted there ({deletes:,.2f} a second) that "
+            f"at {SHIPPED.rate_share:.0%} of what is deleted there ({deletes:,.2f} a second) that "
             f"takes about {span(lasts)}"
         )

@@ -1,4 +1,4 @@
-"""Where people read what AWS allows their account.
+"""What AWS allows an account, and where people read it.
 
 https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_ListServiceQuotas.html
 """
@@ -6,6 +6,10 @@ https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_ListServic
 from __future__ import annotations
 
 from functions.healing.queue_names import parts_of
+
+# So many of SQS's own may run at once in an account.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
+MOST_MOVE_TASKS = 100
 
 
 def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:

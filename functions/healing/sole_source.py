@@ -10,9 +10,13 @@ from functions.healing.mode import Mode
 
 @dataclass(frozen=True)
 class SoleSource:
-    """`mode` None where it is not managed; `deletes_per_second` of the last hour."""
+    """`mode` None where it is not managed; `deletes_per_second` of the last hour.
+
+    `soak_factor` is the account's `timing.soakFactor`, by which its letters are waited for.
+    """
 
     queue_arn: str
     tags: Mapping[str, str]
     mode: Mode | None
     deletes_per_second: float
+    soak_factor: float

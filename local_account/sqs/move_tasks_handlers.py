@@ -13,6 +13,7 @@ from typing import Any
 from ministack.core.responses import get_account_id
 from ministack.services import sqs
 
+from functions.healing.service_quotas import MOST_MOVE_TASKS
 from local_account.sqs.dead_letter_handlers import most_results, sources_of
 from local_account.sqs.message_handlers import raised
 from local_account.sqs.move_tasks import (
@@ -30,7 +31,6 @@ from local_account.sqs.refusal import Refusal, invalid_parameter
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
 Handler = Callable[[Parameters, str], dict[str, Any]]
-MOST_ACTIVE = 100
 _INVALID = "InvalidParameterValueException"
 _NOT_FOUND = "ResourceNotFoundException"
 # (recorded)
@@ -52,7 +52,7 @@ ALREADY_RUNNING = Refusal(
 )
 # The limits are documented, how SQS words them is not.
 TOO_MANY = Refusal(
-    "UnsupportedOperation", f"At most {MOST_ACTIVE} active tasks are allowed for an account."
+    "UnsupportedOperation", f"At most {MOST_MOVE_TASKS} active tasks are allowed for an account."
 )
 NOT_RUNNING = Refusal("UnsupportedOperation", "Only a task that is running can be cancelled.")
 
@@ -80,7 +80,7 @@ def starting(mover: Mover) -> Handler:
                 require(SENDING, each)
             if any(each.is_active for each in tasks_of(source)):
                 raise raised(ALREADY_RUNNING)
-            if mover.active_tasks(get_account_id()) >= MOST_ACTIVE:
+            if mover.active_tasks(get_account_id()) >= MOST_MOVE_TASKS:
                 raise raised(TOO_MANY)
             sqs._refresh_counts(source)
             visible = int(source["attributes"]["ApproximateNumberOfMessages"])

@@ -27,3 +27,11 @@ def test_every_row_says_when_and_what(redrive_page: ModuleType) -> None:
     for row in TABLE:
         assert f"| {row.when.__doc__} | {row.does.__doc__} |" in page
     assert all(f"`{stage}`" in page for stage in Stage)
+
+
+def test_it_names_the_setting_that_changes_a_soak_and_sqs_s_own_bound(
+    redrive_page: ModuleType,
+) -> None:
+    page = redrive_page.redrive_page()
+    assert "`timing.soakFactor` (at least 1.2, as shipped)" in page
+    assert "100 move tasks run at once in an account" in " ".join(page.split())

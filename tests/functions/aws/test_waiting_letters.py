@@ -101,6 +101,15 @@ def test_letters_whose_cause_is_mended_are_proposed_to_go_back(swept: Sweeping) 
     assert visible == "2", "nothing is moved by saying so"
 
 
+def test_the_soak_that_is_told_is_the_account_s(swept: Sweeping) -> None:
+    """`timing.soakFactor`: 10 times five receives of 30 seconds."""
+    settings = swept.account.settings
+    swept.account.settings = replace(settings, timing=replace(settings.timing, soak_factor=10))
+    waiting(swept)
+    (made,) = opened(swept)
+    assert "after each soak of 25 min;" in made["reason"]
+
+
 def test_settings_let_it_be_done_without_a_person(swept: Sweeping) -> None:
     waiting(swept)
     let_it(swept)

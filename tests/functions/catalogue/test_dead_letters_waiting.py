@@ -128,6 +128,18 @@ def test_a_slow_consumer_makes_it_long_and_the_letters_are_kept_for_it() -> None
     assert len(planned(with_deletes(facts, 20)).steps) == 1
 
 
+def test_the_account_s_soak_factor_counts_in_what_is_said_and_in_what_is_lost() -> None:
+    """5 receives of 60 seconds each, in five stages."""
+    assert WATCHED.sole_source is not None
+    patient = replace(WATCHED, sole_source=replace(WATCHED.sole_source, soak_factor=10))
+    assert "after each soak of 6 min;" in planned(WATCHED).reason
+    assert "after each soak of 50 min;" in planned(patient).reason
+    kept = {**WATCHED.attributes, "MessageRetentionPeriod": str(9 * DAY)}
+    held = {"VisibilityTimeout": "1800"}
+    assert len(planned(with_source(replace(WATCHED, attributes=kept), **held)).steps) == 1
+    assert len(planned(with_source(replace(patient, attributes=kept), **held)).steps) == 2
+
+
 def test_a_source_that_nobody_handles_is_waited_for() -> None:
     found = planned(with_deletes(WATCHED, 0))
     assert "waits until something is" in found.reason
