@@ -20,13 +20,13 @@ GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url"}
 _BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def _lines(page: Path) -> list[str]:
+def lines_of(page: Path) -> list[str]:
     blocks = "\n".join(_BLOCK.findall(page.read_text())).replace("\\\n", " ")
     return [line.partition("#")[0].strip() for line in blocks.splitlines()]
 
 
 def _aws_commands() -> list[str]:
-    return [line for page in PAGES for line in _lines(page) if line.startswith("aws ")]
+    return [line for page in PAGES for line in lines_of(page) if line.startswith("aws ")]
 
 
 def test_there_are_commands_to_check() -> None:
@@ -56,7 +56,7 @@ def test_the_settings_to_begin_with_watch_what_they_name() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {line.split()[1] for line in _lines(page) if re.match(r"make [a-z]+", line)}
+    named = {line.split()[1] for line in lines_of(page) if re.match(r"make [a-z]+", line)}
     assert named <= targets
 
 

@@ -1,0 +1,118 @@
+"""Every `mendq` command that a document, a page or a message names is one that `mendq` takes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from typer.core import TyperCommand
+from typer.testing import CliRunner
+
+from cli.__main__ import app
+from functions.healing.next_lines import next_lines
+from functions.healing.states import State
+from tests.architecture.test_documents import PAGES, ROOT, lines_of
+from tests.functions.healing.cases_to_page import CASE
+
+ROOMS = ("cli", "functions", "local_account")
+_INLINE = re.compile(r"`(mendq [^`\n]+)`")
+_PLACE = "X"
+
+
+def _typed() -> Iterator[str]:
+    """Whole commands, to be typed as they stand."""
+    yield from (line for page in PAGES for line in lines_of(page) if line.startswith("mendq "))
+    for state in State:
+        lines = next_lines(replace(CASE, state=state), "a runbook", "")
+        yield from (line for line in lines if line.startswith("mendq "))
+    for text in _texts():
+        command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
+        if re.match(r"mendq [a-z]", command) and command != "mendq drill":
+            yield command
+
+
+def _named() -> Iterator[str]:
+    """Named in a sentence, perhaps without what they are about."""
+    for page in PAGES:
+        yield from _INLINE.findall(page.read_text())
+    for text in _texts():
+        yield from _INLINE.findall(text)
+
+
+def _texts() -> Iterator[str]:
+    """What the code says to people; X stands for what it fills in."""
+    for path in sorted(each for room in ROOMS for each in (ROOT / room).rglob("*.py")):
+        yield from _texts_in(path)
+
+
+def _texts_in(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    inner = {id(part) for node in ast.walk(tree) for part in _parts(node)}
+    for node in ast.walk(tree):
+        if id(node) in inner:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(getattr(each, "value", _PLACE)) if isinstance(each, ast.Constant) else _PLACE
+                for each in node.values
+            )
+
+
+def _parts(node: ast.AST) -> list[ast.expr]:
+    """Of a longer text, and docstrings, which nobody types from."""
+    if isinstance(node, ast.JoinedStr):
+        return node.values
+    return [node.value] if isinstance(node, ast.Expr) else []
+
+
+def _mistake_in(command: str) -> str:
+    """What `mendq` says against the arguments; nothing is run."""
+    _, *arguments = shlex.split(command.replace("[", "").replace("]", ""))
+    with patch.object(TyperCommand, "invoke", lambda *_: None):
+        result = CliRunner().invoke(app, arguments)
+    return "" if result.exit_code == 0 else result.output
+
+
+def _about_nothing(mistake: str) -> bool:
+    return "Missing argument" in mistake or "\nCommands:" in mistake
+
+
+def test_there_are_commands_to_check() -> None:
+    typed = set(_typed())
+    assert len(typed) >= 20
+    assert {"mendq redrive X --all --dry-run --region X", "mendq doctor"} <= typed
+    assert any(each.startswith("mendq approve lease_expired-") for each in typed)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "mendq mend orders",
+        "mendq redrive orders --everything",
+        "mendq redrive orders invoices --all",
+        "mendq redrive orders --all --limit few",
+        "mendq quarantine empty orders",
+        "mendq show",
+    ],
+)
+def test_a_command_that_is_none_is_found(wrong: str) -> None:
+    assert _mistake_in(wrong)
+
+
+@pytest.mark.parametrize("command", sorted(set(_typed())))
+def test_a_command_to_type_is_taken(command: str) -> None:
+    assert _mistake_in(command) == ""
+
+
+@pytest.mark.parametrize("command", sorted(set(_named())))
+def test_a_command_in_a_sentence_is_one(command: str) -> None:
+    mistake = _mistake_in(command)
+    assert mistake == "" or _about_nothing(mistake)
