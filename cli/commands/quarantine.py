@@ -25,7 +25,7 @@ from cli.redrive.preview import print_preview
 from cli.redrive.quarantines import Quarantine, quarantine_named, quarantines, route_out_of
 from cli.redrive.route import Route, require_last
 from cli.redrive.selection import Selection
-from cli.redrive.told import tell_faults, told_of_nothing
+from cli.redrive.told import left_in, tell_faults, told_of_nothing
 from functions.aws.letter_batches import NotMoved
 from functions.aws.mover import Hand, Moved
 from functions.healing.evidence import to_text
@@ -159,7 +159,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     call.out.document({**numbers, "file": str(path)})
     style = "green" if ended.exit is Exit.DONE else "red"
     words = f"{counted(numbers['dropped'], 'letter')} dropped, {numbers['failed']:,} failed"
-    call.out.say(f"{words}, {numbers['left']:,} left", style)
+    call.out.say(f"{words}, {left_in(asked.route, ended)}", style)
     tell_faults(call.out, asked.route, ended)
     return ended.exit
 

@@ -40,9 +40,9 @@ class Asked:
         with (
             with_cures(self.route),
             stoppable(ENDING) as stop,
-            holding(hand, self.call.out, "looking at letters", waiting, stop) as tell,
+            holding(hand, self.call.out, "looking at letters", waiting, stop) as bar,
         ):
-            count(hand, tally, tell, stop)
+            count(hand, tally, bar.done, stop)
         if stop.is_set():
             raise Stopped("interrupted: nothing was moved, every letter is visible again")
         return tally
@@ -65,7 +65,7 @@ class Asked:
 
     def not_begun(self, before: Tally) -> Ended:
         """Where it goes no further than the look `before`."""
-        return Ended(Done(), len(before.chosen), self.there(before.seen))
+        return self._ended(Done(), len(before.chosen), before.seen)
 
     def sent(self, before: Tally) -> Exit:
         """Send back what was seen `before`, and of a FIFO queue also what was hidden behind it.
@@ -90,12 +90,14 @@ class Asked:
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         hidden = tally.chosen.keys() - before.chosen.keys() if is_fifo else ()
         matched = len(before.chosen) + len(hidden)
-        return Ended(work.done, matched, self.there(before.seen | tally.seen), fault)
+        return self._ended(work.done, matched, before.seen | tally.seen, fault)
 
-    def there(self, seen: Sized) -> int:
-        """How many letters there were; of a FIFO queue also those that nobody could look at."""
+    def _ended(self, done: Done, matched: int, seen: Sized, fault: str = "") -> Ended:
+        """There were those in others' hands as well, and in a FIFO queue those behind the seen."""
         letters = self.route.letters
-        return max(len(seen), letters.waiting) if letters.is_fifo else len(seen)
+        shown = max(len(seen), letters.waiting) if letters.is_fifo else len(seen)
+        hidden = letters.unseen(shown)
+        return Ended(done, matched, shown + hidden, hidden, fault)
 
     def _run(self, work: Taking, words: str, total: int, stop: Event) -> str:
         """Why it ended before its time; what was done until then is in `work.done`."""

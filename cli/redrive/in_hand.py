@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
 from cli.exit_codes import Stopped
@@ -20,10 +21,29 @@ ENDING = (
 )
 
 
+@dataclass(frozen=True)
+class Bar:
+    """How far something has come, over `total` letters: where somebody looks."""
+
+    progress: Progress
+    task: TaskID
+    words: str
+    total: int
+
+    def done(self, letters: int) -> None:
+        self._tell(self.words, letters)
+
+    def looked_again(self, letters: int) -> None:
+        """What was let go of for a question is received anew before anything else is done."""
+        self._tell(f"{self.words}: looking at them again", letters)
+
+    def _tell(self, words: str, letters: int) -> None:
+        total = max(letters, self.total)
+        self.progress.update(self.task, description=words, completed=letters, total=total)
+
+
 @contextmanager
-def holding(
-    hand: Hand, out: Output, words: str, total: int, stop: Event
-) -> Iterator[Callable[[int], None]]:
+def holding(hand: Hand, out: Output, words: str, total: int, stop: Event) -> Iterator[Bar]:
     """Show how far the work comes, and at its end how what is in hand is let go of.
 
     Raises Stopped where somebody could not wait for that, with the number that stays hidden.
@@ -31,8 +51,8 @@ def holding(
     with hand:
         try:
             try:
-                with _bar(out, words, total) as tell:
-                    yield tell
+                with _bar(out, words, total) as bar:
+                    yield bar
             except Exception:
                 _let_go(hand, out, stop)
                 raise
@@ -47,9 +67,9 @@ def _let_go(hand: Hand, out: Output, stop: Event) -> None:
     words = f"letting go of {counted(letters, 'letter')}"
     if stop.is_set():
         out.progress.print(Text(words))
-    with _bar(out, words, letters) as tell:
+    with _bar(out, words, letters) as bar:
         for released in hand.let_go():
-            tell(released)
+            bar.done(released)
 
 
 def _left_hidden(letters: int) -> str:
@@ -61,12 +81,10 @@ def _left_hidden(letters: int) -> str:
 
 
 @contextmanager
-def _bar(out: Output, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Over the letters, where somebody looks."""
+def _bar(out: Output, words: str, total: int) -> Iterator[Bar]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = out.progress
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(words, total=total)
-        yield lambda done: bar.update(task, completed=done, total=max(done, total))
+    ) as progress:
+        yield Bar(progress, progress.add_task(words, total=total), words, total)

@@ -65,9 +65,12 @@ class Taking:
     most: int
     done: Done = field(default_factory=Done)
 
-    def run(self, tell: Tell) -> None:
-        """Until nothing new is seen; every letter that stays is in hand until the hand is left."""
-        while not self._is_over and (letters := self._some()):
+    def run(self, tell: Tell, looked: Tell) -> None:
+        """Until nothing new is seen; every letter that stays is in hand until the hand is left.
+
+        Tells how many were tried, and how many have been looked at anew before that.
+        """
+        while not self._is_over and (letters := self._some(looked)):
             chosen = [each for each in letters if self._goes(each)][: self.most - self.done.tried]
             self._let_go(letters, {each.message_id for each in chosen})
             for moved in self._acted(chosen):
@@ -78,7 +81,7 @@ class Taking:
     def _is_over(self) -> bool:
         return self.stop.is_set() or self.done.tried >= self.most
 
-    def _some(self) -> list[Letter]:
+    def _some(self, looked: Tell) -> list[Letter]:
         """As many as a hand holds: so the others are let go once, not again and again.
 
         Of a FIFO queue a few: more of a group come only when these have gone.
@@ -91,6 +94,7 @@ class Taking:
                 break
             found += [self._weighed(each) for each in letters]
             wanted -= sum(map(self._goes, letters))
+            looked(len(found))
         return found
 
     def _weighed(self, letter: Letter) -> Letter:

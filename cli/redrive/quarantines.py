@@ -30,7 +30,7 @@ class Quarantine:
 
     @property
     def in_flight(self) -> int:
-        return int(self.queue.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
+        return self.queue.in_flight
 
     @property
     def letters(self) -> int:

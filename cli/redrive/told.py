@@ -17,11 +17,15 @@ _MOST_FAILURES = 5
 
 @dataclass(frozen=True)
 class Ended:
-    """`matched` letters were asked for of all that are `there`; `fault` says why it ended early."""
+    """`matched` letters were asked for of all that are `there`; `fault` says why it ended early.
+
+    `hidden` of those that are there were in somebody else's hand, and nobody could look at them.
+    """
 
     done: Done
     matched: int
     there: int
+    hidden: int = 0
     fault: str = ""
 
     @property
@@ -32,6 +36,11 @@ class Ended:
     def left(self) -> int:
         """Those that are still there and that were not tried."""
         return self.there - self.moved - len(self.done.failed)
+
+    @property
+    def matching_left(self) -> int:
+        """Those of them that are known to match."""
+        return max(0, min(self.left, self.matched - self.done.tried))
 
     @property
     def exit(self) -> Exit:
@@ -47,7 +56,8 @@ def told_of_nothing(out: Output, ended: Ended, done: str = "moved") -> Exit:
     """Where nothing is done: what would be, or that there is nothing."""
     out.document(ended.document(done))
     if not ended.matched:
-        out.say("no letter matches: there is nothing to do", "yellow")
+        which = "letter that can be seen" if ended.hidden else "letter"
+        out.say(f"no {which} matches: there is nothing to do", "yellow")
     out.say(f"nothing was {done}; each letter that was looked at counts a receive more", "dim")
     return Exit.DONE
 
@@ -58,7 +68,7 @@ def tell(out: Output, route: Route, ended: Ended) -> Exit:
     done = ended.done
     out.say(
         f"{counted(ended.moved, 'letter')} sent back, {len(done.failed):,} failed, "
-        f"{ended.left:,} left",
+        f"{left_in(route, ended)}",
         "green" if ended.exit is Exit.DONE else "red",
     )
     if done.copied:
@@ -71,6 +81,15 @@ def tell(out: Output, route: Route, ended: Ended) -> Exit:
         out.say(f"{done.unmarked:,} of them had no room for {HOPS} and went without it", "yellow")
     tell_faults(out, route, ended)
     return ended.exit
+
+
+def left_in(route: Route, ended: Ended) -> str:
+    """How many stay, how many of them were asked for, and how many nobody could look at."""
+    matching, hidden = ended.matching_left, ended.hidden
+    verb = "matches" if matching == 1 else "match"
+    more = [f"{matching:,} of them {verb}"] if matching else []
+    more += [f"{hidden:,} of them hidden in somebody else's hand"] if hidden else []
+    return ", ".join([f"{ended.left:,} left in {route.letters.name}", *more])
 
 
 def tell_faults(out: Output, route: Route, ended: Ended) -> None:

@@ -1,0 +1,75 @@
+"""Every letter is in a number: sent, failed, left, and those that nobody could look at."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.redrive.in_hand import Bar
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+
+__all__ = ["at_once"]
+pytestmark = pytest.mark.usefixtures("at_once")
+
+
+@pytest.fixture
+def queues(operator: Operator) -> DeadLetters:
+    return dead_letters(operator)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_what_is_in_somebody_else_s_hand_is_told_and_left(operator: Operator, fifo: bool) -> None:
+    queues = dead_letters(operator, fifo=fifo)
+    for number in range(12):
+        queues.write({"n": number}, group=f"g{number}")
+    url = operator.aws.url(queues.letters)
+    queues.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
+    name = queues.source.rpartition(":")[2]
+    shown = " ".join(operator.mendq("redrive", name, "--all", "--dry-run").output.split())
+    assert "7 letters seen, 7 match" in shown
+    assert "5 more are hidden, in somebody else's hand" in shown
+    assert "600 seconds after they were received" in shown
+    result = operator.mendq("redrive", name, "--all", "--limit", "3", "--yes")
+    words = " ".join(result.output.split())
+    assert "3 letters sent back, 0 failed, 9 left in orders-dlq" in words
+    assert "4 of them match, 5 of them hidden in somebody else's hand" in words
+    done = queues.redrive("--all", "--yes")
+    assert done == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
+    done = queues.redrive("--all", "--yes")
+    assert done == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
+    assert "no letter that can be seen matches" in operator.mendq("redrive", name, "--all").output
+
+
+def test_of_what_is_left_it_is_told_how_many_match(queues: DeadLetters) -> None:
+    for number in range(8):
+        queues.write({"n": number})
+    chosen = ("--where", "body.n < 4", "--limit", "3", "--yes")
+    result = queues.operator.mendq("redrive", "orders", *chosen)
+    words = " ".join(result.output.split())
+    assert "3 letters sent back, 0 failed, 5 left in orders-dlq, 1 of them matches" in words
+
+
+def test_letters_that_are_seen_after_all_are_not_hidden_as_well(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQS's counts lag behind what it hands out."""
+    for number in range(4):
+        queues.write({"n": number})
+    monkeypatch.setattr("cli.redrive.route.Queue.waiting", 1)
+    monkeypatch.setattr("cli.redrive.route.Queue.in_flight", 3)
+    done = queues.redrive("--all", "--dry-run")
+    assert done == {"matched": 4, "moved": 0, "left": 4, "failed": 0}
+
+
+def test_the_second_look_is_told_apart_from_the_sending(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(25):
+        queues.write({"n": number})
+    told: list[tuple[str, int]] = []
+    monkeypatch.setattr(Bar, "_tell", lambda _, words, letters: told.append((words, letters)))
+    queues.redrive("--all", "--yes")
+    again = "sending back: looking at them again"
+    at = told.index((again, 10))
+    looked = [(again, 10), (again, 20), (again, 25)]
+    assert told[at : at + 4] == [*looked, ("sending back", 10)]
