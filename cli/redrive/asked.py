@@ -103,8 +103,8 @@ class Asked:
         """Why it ended before its time; what was done until then is in `work.done`."""
         in_hand = holding(work.hand, self.call.out, words, total, stop)
         try:
-            with with_cures(self.route), in_hand as tell_how_far:
-                work.run(tell_how_far)
+            with with_cures(self.route), in_hand as bar:
+                work.run(bar.done, bar.looked_again)
         except Stopped as stopped:
             return str(stopped)
         except KeyboardInterrupt:
