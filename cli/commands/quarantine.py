@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.asking import Yes, confirm
+from cli.asking import Yes, confirm, require_answer
 from cli.command_group import CommandGroup
-from cli.commands.redrive import DryRun, EveryLetter, Limit, WhereText, chosen_by
+from cli.commands.redrive import DryRun, EveryLetter, Limit, Rate, WhereText, chosen_by
 from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
 from cli.output import age, table
@@ -20,6 +20,7 @@ from cli.redrive.asked import Asked
 from cli.redrive.cures import with_cures
 from cli.redrive.dropped import DropFile, drop_file, place_of
 from cli.redrive.letter_view import document_of, show_letter
+from cli.redrive.pace import rate_of
 from cli.redrive.passes import Act
 from cli.redrive.preview import print_preview
 from cli.redrive.quarantines import Quarantine, quarantine_named, quarantines, route_out_of
@@ -32,6 +33,7 @@ from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_because
 from functions.healing.plain_text import counted
+from functions.healing.where import Where
 
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
@@ -112,11 +114,14 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     expression: WhereText = None,
     every: EveryLetter = False,
     limit: Limit = None,
+    rate: Rate = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> Exit:
     """Send letters back to the queue they failed in."""
-    asked = _asked(call, queue, expression, every=every, limit=limit)
+    chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
+    require_answer(yes=yes or dry_run)
+    asked = _asked(call, queue, chosen, limit, per_second)
     tally = asked.counted()
     print_preview(call.out, asked.route, tally, limit)
     if dry_run or not tally.chosen:
@@ -141,6 +146,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
 ) -> Exit:
     """Delete letters, once a file holds them."""
     chosen, now = chosen_by(expression, every=every), datetime.now(UTC)
+    require_answer(yes=yes or dry_run)
     found = quarantine_named(call.account, queue)
     require_last(found)
     selection = Selection(chosen, found.arn, is_sole_source=True, now=now, died_in=lambda _: None)
@@ -165,16 +171,15 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
 
 
 def _asked(
-    call: Invocation, named: str, expression: str | None, *, every: bool, limit: int | None
+    call: Invocation, named: str, chosen: Where, limit: int | None, per_second: float | None
 ) -> Asked:
     """A letter that was marked for another source stays."""
-    chosen = chosen_by(expression, every=every)
     with call.out.waiting("looking at the quarantine and its source"):
         route = route_out_of(call.account, named)
     selection = Selection(
         chosen, route.source.arn, is_sole_source=True, now=datetime.now(UTC), died_in=_kept_for
     )
-    return Asked(call, route, selection, limit)
+    return Asked(call, route, selection, limit, per_second)
 
 
 def _kept_for(letter: Letter) -> str | None:

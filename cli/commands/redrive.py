@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.asking import Yes, confirm
+from cli.asking import Yes, confirm, require_answer
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from cli.queues import queue_arn_of
@@ -27,6 +27,9 @@ WhereText = Annotated[
 ]
 EveryLetter = Annotated[bool, typer.Option("--all", help="All letters of this source.")]
 Limit = Annotated[int | None, typer.Option(help="Send at most so many.", min=1)]
+Rate = Annotated[
+    str | None, typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be sent.")]
 
 
@@ -37,9 +40,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     expression: WhereText = None,
     every: EveryLetter = False,
     limit: Limit = None,
-    rate: Annotated[
-        str | None, typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
-    ] = None,
+    rate: Rate = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> Exit:
@@ -48,6 +49,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     Looking at a letter is a receive: its receive count rises, with --dry-run too.
     """
     chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
+    require_answer(yes=yes or dry_run)
     arn = queue_arn_of(call.account, queue)
     with call.out.waiting("looking at the queue and its dead letters"):
         route = route_from(call.account, arn)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
 
-from cli.asking import confirm
+from cli import asking
+from cli.asking import confirm, require_answer
 from cli.exit_codes import Exit, Stopped
 
 
@@ -42,3 +45,29 @@ def test_everything_but_yes_is_not_confirmed(
 def test_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     confirm("Do it?", yes=False)
+
+
+def test_what_was_typed_before_the_question_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keyboard, terminal = pty.openpty()
+    asked = asking._answered_yes
+
+    def typed_now(question: str) -> bool:
+        os.write(keyboard, b"n\n")
+        return asked(question)
+
+    monkeypatch.setattr(asking, "_answered_yes", typed_now)
+    with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(keyboard, b"y\n")
+        with pytest.raises(Stopped, match="nothing was changed"):
+            confirm("Do it?", yes=False)
+
+
+def test_where_nobody_can_be_asked_it_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with pytest.raises(Stopped, match="--yes confirms") as stopped:
+        require_answer(yes=False)
+    assert stopped.value.code is Exit.USAGE
+    require_answer(yes=True)

@@ -96,3 +96,17 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
     assert "15 letters stay hidden for up to 120 seconds" in result.stderr
     assert len(queues.ids(queues.letters)) == 10
     assert len(queues.ids(queues.source)) == 10
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("redrive", "orders"), ("quarantine", "return", "orders"), ("quarantine", "drop", "orders")],
+)
+def test_where_nobody_can_be_asked_no_letter_is_looked_at(
+    queues: DeadLetters, words: tuple[str, ...]
+) -> None:
+    queues.operator.aws.queue("orders-quarantine", tag=None)
+    queues.write("kept", queue=f"{queues.source}-quarantine")
+    queues.refused["ReceiveMessage"] = ("AccessDenied", "nobody is to look")
+    error = queues.operator.json(*words, "--all", code=2)["error"]
+    assert "--yes confirms" in error["message"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.redrive.in_hand import Bar
+from cli.redrive.pace import Pace
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -37,7 +38,8 @@ def test_what_is_in_somebody_else_s_hand_is_told_and_left(operator: Operator, fi
     assert done == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
     done = queues.redrive("--all", "--yes")
     assert done == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
-    assert "no letter that can be seen matches" in operator.mendq("redrive", name, "--all").output
+    result = operator.mendq("redrive", name, "--all", "--yes")
+    assert "no letter that can be seen matches" in result.output
 
 
 def test_of_what_is_left_it_is_told_how_many_match(queues: DeadLetters) -> None:
@@ -73,3 +75,16 @@ def test_the_second_look_is_told_apart_from_the_sending(
     at = told.index((again, 10))
     looked = [(again, 10), (again, 20), (again, 25)]
     assert told[at : at + 4] == [*looked, ("sending back", 10)]
+
+
+def test_what_returns_goes_no_faster_than_somebody_says(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.operator.aws.queue("orders-quarantine", tag=None)
+    queues.write("kept", queue=f"{queues.source}-quarantine")
+    rates: list[float | None] = []
+    monkeypatch.setattr(Pace, "before", lambda pace, _: rates.append(pace.per_second))
+    returned = ("quarantine", "return", "orders", "--all", "--yes", "--rate")
+    assert "no rate" in queues.operator.json(*returned, "0/s", code=2)["error"]["message"]
+    assert queues.operator.json(*returned, "5/s")["moved"] == 1
+    assert set(rates) == {5.0}
