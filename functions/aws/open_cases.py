@@ -5,7 +5,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions.aws import ledger_items as items
 from functions.aws.errors import LedgerUnreadable
+from functions.aws.kept_cases import KeptCases, cases_in
 from functions.aws.transactions import ledger_errors
 from functions.healing import ledger_index
 from functions.healing.case import Case
@@ -22,7 +22,7 @@ from functions.healing.ledger_view import HoldUp
 from functions.healing.states import FINAL, State
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    pass
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,8 @@ class OpenCase:
 
 
 @dataclass(frozen=True)
-class OpenCases:
+class OpenCases(KeptCases):
     """All methods raise LedgerUnavailable."""
-
-    client: DynamoDBClient
-    table: str
 
     def by_due(self) -> list[OpenCase]:
         """Every open case, the one that is due first at the front."""
@@ -65,35 +62,6 @@ class OpenCases:
                 if (case := _open_case_of(item)) is not None
             ]
 
-    def transitions(self, case_id: str) -> tuple[Case, ...]:
-        """A case's transitions in order, those of the last 400 days; LedgerUnreadable."""
-        with ledger_errors():
-            pages = self.client.get_paginator("query").paginate(
-                TableName=self.table,
-                KeyConditionExpression="pk = :case",
-                ExpressionAttributeValues={":case": items.transition_key(case_id, 0)["pk"]},
-                ConsistentRead=True,
-            )
-            return tuple(_cases_in(item for page in pages for item in page["Items"]))
-
-    def transition(self, case_id: str, n: int) -> Case | None:
-        """One of a case's transitions, or None where it is kept no more; LedgerUnreadable."""
-        return next(_cases_in(iter([self._item(items.transition_key(case_id, n))])), None)
-
-    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
-        """The queue's attributes from before this transition wrote; None where none were kept."""
-        found = self._item(items.snapshot_key(case))
-        if not found:
-            return None
-        with items.reading(f"the snapshot of {case.case_id}"):
-            attributes: Mapping[str, str] = json.loads(found["configuration"]["S"])["attributes"]
-        return attributes
-
-    def _item(self, key: items.Key) -> Mapping[str, Any]:
-        with ledger_errors():
-            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return answer.get("Item", {})
-
     def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """The symptoms whose cases are open about any of these queues."""
         return frozenset(name for each in queue_arns for name in self._open_about(each))
@@ -112,7 +80,7 @@ class OpenCases:
 
         Raises LedgerUnreadable where one of them is none of ours: it might be the one that counts.
         """
-        return tuple(case for each in queue_arns for case in _cases_in(self._about(each)))
+        return tuple(case for each in queue_arns for case in cases_in(self._about(each)))
 
     def _about(self, queue_arn: str, **narrowed: Any) -> Iterator[items.Item]:
         about = items.case_key(queue_arn, "")
@@ -125,16 +93,6 @@ class OpenCases:
                 **narrowed,
             )
             yield from (item for page in pages for item in page["Items"])
-
-    def all_transitions(self) -> Iterator[Case]:
-        """Every transition that the ledger keeps, in no order: it reads the whole table."""
-        with ledger_errors():
-            pages = self.client.get_paginator("scan").paginate(
-                TableName=self.table,
-                FilterExpression="begins_with(pk, :case)",
-                ExpressionAttributeValues={":case": {"S": "case#"}},
-            )
-            yield from _cases_in(item for page in pages for item in page["Items"])
 
     def note_failures(
         self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
@@ -229,14 +187,6 @@ class OpenCases:
             )
             return True
         return False
-
-
-def _cases_in(found: Iterator[Mapping[str, Any]]) -> Iterator[Case]:
-    for item in found:
-        with items.reading(f"a transition in {item.get('pk')}"):
-            case = items.case_of(item)
-        if case is not None:
-            yield case
 
 
 def _open_case_of(item: Mapping[str, Any]) -> OpenCase | None:

@@ -5,19 +5,17 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-c
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import timedelta
 
 from functions.catalogue.dead_letters_arriving import suspects
 from functions.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from functions.healing import examples
+from functions.healing import letter_examples as lying
 from functions.healing.advance import UNMANAGED
-from functions.healing.callers import granted_by, named
-from functions.healing.case import Case
+from functions.healing.callers import named
 from functions.healing.dead_letters import Redrive
-from functions.healing.facts import Facts, LambdaConsumer, Need, SourceQueue
-from functions.healing.limits import Limits, Timing
+from functions.healing.facts import Facts, Need, SourceQueue
+from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
@@ -25,7 +23,6 @@ from functions.healing.queue_names import parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.redriving import MENDED_FIRST, explained, send_back, time_left
-from functions.healing.sole_source import SoleSource
 from functions.healing.states import State
 from functions.healing.steps import SetMessageRetention
 
@@ -61,68 +58,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return send_back(facts, facts.found or "letters wait, and what killed them is mended")
 
 
-_A_DAY = 86_400
-_LATER = examples.AT + timedelta(hours=3)
-_HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:letters", 30, 0)
-_RETENTION = SetMessageRetention(4 * _A_DAY, SetMessageRetention.maximum)
+_RETENTION = SetMessageRetention(4 * lying.A_DAY, SetMessageRetention.maximum)
 _BACK = RedriveDeadLetters(HELD, examples.STANDARD_ARN)
-_LEASE = examples.case(
-    "lease_expired", State.APPLIED, State.VERIFIED, State.WATCHING, reason="it did not show again"
-)
-_KMS = examples.case("kms_throttled", State.WATCHING, State.CLOSED)
-_BY_A_PERSON = examples.case(
-    "consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back"
-)
-_FOR_ONE_NETWORK = json.dumps(
-    {
-        "Statement": {
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": granted_by(("SendMessage",)),
-            "Resource": examples.STANDARD_ARN,
-            "Condition": {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}},
-        }
-    }
-)
-
-
-def _source(letters_arn: str = examples.DEAD_LETTER_ARN, **attributes: str) -> SourceQueue:
-    defaults = {
-        "RedrivePolicy": Redrive(letters_arn, 5).text,
-        "VisibilityTimeout": "60",
-        "MessageRetentionPeriod": "345600",
-    }
-    return SourceQueue(examples.STANDARD_ARN, {**defaults, **attributes})
-
-
-_SOLE = SoleSource(
-    examples.STANDARD_ARN,
-    {},
-    Mode.HEAL,
-    deletes_per_second=20,
-    soak_factor=Timing.soak_factor,
-)
-# They came two hours ago.
-_MEASURED = examples.measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
-
-
-def _letters(*cases: Case, **attributes: str) -> Facts:
-    given = {
-        "ApproximateNumberOfMessages": "200",
-        "MessageRetentionPeriod": str(SetMessageRetention.maximum),
-        **attributes,
-    }
-    return replace(
-        examples.queue(None, examples.DEAD_LETTER_ARN, **given),
-        dead_letter_sources=(_source(),),
-        measured=_MEASURED,
-        source_cases=cases or (_LEASE,),
-        sole_source=_SOLE,
-    )
-
-
-_WAITING = _letters()
-_SECOND = SourceQueue(f"{examples.STANDARD_ARN}-2", _source().attributes)
+_WAITING = lying.letters()
+_SECOND = SourceQueue(f"{examples.STANDARD_ARN}-2", lying.source().attributes)
 
 DEAD_LETTERS_WAITING = Symptom(
     name="dead_letters_waiting",
@@ -143,38 +82,38 @@ DEAD_LETTERS_WAITING = Symptom(
         Detected("the lease that was too short is mended and watched", _WAITING, (_BACK,)),
         Detected(
             "the watch is over, and the letters are kept for too short a time",
-            _letters(_KMS, MessageRetentionPeriod=str(4 * _A_DAY)),
+            lying.letters(lying.KMS, MessageRetentionPeriod=str(4 * lying.A_DAY)),
             (_BACK, _RETENTION),
         ),
-        Detected("a person mended the consumer", _letters(_BY_A_PERSON), (_BACK,)),
+        Detected("a person mended the consumer", lying.letters(lying.BY_A_PERSON), (_BACK,)),
     ),
     near_misses=(
         NearMiss(
             "nothing waits",
             NOT_FOUND,
-            facts=_letters(ApproximateNumberOfMessages="0"),
+            facts=lying.letters(ApproximateNumberOfMessages="0"),
         ),
         NearMiss(
             "the lease was raised, and nothing proves yet that it helps",
             NOT_FOUND,
-            facts=_letters(examples.case("lease_expired", State.APPLIED)),
+            facts=lying.letters(examples.case("lease_expired", State.APPLIED)),
         ),
         NearMiss(
             "it was mended before the first letter came",
             NOT_FOUND,
-            facts=replace(_WAITING, measured=replace(_MEASURED, until=_LATER)),
+            facts=replace(_WAITING, measured=replace(lying.MEASURED, until=lying.LATER)),
         ),
         NearMiss(
             "the case ended because nobody manages the source any more",
             NOT_FOUND,
-            facts=_letters(
+            facts=lying.letters(
                 examples.case("lease_expired", State.WATCHING, State.CLOSED, reason=UNMANAGED)
             ),
         ),
         NearMiss(
             "what was mended kills no message",
             NOT_FOUND,
-            facts=_letters(examples.case("message_too_long", State.WATCHING)),
+            facts=lying.letters(examples.case("message_too_long", State.WATCHING)),
         ),
         NearMiss(
             "nobody's dead-letter queue",
@@ -184,12 +123,14 @@ DEAD_LETTERS_WAITING = Symptom(
         NearMiss(
             "somebody took them meanwhile",
             "need_already_met",
-            facts=_letters(ApproximateNumberOfMessages="0"),
+            facts=lying.letters(ApproximateNumberOfMessages="0"),
         ),
         NearMiss(
             "two queues die there",
             "shared_dead_letters",
-            facts=replace(_WAITING, dead_letter_sources=(_source(), _SECOND), sole_source=None),
+            facts=replace(
+                _WAITING, dead_letter_sources=(lying.source(), _SECOND), sole_source=None
+            ),
         ),
         NearMiss(
             "another source keeps Mendq out",
@@ -199,12 +140,12 @@ DEAD_LETTERS_WAITING = Symptom(
         NearMiss(
             "the source is not managed",
             "source_not_managed",
-            facts=replace(_WAITING, sole_source=replace(_SOLE, mode=None)),
+            facts=replace(_WAITING, sole_source=replace(lying.SOLE, mode=None)),
         ),
         NearMiss(
             "the source's tag forbids it",
             "redrive_off",
-            facts=replace(_WAITING, sole_source=replace(_SOLE, tags={REDRIVE_TAG: "off"})),
+            facts=replace(_WAITING, sole_source=replace(lying.SOLE, tags={REDRIVE_TAG: "off"})),
         ),
         NearMiss(
             "the dead-letter queue's own tag forbids it",
@@ -214,17 +155,17 @@ DEAD_LETTERS_WAITING = Symptom(
         NearMiss(
             "its letters die further",
             "letters_die_further",
-            facts=_letters(RedrivePolicy=Redrive(f"{examples.DEAD_LETTER_ARN}-2", 5).text),
+            facts=lying.letters(RedrivePolicy=Redrive(f"{examples.DEAD_LETTER_ARN}-2", 5).text),
         ),
         NearMiss(
             "a function handles the letters",
             "letters_are_read",
-            facts=replace(_WAITING, lambda_consumers=(_HANDLER,)),
+            facts=replace(_WAITING, lambda_consumers=(lying.HANDLER,)),
         ),
         NearMiss(
             "somebody deletes letters",
             "letters_are_taken",
-            facts=replace(_WAITING, measured=replace(_MEASURED, deleted=1, deleted_lately=1)),
+            facts=replace(_WAITING, measured=replace(lying.MEASURED, deleted=1, deleted_lately=1)),
         ),
         NearMiss(
             "somebody moves them",
@@ -234,33 +175,35 @@ DEAD_LETTERS_WAITING = Symptom(
         NearMiss(
             "consumers fail by now",
             "cause_first",
-            facts=_letters(_LEASE, examples.case("consumer_failing", State.ESCALATED)),
+            facts=lying.letters(lying.LEASE, examples.case("consumer_failing", State.ESCALATED)),
         ),
         NearMiss(
             "the source has another open case",
             "cause_first",
-            facts=_letters(_LEASE, examples.case("consumer_stopped", State.ESCALATED)),
+            facts=lying.letters(lying.LEASE, examples.case("consumer_stopped", State.ESCALATED)),
         ),
         NearMiss(
             "a second cause was declined",
             "cause_not_mended",
-            facts=_letters(_KMS, examples.case("lease_expired", State.PROPOSED, State.DECLINED)),
+            facts=lying.letters(
+                lying.KMS, examples.case("lease_expired", State.PROPOSED, State.DECLINED)
+            ),
         ),
         NearMiss(
             "the cause came back",
             "cause_first",
-            facts=_letters(examples.case("lease_expired", State.WATCHING, State.INEFFECTIVE)),
+            facts=lying.letters(examples.case("lease_expired", State.WATCHING, State.INEFFECTIVE)),
         ),
         NearMiss(
             "letters still come, hours after it was mended",
             "letters_arrive",
             facts=replace(
-                _letters(replace(_KMS, at=_MEASURED.since)),
+                lying.letters(replace(lying.KMS, at=lying.MEASURED.since)),
                 measured=replace(
-                    _MEASURED,
+                    lying.MEASURED,
                     visible_before=190,
                     backlog_before=190,
-                    oldest_age_seconds_now=_A_DAY,
+                    oldest_age_seconds_now=lying.A_DAY,
                 ),
             ),
         ),
@@ -272,7 +215,9 @@ DEAD_LETTERS_WAITING = Symptom(
         NearMiss(
             "the source lets in one network alone",
             "network_only_policy",
-            facts=replace(_WAITING, dead_letter_sources=(_source(Policy=_FOR_ONE_NETWORK),)),
+            facts=replace(
+                _WAITING, dead_letter_sources=(lying.source(Policy=lying.FOR_ONE_NETWORK),)
+            ),
         ),
     ),
 )

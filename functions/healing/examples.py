@@ -12,6 +12,7 @@ from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
 from functions.healing.failed_call import FailedCall
 from functions.healing.measured import Measured
+from functions.healing.queue_defaults import DEFAULTS
 from functions.healing.states import State
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
@@ -45,7 +46,8 @@ def queue(
     tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **attributes: str
 ) -> Facts:
     """An example queue with SQS's defaults; `attributes` over them."""
-    defaults = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
+    shown = ("VisibilityTimeout", "MessageRetentionPeriod")
+    defaults = {name: str(DEFAULTS[name]) for name in shown}
     return Facts(queue_arn, {**defaults, **attributes}, dict(tags or {}))
 
 

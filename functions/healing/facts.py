@@ -12,6 +12,7 @@ from functions.healing.case import Case
 from functions.healing.denials import RefusedBy
 from functions.healing.measured import Measured
 from functions.healing.pin import Pinned
+from functions.healing.queue_defaults import number_in
 from functions.healing.sole_source import SoleSource
 
 # A policy is a person's text and may be anything: nested too deep, or a number too large.
@@ -177,15 +178,15 @@ class Facts:
 
     @property
     def maximum_message_bytes(self) -> int:
-        return int(self.attributes.get("MaximumMessageSize", "1048576"))
+        return number_in(self.attributes, "MaximumMessageSize")
 
     @property
     def receive_wait_seconds(self) -> int:
-        return int(self.attributes.get("ReceiveMessageWaitTimeSeconds", "0"))
+        return number_in(self.attributes, "ReceiveMessageWaitTimeSeconds")
 
     @property
     def kms_reuse_seconds(self) -> int:
-        return int(self.attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+        return number_in(self.attributes, "KmsDataKeyReusePeriodSeconds")
 
     @property
     def kms_key(self) -> str | None:

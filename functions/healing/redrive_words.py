@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.healing.facts import Facts, SourceQueue
+from functions.healing.queue_defaults import number_in
 from functions.healing.queue_names import parts_of
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.redrive_grants import key_grants, sentence
@@ -14,8 +15,6 @@ from functions.healing.retention_clock import TimeLeft, could_lose, span, takes
 from functions.healing.sole_source import SoleSource
 
 SHIPPED = Bounds()
-# SQS's own, where a source's attribute is not told.
-_LEASE_SECONDS = "30"
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class Outlook:
         attributes = self.queue.attributes
         return self.bounds.soak(
             receives=stands.max_receive_count or 1,
-            lease_seconds=int(attributes.get("VisibilityTimeout", _LEASE_SECONDS)),
-            delay_seconds=int(attributes.get("DelaySeconds", "0")),
+            lease_seconds=number_in(attributes, "VisibilityTimeout"),
+            delay_seconds=number_in(attributes, "DelaySeconds"),
         )
 
     @property

@@ -18,6 +18,7 @@ from functions.healing.mode import Mode
 from functions.healing.network_only import ARRIVING, CURE, LEAVING, keeps_out
 from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
+from functions.healing.queue_defaults import number_in
 from functions.healing.queue_names import parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
@@ -248,4 +249,4 @@ def _name(case: Case) -> str:
 
 
 def _kept_seconds(source: SourceQueue) -> int:
-    return int(source.attributes.get("MessageRetentionPeriod", "345600"))
+    return number_in(source.attributes, "MessageRetentionPeriod")
