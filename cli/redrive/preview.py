@@ -23,8 +23,8 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
     out.say(f"{route.letters.name} -> {route.source.name}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'letter')} seen, {counted(chosen, 'matches', 'match')}{first}")
-    if chosen:
     _hidden(out, route, tally)
+    if chosen:
         _groups(out, tally)
         out.say("for example", "dim")
         for each in islice(tally.chosen, MOST_SAMPLES):
@@ -44,6 +44,16 @@ def _groups(out: Output, tally: Tally) -> None:
     out.show(shown)
 
 
+def _hidden(out: Output, route: Route, tally: Tally) -> None:
+    """They may match as well, and nobody can look at them now."""
+    letters = route.letters
+    if hidden := letters.unseen(len(tally.seen)):
+        seconds = int(letters.attributes.get("VisibilityTimeout", "30"))
+        after = f"{counted(seconds, 'second')} after they were received where nobody said otherwise"
+        words = "more are hidden, in somebody else's hand: they can be seen again when that is over"
+        out.say(f"{hidden:,} {words}, {after}", "yellow")
+
+
 def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
     yield from values.most_common(_MOST_ROWS)
     rest = values.most_common()[_MOST_ROWS:]
@@ -56,16 +66,6 @@ def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
     judged = tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING]
     for each in asked:
         if missing := tally.missing[each.written]:
-def _hidden(out: Output, route: Route, tally: Tally) -> None:
-    """They may match as well, and nobody can look at them now."""
-    letters = route.letters
-    if hidden := letters.unseen(len(tally.seen)):
-        seconds = int(letters.attributes.get("VisibilityTimeout", "30"))
-        after = f"{counted(seconds, 'second')} after they were received where nobody said otherwise"
-        words = "more are hidden, in somebody else's hand: they can be seen again when that is over"
-        out.say(f"{hidden:,} {words}, {after}", "yellow")
-
-
             yield f"{each.written} is missing in {missing:,} of {counted(judged, 'letter')}"
     if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
         yield f"{counted(others, 'letter')} died in another queue that shares {name}: they stay"

@@ -36,22 +36,22 @@ class Queue:
     @property
     def waiting(self) -> int:
         return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
+
     @property
     def in_flight(self) -> int:
         """Hidden, because somebody has received them."""
         return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
 
-
     @property
     def is_fifo(self) -> bool:
         return on_fifo(self.arn)
+
     def unseen(self, seen: int) -> int:
         """Of letters in somebody else's hand how many are not among those that were `seen`.
 
         SQS's counts lag: what is seen beyond them was in flight when they were made.
         """
         return max(0, self.in_flight - max(0, seen - self.waiting))
-
 
 
 @dataclass(frozen=True)
