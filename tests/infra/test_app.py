@@ -65,7 +65,7 @@ def test_what_is_set_and_not_used_yet_is_one_warning(
     monkeypatch.setattr(synthesis, "raw_settings", lambda _: said)
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path))
     runpy.run_path(str(ROOT / "app.py"))
-    assert capsys.readouterr().err == "set but not used yet: timing.soakFactor, report.sender\n"
+    assert capsys.readouterr().err == "set but not used yet: report.sender\n"
 
 
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
