@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.aws.errors import code_of, is_passing
+from functions.aws.errors import PASSING, code_of, is_passing
 from functions.healing.error_codes import canonical
 from functions.healing.letters import Letter, MessageAttribute
 from functions.healing.queue_kinds import on_fifo
@@ -26,6 +26,8 @@ MOST_ENTRIES = 10
 MOST_BYTES = 1_048_576
 # The answer did not come, or was not about what was sent: it may be there, or not.
 UNANSWERED = "unanswered"
+# What passes by itself, and no status says so.
+_PASSING = PASSING | {"KmsThrottled", "OverLimit"}
 # One letter of a batch may be why the whole batch was refused.
 _OF_ONE_LETTER = frozenset(
     {
@@ -67,11 +69,15 @@ class Destination:
 
 @dataclass(frozen=True)
 class NotMoved:
-    """A letter that stays where it is; `code` is SQS's in its canonical spelling, or ours."""
+    """A letter that stays where it is; `code` is SQS's in its canonical spelling, or ours.
+
+    `passes`: asked again later, SQS may take it.
+    """
 
     message_id: str
     code: str
     reason: str
+    passes: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,9 +160,10 @@ def _refused_whole(
     sqs: SQSClient, letters: Sequence[Letter], to: Destination, error: ClientError | BotoCoreError
 ) -> Sent:
     code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
-    is_hopeless = is_passing(error) or code not in _OF_ONE_LETTER
+    passes = is_passing(error) or code in _PASSING
+    is_hopeless = passes or code not in _OF_ONE_LETTER
     if is_hopeless or len(letters) == 1:
-        refused = tuple(NotMoved(each.message_id, code, str(error)) for each in letters)
+        refused = tuple(NotMoved(each.message_id, code, str(error), passes) for each in letters)
         return Sent({}, refused, is_hopeless)
     alone = [send(sqs, [each], to) for each in letters]
     return Sent(
@@ -178,8 +185,11 @@ def _copies(
 
 
 def _not_moved(letter: Letter, failed: Mapping[str, Any]) -> NotMoved:
-    code = canonical(str(failed.get("Code", ""))) if failed else UNANSWERED
-    return NotMoved(letter.message_id, code, str(failed.get("Message", "")))
+    if not failed:
+        return NotMoved(letter.message_id, UNANSWERED, "SQS said nothing of it", passes=True)
+    code = canonical(str(failed.get("Code", "")))
+    passes = code in _PASSING or failed.get("SenderFault") is False
+    return NotMoved(letter.message_id, code, str(failed.get("Message", "")), passes)
 
 
 def _entry(at: str, letter: Letter, to: Destination) -> Any:
