@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from functions.aws import ledger_items as items
-from functions.aws.errors import CaseMoved
+from functions.aws.errors import CaseMoved, LedgerUnreadable
 from functions.aws.transactions import ledger_errors
 from functions.healing.redrive_course import Course
 
@@ -26,14 +26,19 @@ CLAIM_SECONDS = 90
 
 @dataclass(frozen=True)
 class Claimed:
-    """That nobody else works on it; `course` is None where there never was one."""
+    """That nobody else works on it; `course` is None where there is none that can be read.
+
+    `damage` says why not, where there is one; what is written in its place is to have its `n`.
+    """
 
     course: Course | None
+    damage: str = ""
+    n: int = 0
 
 
 @dataclass(frozen=True)
 class CourseLedger:
-    """All methods raise LedgerUnavailable; reading raises LedgerUnreadable as well."""
+    """All methods raise LedgerUnavailable; `course_of` raises LedgerUnreadable as well."""
 
     client: DynamoDBClient
     table: str
@@ -67,7 +72,11 @@ class CourseLedger:
                 )
             except self.client.exceptions.ConditionalCheckFailedException:
                 return None
-        return Claimed(_course_in(answer["Attributes"], dead_letter_arn))
+        item = answer["Attributes"]
+        try:
+            return Claimed(_course_in(item, dead_letter_arn), n=_n_in(item))
+        except LedgerUnreadable as error:
+            return Claimed(None, str(error), _n_in(item))
 
     def save(self, course: Course, owner: str) -> Course:
         """The course as it stands there now, one `n` later; raises CaseMoved where it has moved.
@@ -122,4 +131,12 @@ def _course_in(item: Mapping[str, Any], dead_letter_arn: str) -> Course | None:
     if "document" not in item:
         return None
     with items.reading(f"the redrive of {dead_letter_arn}"):
-        return Course.from_document(json.loads(item["document"]["S"]))
+        course = Course.from_document(json.loads(item["document"]["S"]))
+        if course.dead_letter_arn != dead_letter_arn:
+            raise ValueError(f"it is of {course.dead_letter_arn:.200}")
+        return replace(course, n=_n_in(item))
+
+
+def _n_in(item: Mapping[str, Any]) -> int:
+    with items.reading("the redrive's number"):
+        return int(item["course_n"]["N"]) if "course_n" in item else 0

@@ -20,6 +20,8 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
 
     Raises CaseUnreadable, and what taking up or the ledger raises.
     """
+    if not isinstance(request, Mapping):
+        raise CaseUnreadable(f"no request: {request!r:.400}")
     if request.get(CANCEL) is True:
         return cancel(request, run)
     return tick(request, run) if _goes_on(request, run) else take_up(request, run)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from functions.aws.course_ledger import Claimed
 from functions.aws.errors import CaseUnreadable
 from functions.aws.redrive_run import RedriveRun
 from functions.aws.telling import Telling, tell
@@ -18,9 +19,13 @@ from functions.healing.mode import Mode
 from functions.healing.paging import severity_of
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import arn_of, parts_of
-from functions.healing.redrive_course import Course, begun
+from functions.healing.redrive_course import Course, Stage, begun
 from functions.healing.redrive_look import End
 from functions.healing.redrive_step import RedriveDeadLetters
+
+UNREADABLE = (
+    "what the ledger says of how far it has come cannot be read, and a move task of it may run"
+)
 
 
 @dataclass(frozen=True)
@@ -36,18 +41,26 @@ class RedriveCase:
     def dead_letter_arn(self) -> str:
         return self.case.queue_arn
 
-    def course_after(self, newest: Course | None, run: RedriveRun) -> Course:
-        """Its own where it has one, else a new one in the place of what was there before."""
+    def course_after(self, claimed: Claimed, run: RedriveRun) -> Course:
+        """Its own where it has one, else a new one in the place of what was there before.
+
+        One that cannot be read may have been its own: then nothing more is moved.
+        """
+        newest, damage = claimed.course, claimed.damage
         if newest is not None and newest.case_id == self.case.case_id:
-            return newest
-        return begun(
+            if newest.source_arn == self.source_arn:
+                return newest
+            damage = f"the redrive of {self.dead_letter_arn} goes to {newest.source_arn:.200}"
+        new = begun(
             self.case.case_id,
             dead_letter_arn=self.dead_letter_arn,
             source_arn=self.source_arn,
             canary=run.settings.bounds.canary,
             now=run.now,
-            n=newest.n if newest else 0,
+            n=claimed.n,
         )
+        because = f"{UNREADABLE}: {damage}"
+        return new.now_in(Stage.HALTED, run.now, because=because) if damage else new
 
     def end(self, end: End, course: Course, facts: Facts, run: RedriveRun) -> Case:
         """The case as it was written down; raises as `tell` does."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from functions.aws.errors import PASSING
 from functions.aws.letter_batches import UNANSWERED, Destination
 from functions.aws.move_tasks import cancel_task, start_task
 from functions.aws.mover import Hand, Moved
 from functions.aws.quarantine import quarantine_of
 from functions.aws.queue_look import queue_url
-from functions.aws.redrive_looks import Queues
+from functions.aws.redrive_looks import Faults, Queues
 from functions.aws.redrive_run import RedriveRun
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped, kept_apart
@@ -29,15 +28,13 @@ MOST_BYTES_IN_HAND = 100_000_000
 # What is in hand is to be let go and written down before the run is ended.
 SECONDS_TO_LET_GO = 15
 WHY = "it came back after it was sent back to its source"
-# Why a letter was not taken that SQS may take at the next tick.
-_PASSING = PASSING | {UNANSWERED, "KmsThrottled"}
 
 
 @dataclass
 class RedriveHand:
     """The hands of a tick; leaving the context makes visible again whatever they still hold.
 
-    All raise FactsUnavailable, QueueRefusesUs or what the ledger raises.
+    Never raise for what SQS answers; `save` raises what the ledger raises.
     """
 
     dead_letter_arn: str
@@ -63,8 +60,14 @@ class RedriveHand:
     def save(self, course: Course) -> Course:
         return self.run.courses.save(course, self.run.owner)
 
-    def take_census(self, course: Course) -> Census:
+    def take_census(self, course: Course) -> Census | Refused:
         """Of as many letters as bounds, memory and time allow; all of them stay in hand."""
+        faults = Faults()
+        with faults.met():
+            return self._census(course)
+        return Refused(faults.refused or faults.hindered, for_good=bool(faults.refused))
+
+    def _census(self, course: Course) -> Census:
         letters, is_whole = list[Letter](), False
         most, weight = self.run.settings.bounds.census, 0
         while len(letters) < most and weight < MOST_BYTES_IN_HAND and self._has_time(half=True):
@@ -83,7 +86,13 @@ class RedriveHand:
         letters = self._sorted.returned
         if not letters:
             return Put()
-        quarantine_arn = quarantine_of(self.run.clients, self.queues.source)
+        faults = Faults()
+        quarantine_arn: str | Refusal = ""
+        with faults.met():
+            quarantine_arn = quarantine_of(self.run.clients, self.queues.source)
+        if not quarantine_arn:
+            because = faults.refused or faults.hindered
+            return Put(refused=because, for_good=bool(faults.refused))
         if isinstance(quarantine_arn, Refusal):
             return Put(refused=quarantine_arn.reason, for_good=True)
         return self._put(letters, self._quarantine(quarantine_arn, course))
@@ -119,8 +128,8 @@ class RedriveHand:
         return Put(
             done.moved,
             done.copied + unanswered,
-            failed.reason if failed else "",
-            for_good=failed is not None and not done.moved and failed.code not in _PASSING,
+            (failed.reason or failed.code) if failed else "",
+            for_good=failed is not None and not done.moved and not failed.passes,
         )
 
     def _source(self, course: Course) -> Destination:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.aws.dead_letters_look import source_arns_of
@@ -28,14 +30,15 @@ _AS_SHIPPED = {"VisibilityTimeout": "30", "DelaySeconds": "0", "MaximumMessageSi
 
 @dataclass(frozen=True)
 class Queues:
-    """Both queues as they are now; without attributes where one is gone, or keeps us out.
+    """Both queues as they are now; without attributes where one is gone, or was not shown.
 
-    `refused` says which does, and how.
+    `refused` says which keeps us out, and how; `hindered` why one was not shown this time.
     """
 
     dead_letters: Facts
     source: Facts
     refused: str = ""
+    hindered: str = ""
 
     @property
     def most_bytes(self) -> int:
@@ -47,28 +50,61 @@ class Queues:
         return sum(int(self.dead_letters.attributes.get(name, "0")) for name in _WAITING)
 
 
+@dataclass
+class Faults:
+    """Why looks failed: the first that a queue's own policy forbids, the first that may pass."""
+
+    refused: str = ""
+    hindered: str = ""
+
+    @contextmanager
+    def met(self) -> Iterator[None]:
+        try:
+            yield
+        except QueueRefusesUs as error:
+            self.refused = self.refused or str(error)
+        except FactsUnavailable as error:
+            self.hindered = self.hindered or str(error)
+
+
 def queues_of(course: Course, run: RedriveRun) -> Queues:
-    """Raises FactsUnavailable."""
-    try:
+    """Never raises for what SQS answers."""
+    faults = Faults()
+    with faults.met():
         return Queues(_facts(course.dead_letter_arn, run), _facts(course.source_arn, run))
-    except QueueRefusesUs as refused:
-        dead_letters = Facts(course.dead_letter_arn, {}, {})
-        return Queues(dead_letters, Facts(course.source_arn, {}, {}), str(refused))
+    unseen = (Facts(each, {}, {}) for each in (course.dead_letter_arn, course.source_arn))
+    return Queues(*unseen, faults.refused, faults.hindered)
+
+
+def with_makings(course: Course, queues: Queues) -> Course:
+    """With when its queues were made, from the first time that they were seen."""
+    return replace(
+        course,
+        dead_letters_made_at=course.dead_letters_made_at or queues.dead_letters.created_at,
+        source_made_at=course.source_made_at or queues.source.created_at,
+    )
 
 
 def look_of(course: Course, queues: Queues, frozen: str | None, run: RedriveRun) -> Look:
-    """What is seen of it; `frozen` as the ledger says.
-
-    Raises FactsUnavailable, QueueRefusesUs where not even its tasks are shown, the ledger's errors.
-    """
+    """What is seen of it; `frozen` as the ledger says. Raises the ledger's errors."""
+    faults, task, misfit = Faults(queues.refused, queues.hindered), None, ""
+    tasks_unseen = True
+    with faults.met():
+        task = newest_task(run.clients, course.dead_letter_arn)
+        tasks_unseen = False
+    with faults.met():
+        misfit = _misfit(course, queues, run)
+    refused = faults.refused and f"a queue keeps Mendq out: {faults.refused}"
     return Look(
         run.now,
         queues.waiting,
         _source(queues.source, course, run),
-        newest_task(run.clients, course.dead_letter_arn),
+        task,
         is_fifo=queues.source.is_fifo,
         frozen=frozen or run.closed_calendars or "",
-        forbidden=_misfit(queues, run) or _cause_is_back(course, run),
+        forbidden=refused or misfit or _cause_is_back(course, run),
+        hindered=faults.hindered,
+        tasks_unseen=tasks_unseen,
     )
 
 
@@ -102,11 +138,17 @@ def _deletes_per_second(course: Course, run: RedriveRun) -> float | None:
     return deleted / (until - since).total_seconds()
 
 
-def _misfit(queues: Queues, run: RedriveRun) -> str:
-    """Why letters may not go from the one to the other any more."""
-    if queues.refused:
-        return f"a queue keeps Mendq out: {queues.refused}"
+def _misfit(course: Course, queues: Queues, run: RedriveRun) -> str:
+    """Why letters may not go from the one to the other any more; raises as looks do."""
+    if queues.refused or queues.hindered:
+        return ""
     dead_letters, source = queues.dead_letters, queues.source
+    for queue, made_at in (
+        (dead_letters, course.dead_letters_made_at),
+        (source, course.source_made_at),
+    ):
+        if queue.exists and made_at is not None and queue.created_at != made_at:
+            return f"{queue.queue_arn} was deleted meanwhile, and made again"
     arns = source_arns_of(run.clients, dead_letters.queue_arn) if dead_letters.exists else ()
     return why_not_between(dead_letters, source, arns, run.consent) or ""
 

@@ -6,6 +6,7 @@ leaves a course from which the next one finds out what became of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from functions.healing import redrive_when as when
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_deeds import Next
-from functions.healing.redrive_look import CancelTask, Census, Look
+from functions.healing.redrive_look import CancelTask, Census, Look, TaskStatus
 from functions.healing.redrive_sight import Sight
 
 SENDING = (Stage.CANARY, Stage.RAMP)
@@ -45,29 +46,34 @@ TABLE = (
         when.task_failed,
         deeds.halting(deeds.why_it_failed),
     ),
-    Row(_CANCELLING, Stage.HALTED, when.cancelled_in_vain, deeds.halting(deeds.IN_VAIN)),
+    Row(_CANCELLING, Stage.HALTED, when.cancelled_in_vain, deeds.halting(deeds.why_in_vain)),
     Row(_CANCELLING, None, when.still_running, deeds.cancel_again),
+    Row(_CANCELLING, None, when.task_unseen, deeds.cancel_again),
     Row(_CANCELLING, None, when.task_runs, deeds.resting("its move task is being cancelled")),
     Row(_CANCELLING, Stage.HALTED, when.to_end_for_good, deeds.halting(deeds.why_for_good)),
+    Row(_CANCELLING, Stage.HALTED, when.hindered_for_long, deeds.halting(deeds.why_hindered)),
+    Row(_CANCELLING, None, when.hindered, deeds.wait_for_sight),
     Row(_CANCELLING, Stage.SOAK, when.always, deeds.soak),
     Row(_RAMP, Stage.CANCELLING, when.to_be_stopped, deeds.cancelling(deeds.why_it_stops)),
     Row(_RAMP, Stage.CANCELLING, when.cancels_itself, deeds.cancelling("")),
+    Row(_RAMP, Stage.CANCELLING, when.task_did_enough, deeds.cancelling("")),
     Row(GOING_ON, Stage.HALTED, when.forbidden, deeds.halting(lambda each: each.look.forbidden)),
     Row(_RAMP, Stage.SOAK, when.task_is_over, deeds.soak),
     Row(GOING_ON, None, when.frozen, deeds.wait_for_thaw),
     Row(GOING_ON, Stage.HALTED, when.too_old, deeds.halting(deeds.TOO_OLD)),
     Row(GOING_ON, None, when.not_counted, deeds.count),
     Row(GOING_ON, Stage.HALTED, when.too_many_back, deeds.halting(deeds.how_many_are_back)),
-    Row(_RAMP, Stage.CANCELLING, when.task_did_enough, deeds.cancelling("")),
+    Row(GOING_ON, Stage.HALTED, when.hindered_for_long, deeds.halting(deeds.why_hindered)),
+    Row(GOING_ON, None, when.hindered, deeds.wait_for_sight),
     Row(_RAMP, None, when.task_runs, deeds.resting("its move task runs")),
     Row(SENDING, Stage.SOAK, when.nothing_left, deeds.soak),
+    Row(SENDING, Stage.HALTED, when.refused_for_long, deeds.halting(deeds.why_refused)),
     Row(SENDING, Stage.SOAK, when.stage_is_over, deeds.soak),
     Row(_SOAK, None, when.not_soaked, deeds.resting("it waits for what may come back")),
     Row(GOING_ON, Stage.HALTED, when.nobody_for_long, deeds.halting(deeds.NOBODY)),
     Row(GOING_ON, None, when.nobody, deeds.wait_for_consumers),
     Row(_SOAK, Stage.DONE, when.nothing_left, deeds.finish),
     Row(_SOAK, Stage.RAMP, when.always, deeds.ramp),
-    Row(SENDING, Stage.HALTED, when.refused_for_long, deeds.halting(deeds.why_refused)),
     Row(_RAMP, None, when.by_task, deeds.start),
     Row(_RAMP, None, when.nobodys_turn, deeds.resting("no letter's turn has come")),
     Row(SENDING, None, when.always, deeds.move),
@@ -82,12 +88,22 @@ def decide(course: Course, look: Look, census: Census | None, bounds: Bounds) ->
 
 
 def called_off(course: Course, look: Look, bounds: Bounds, because: str) -> Next:
-    """As a person says who takes the case back: no task of ours goes on, whatever is frozen."""
+    """As a person says who takes the case back: no task of ours goes on, whatever is frozen.
+
+    While one runs that SQS has not been told to cancel, it is not over.
+    """
     sight = Sight(course, look, None, bounds).after_a_crash().recounted()
-    ended = sight.course
-    if not ended.is_over:
-        ended = ended.now_in(Stage.HALTED, look.now, because=because)
-    return Next(ended, CancelTask(ended.task_handle) if sight.task_runs else None)
+    now = sight.course
+    reason = now.because if now.is_over else now.halts_for or because
+    if sight.task is not None and sight.task.status is TaskStatus.RUNNING:
+        going = now.now_in(Stage.CANCELLING, look.now, halts_for=reason)
+        return Next(going, CancelTask(going.task_handle))
+    return Next(now if now.is_over else now.now_in(Stage.HALTED, look.now, because=reason))
+
+
+def taken_back(course: Course, now: datetime) -> Course:
+    """SQS cancels the task of what was called off."""
+    return course.now_in(Stage.HALTED, now, because=course.halts_for)
 
 
 def counted(course: Course, census: Census) -> Course:
@@ -101,8 +117,18 @@ def counted(course: Course, census: Census) -> Course:
 
 
 def settled(course: Course, census: Census, waiting: int) -> Course:
-    """With what went to quarantine; what could not is found again by the next census."""
+    """With what went to quarantine; what could not is found again by the next census.
+
+    Until all is there that was back before, nothing goes: nobody could tell it from what came back.
+    """
+    if census.quarantined or not census.still_back:
+        course = replace(course, hindered_since=None)
+    if not census.still_back:
+        left = Counter(course.fingerprints) - Counter(census.fingerprints)
+        course = replace(course, fingerprints=tuple(left.elements()))
     quarantined = course.quarantined + census.quarantined
+    if not course.is_opened and census.still_back:
+        return replace(course, quarantined=quarantined)
     if not course.is_opened:
         expected = max(0, waiting - census.quarantined)
         return replace(course, is_opened=True, quarantined=quarantined, expected=expected)
@@ -121,18 +147,20 @@ def moved(course: Course, letters: int, *, unsure: int = 0, is_short: bool = Fal
         expected=max(0, course.expected - letters),
         size=spent if is_short else course.size,
         refused_since=None if letters else course.refused_since,
+        is_refused=course.is_refused and not letters,
         in_hand=0,
     )
 
 
 def refused(course: Course, because: str, now: datetime) -> Course:
     """SQS took nothing: neither letters nor a move task."""
-    return replace(course, because=because, refused_since=course.refused_since or now)
+    since = course.refused_since or now
+    return replace(course, because=because, refused_since=since, is_refused=True)
 
 
 def started(course: Course, handle: str) -> Course:
     """SQS has started the stage's task."""
-    return replace(course, task_handle=handle, because="", refused_since=None)
+    return replace(course, task_handle=handle, because="", refused_since=None, is_refused=False)
 
 
 def not_cancelled(course: Course, because: str) -> Course:

@@ -28,6 +28,7 @@ Words = Callable[[Sight], str]
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
 FOREIGN = "somebody else's move task runs on the dead-letter queue; it was left alone"
 IN_VAIN = "the move task could not be cancelled, and still runs"
+UNSEEN = "SQS does not say whether the move task that was to be cancelled still runs"
 TOO_OLD = "it has gone on for longer than SQS keeps any letter"
 
 
@@ -80,8 +81,21 @@ def resting(because: str) -> Callable[[Sight], Next]:
 def wait_for_thaw(sight: Sight) -> Next:
     """wait for the thaw"""
     because = f"changes are frozen: {sight.look.frozen}"
-    course = replace(sight.course, because=because, waits_since=None, refused_since=None)
+    course = replace(
+        sight.course,
+        because=because,
+        waits_since=None,
+        refused_since=None,
+        is_refused=False,
+        hindered_since=None,
+    )
     return Next(course, Rest(because))
+
+
+def wait_for_sight(sight: Sight) -> Next:
+    """wait until it can"""
+    because, since = sight.look.hindered, sight.course.hindered_since or sight.now
+    return Next(replace(sight.course, because=because, hindered_since=since), Rest(because))
 
 
 def wait_for_consumers(sight: Sight) -> Next:
@@ -109,10 +123,10 @@ def soak(sight: Sight) -> Next:
         sight.now,
         soak_ends_at=sight.now + length,
         waits_since=None,
-        refused_since=None,
         by_task=False,
         intent_at=None,
         task_handle="",
+        task_started_at=None,
     )
     return Next(course)
 
@@ -148,6 +162,7 @@ def ramp(sight: Sight) -> Next:
         by_task=sight.moves_by_task,
         rate_per_second=sight.rate_per_second,
         waits_since=None,
+        is_refused=False,
     )
     return Next(course)
 
@@ -193,6 +208,16 @@ def why_it_stops(sight: Sight) -> str:
     """Empty where it is only frozen: it goes on after the thaw."""
     back = how_many_are_back(sight) if sight.too_many_are_back else ""
     return sight.look.forbidden or back
+
+
+def why_hindered(sight: Sight) -> str:
+    return sight.look.hindered
+
+
+def why_in_vain(sight: Sight) -> str:
+    return (
+        IN_VAIN if sight.task_runs else f"{UNSEEN}: {sight.look.hindered or sight.look.forbidden}"
+    )
 
 
 def why_it_failed(sight: Sight) -> str:

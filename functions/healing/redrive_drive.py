@@ -56,9 +56,10 @@ class Picked:
 
 @dataclass(frozen=True)
 class Refused:
-    """SQS did not do it, or did not say that it did."""
+    """SQS did not do it, or did not say that it did; `for_good`: its owner's own word."""
 
     because: str
+    for_good: bool = False
 
 
 class Hands(Protocol):
@@ -67,7 +68,7 @@ class Hands(Protocol):
     def save(self, course: Course) -> Course:
         """Write the course down; as it stands there."""
 
-    def take_census(self, course: Course) -> Census:
+    def take_census(self, course: Course) -> Census | Refused:
         """Take letters in hand and count them."""
 
     def quarantine(self, course: Course) -> Put:
@@ -125,20 +126,34 @@ class Drive:
 
     def _count(self) -> None:
         census = self.hands.take_census(self.course)
+        if isinstance(census, Refused):
+            self._see_no_more(census.because, for_good=census.for_good)
+            return
         self._write(counted(self.course, census))
         put = self.hands.quarantine(self.course)
         self.census = replace(census, quarantined=put.moved)
         self._write(settled(self.course, self.census, self.look.waiting))
-        if put.for_good:
-            reason = f"what came back cannot be quarantined: {put.refused}"
-            self.look = replace(self.look, forbidden=self.look.forbidden or reason)
+        if self.census.still_back:
+            refused = put.refused or "there was no time for all of it"
+            reason = f"what came back cannot be quarantined: {refused}"
+            self._see_no_more(reason, for_good=put.for_good)
+
+    def _see_no_more(self, because: str, *, for_good: bool) -> None:
+        look = self.look
+        self.look = (
+            replace(look, forbidden=look.forbidden or because)
+            if for_good
+            else replace(look, hindered=look.hindered or because)
+        )
 
     def _send_back(self, course: Course, letters: int) -> None:
         picked = self.hands.pick(course, letters)
         self._write(replace(course, in_hand=picked.letters, fingerprints=picked.fingerprints))
         put = self.hands.send_back(self.course)
-        is_short = picked.letters < letters
+        is_short = picked.letters < letters and not put.refused
         after = moved(self.course, put.moved, unsure=put.unsure, is_short=is_short)
+        if not put.moved and not put.unsure:
+            after = replace(after, fingerprints=course.fingerprints)
         if put.refused and not put.moved:
             after = refused(after, put.refused, self._now)
         self._write(after)

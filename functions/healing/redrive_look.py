@@ -71,7 +71,9 @@ class Look:
     """All that is seen of it at one tick. `waiting` are the letters in the dead-letter queue.
 
     `frozen` says why nothing may be changed for now; `forbidden` why it may not go on at all:
-    a queue is not managed any more, its tag says no, or its cause is back.
+    a queue is not managed any more, its tag says no, or its cause is back. `hindered` says why it
+    cannot see what it has to, or keep apart what came back: that may pass. `tasks_unseen`: SQS does
+    not say what runs, and `task` is None for that.
     """
 
     now: datetime
@@ -81,6 +83,8 @@ class Look:
     is_fifo: bool = False
     frozen: str = ""
     forbidden: str = ""
+    hindered: str = ""
+    tasks_unseen: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Census:
 
     `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send
     back: they did not die in this source, or are too long for it. `is_whole`: there were no more.
+    `fingerprints` are those that letters which bear no mark were known by.
     """
 
     seen: int = 0
@@ -97,6 +102,7 @@ class Census:
     newly_dead: int = 0
     stuck: int = 0
     is_whole: bool = True
+    fingerprints: tuple[str, ...] = ()
 
     @property
     def still_back(self) -> int:

@@ -9,6 +9,9 @@ from functions.healing.redrive_bounds import SLOWEST_TASK, Bounds
 from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_look import SKEW, Census, Look, MoveTask
 
+# The ledger and SQS keep times in milliseconds.
+A_MOMENT = timedelta(milliseconds=2)
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -32,6 +35,11 @@ class Sight:
     @property
     def task_runs(self) -> bool:
         return self.task is not None and self.task.is_active
+
+    @property
+    def may_run_unseen(self) -> bool:
+        """Whether this stage asked for a task, and SQS does not say what became of it."""
+        return self.look.tasks_unseen and self.course.intent_at is not None
 
     @property
     def has_foreign_task(self) -> bool:
@@ -91,11 +99,15 @@ class Sight:
 
     @property
     def stage_is_over(self) -> bool:
-        """A stage that has moved nothing yet proves nothing, however long it takes."""
+        """A stage that has moved nothing yet proves nothing, however long it takes.
+
+        Nor is one over by itself while SQS takes nothing.
+        """
         longest = timedelta(seconds=self.bounds.stage_seconds)
         is_late = self.now >= self.course.stage_at + longest
         has_begun = self.task_runs or self.course.moved_in_stage > 0
-        return self.course.left_in_stage == 0 or (is_late and has_begun)
+        goes_on = has_begun and not self.course.is_refused
+        return self.course.left_in_stage == 0 or (is_late and goes_on)
 
     @property
     def patience_is_over(self) -> bool:
@@ -103,11 +115,16 @@ class Sight:
 
     @property
     def is_refused_for_good(self) -> bool:
-        return self._is_long_ago(self.course.refused_since)
+        return self.course.is_refused and self._is_long_ago(self.course.refused_since)
+
+    @property
+    def is_hindered_for_long(self) -> bool:
+        return bool(self.look.hindered) and self._is_long_ago(self.course.hindered_since)
 
     @property
     def cancels_in_vain(self) -> bool:
-        return self.task_runs and self._is_long_ago(self.course.stage_at)
+        may_run = self.task_runs or self.may_run_unseen
+        return may_run and self._is_long_ago(self.course.stage_at)
 
     def _is_long_ago(self, since: datetime | None) -> bool:
         patience = timedelta(seconds=self.bounds.patience_seconds)
@@ -181,15 +198,23 @@ class Sight:
             moved_at=self.now if more else course.moved_at,
             expected=max(0, course.expected - more),
             task_handle=task.handle or course.task_handle,
+            task_started_at=task.started_at,
         )
         return replace(self, course=course)
 
 
 def is_ours(task: MoveTask, course: Course) -> bool:
-    """Whether this stage asked for it; one that runs with another handle is somebody else's."""
-    if course.intent_at is None or task.started_at < course.intent_at - SKEW:
+    """Whether this stage asked for it: by its handle, by when it began, by how it was asked for.
+
+    SQS tells a handle only while the task runs, and by a clock of its own when it began. A task of
+    ours always has a rate, and never a destination.
+    """
+    if course.intent_at is None:
         return False
     if task.handle and course.task_handle:
         return task.handle == course.task_handle
-    asked = int(course.rate_per_second)
-    return not task.destination_arn and task.per_second in {None, asked}
+    if course.task_started_at is not None:
+        return abs(task.started_at - course.task_started_at) < A_MOMENT
+    is_in_time = task.started_at >= course.intent_at - SKEW
+    is_as_asked = not task.destination_arn and task.per_second == int(course.rate_per_second)
+    return is_in_time and is_as_asked

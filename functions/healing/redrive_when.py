@@ -22,7 +22,7 @@ def task_failed(sight: Sight) -> bool:
 
 
 def cancelled_in_vain(sight: Sight) -> bool:
-    """its task still runs when patience is over"""
+    """its task still runs, for all that SQS says, when patience is over"""
     return sight.cancels_in_vain
 
 
@@ -42,8 +42,8 @@ def to_end_for_good(sight: Sight) -> bool:
 
 
 def task_is_over(sight: Sight) -> bool:
-    """its task is over, cancelled or to the end"""
-    return sight.task is not None and not sight.task_runs
+    """its task is over, cancelled or to the end, and all is seen that the soak goes by"""
+    return sight.task is not None and not sight.task_runs and not sight.look.hindered
 
 
 def cancels_itself(sight: Sight) -> bool:
@@ -52,9 +52,10 @@ def cancels_itself(sight: Sight) -> bool:
 
 
 def to_be_stopped(sight: Sight) -> bool:
-    """its task runs, and may not: frozen, forbidden, or as many came back as halt it"""
-    stops = sight.look.frozen or sight.look.forbidden or sight.too_many_are_back
-    return sight.task_runs and bool(stops)
+    """its task runs, and may not: frozen, forbidden, hindered, or as many are back as halt it"""
+    look = sight.look
+    stops = look.frozen or look.forbidden or look.hindered or sight.too_many_are_back
+    return (sight.task_runs or sight.may_run_unseen) and bool(stops)
 
 
 def task_did_enough(sight: Sight) -> bool:
@@ -79,8 +80,23 @@ def frozen(sight: Sight) -> bool:
 
 
 def not_counted(sight: Sight) -> bool:
-    """no census was taken at this tick"""
-    return sight.census is None
+    """no census was taken at this tick, and one can be"""
+    return sight.census is None and not sight.look.hindered
+
+
+def task_unseen(sight: Sight) -> bool:
+    """SQS does not say whether its task runs"""
+    return sight.may_run_unseen
+
+
+def hindered(sight: Sight) -> bool:
+    """it cannot see what it has to, or keep apart what came back"""
+    return bool(sight.look.hindered)
+
+
+def hindered_for_long(sight: Sight) -> bool:
+    """it cannot see what it has to, or keep apart what came back, until patience is over"""
+    return sight.is_hindered_for_long
 
 
 def too_many_back(sight: Sight) -> bool:

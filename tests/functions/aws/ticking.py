@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
 from functions.healing.measuring import CLOUDWATCH_LAG
 from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import State
 from functions.healing.steps import Owner
@@ -32,6 +33,12 @@ RECEIVES = 3
 INVALID = "InvalidParameterValue"
 # Well within what a tick measures.
 MEASURED_BEFORE = CLOUDWATCH_LAG + timedelta(minutes=5)
+LATE = Bounds(halt_returned=1_000, halt_share=1.0)
+BY_TASK = replace(LATE, mover_per_tick=10)
+
+
+def texts(count: int) -> list[str]:
+    return [f"letter {at:03}" for at in range(count)]
 
 
 @dataclass
@@ -214,10 +221,63 @@ class Redriven:
         assert view.case is not None
         return view.case.state
 
+    @property
+    def stage(self) -> Stage:
+        return self.course.stage
+
+    @property
+    def pages(self) -> int:
+        return len(self.account.pages("urgent") + self.account.pages())
+
+    def denies(
+        self,
+        call: str,
+        code: str,
+        message: str = "no",
+        match: Callable[[Any], bool] = lambda _asked: True,
+        status: int = 400,
+    ) -> None:
+        """From now on SQS answers the call so, where what it asks for matches."""
+        answer: Any = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": status},
+        }
+        error = ClientError(answer, call)
+        for each in ("sqs", "sqs_for_writing"):
+            client = getattr(self.account.clients, each)
+            setattr(client, call, _denied(getattr(client, call), error, match))
+
     def open_case(self, case: Case) -> None:
         run = self.run()
         view = run.ledger.look(case.queue_arn, case.symptom, ())
         tell(case, view, Telling(None, Facts(case.queue_arn, {}, {})), run, run.owner)
+
+
+def _denied(call: Any, error: ClientError, match: Callable[[Any], bool]) -> Callable[..., Any]:
+    def denied(**asked: Any) -> Any:
+        if match(asked):
+            raise error
+        return call(**asked)
+
+    return denied
+
+
+def at_its_task(account: Account, *, answer_lost: bool = False, refuses: str = "") -> Redriven:
+    """Just after a stage of twenty letters was given to a task."""
+    here = redriven(account, *texts(100), bounds=BY_TASK)
+    here.deletes = 9_000
+    here.minutes(1)
+    assert here.stage is Stage.SOAK
+    if refuses:
+        here.tasks.refuses["StartMessageMoveTask"] = refuses
+    here.tasks.loses_answers = answer_lost
+    for _ in range(5):
+        here.tick()
+        if here.tasks.calls:
+            return here
+        account.later(minutes=1)
+        here.consume()
+    raise AssertionError(here.course)
 
 
 def redriven(account: Account, *bodies: str, bounds: Bounds | None = None) -> Redriven:

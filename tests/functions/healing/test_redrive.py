@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from functions.healing.redrive import TABLE, called_off, counted, decide, moved, settled
+from functions.healing.redrive import (
+    TABLE,
+    called_off,
+    counted,
+    decide,
+    moved,
+    settled,
+    taken_back,
+)
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_look import (
@@ -331,6 +339,7 @@ def test_a_task_of_36_hours_is_over_when_sqs_says_so() -> None:
         {"started_at": NOW - timedelta(hours=2), "handle": ""},
         {"handle": "theirs"},
         {"handle": "", "per_second": 500},
+        {"handle": "", "per_second": None},
         {"handle": "", "destination_arn": SOURCE},
     ],
 )
@@ -347,6 +356,79 @@ def test_somebody_else_s_task_halts_it_and_is_left_alone(
 def test_a_task_whose_answer_was_lost_is_known_by_when_it_was_asked_for() -> None:
     going, task = ramp(TaskStatus.RUNNING, task_handle="")
     assert decide(going, look(task=task), EMPTY, BOUNDS).course.task_handle == "ours"
+
+
+def test_a_task_is_ours_by_its_handle_whenever_sqs_says_that_it_began() -> None:
+    going, task = ramp(TaskStatus.RUNNING)
+    assert task is not None
+    early = replace(task, started_at=task.started_at - timedelta(minutes=1))
+    seen = decide(going, look(task=early), EMPTY, BOUNDS).course
+    assert (seen.stage, seen.task_started_at) == (Stage.RAMP, early.started_at)
+    done = replace(early, status=TaskStatus.COMPLETED, handle="", moved=350)
+    after = decide(seen, look(task=done), None, BOUNDS).course
+    assert (after.stage, after.moved, after.task_started_at) == (Stage.SOAK, 450, None)
+    another = replace(done, started_at=NOW)
+    assert decide(seen, look(task=another), None, BOUNDS).course.moved == 400
+
+
+def test_a_task_did_enough_without_a_census() -> None:
+    full, task = ramp(TaskStatus.RUNNING, size=300)
+    assert decide(full, look(task=task), None, BOUNDS).action == CancelTask("ours")
+    going, _ = ramp(TaskStatus.RUNNING)
+    slower = look(task=task, source=replace(look().source, deletes_per_second=10))
+    assert decide(going, slower, None, BOUNDS).action == CancelTask("ours")
+    assert decide(going, look(task=task, now=NOW + AN_HOUR), None, BOUNDS).action == CancelTask(
+        "ours"
+    )
+
+
+def test_what_cannot_be_seen_waits_and_halts_after_an_hour() -> None:
+    blind = look(hindered="SQS does not answer")
+    for stage in (Stage.CANARY, Stage.SOAK, Stage.RAMP):
+        for census in (None, EMPTY):
+            waits = decide(course(stage), blind, census, BOUNDS)
+            assert waits.action == Rest("SQS does not answer")
+            assert (waits.course.stage, waits.course.hindered_since) == (stage, NOW)
+        late = replace(waits.course, hindered_since=NOW - AN_HOUR)
+        halted = decide(late, blind, None, BOUNDS).course
+        assert (halted.stage, halted.because) == (Stage.HALTED, "SQS does not answer")
+        assert decide(late, look(), None, BOUNDS).action == TakeCensus()
+
+
+def test_while_nothing_is_seen_a_task_is_cancelled_and_then_nothing_soaks() -> None:
+    going, task = ramp(TaskStatus.RUNNING)
+    blind = look(task=task, hindered="SQS does not answer")
+    decided = decide(going, blind, None, BOUNDS)
+    assert (decided.action, decided.course.halts_for) == (CancelTask("ours"), "")
+    over = task and replace(task, status=TaskStatus.CANCELLED)
+    waits = decide(decided.course, replace(blind, task=over), None, BOUNDS)
+    assert (waits.course.stage, waits.action) == (
+        Stage.CANCELLING,
+        Rest("SQS does not answer"),
+    )
+    assert decide(waits.course, look(task=over), None, BOUNDS).course.stage is Stage.SOAK
+
+
+def test_a_task_of_which_sqs_says_nothing_is_cancelled_until_it_is_seen() -> None:
+    going, _ = ramp(TaskStatus.RUNNING)
+    blind = look(hindered="SQS does not answer", tasks_unseen=True)
+    decided = decide(going, blind, None, BOUNDS)
+    assert decided.action == CancelTask("ours")
+    assert decide(decided.course, blind, None, BOUNDS).action == CancelTask("ours")
+    halted = decide(decided.course, replace(blind, now=NOW + AN_HOUR), None, BOUNDS).course
+    assert halted.stage is Stage.HALTED
+    assert halted.because.startswith("SQS does not say whether the move task")
+    asked_for_none = decide(course(Stage.RAMP), blind, None, BOUNDS)
+    assert asked_for_none.action == Rest("SQS does not answer")
+
+
+def test_what_was_back_before_and_cannot_be_kept_apart_opens_nothing() -> None:
+    found = Census(seen=50, returned=30, quarantined=10)
+    opening = course(Stage.CANARY, is_opened=False, moved=0, moved_in_stage=0, size=5)
+    after = settled(counted(opening, found), found, 100)
+    assert (after.is_opened, after.returned, after.quarantined) == (False, 0, 10)
+    waits = decide(after, look(hindered="no quarantine"), found, BOUNDS)
+    assert isinstance(waits.action, Rest)
 
 
 def test_what_is_over_only_ends_the_case_again() -> None:
@@ -382,10 +464,15 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
         moved_in_stage=0,
         stage_at=NOW - 2 * AN_HOUR,
         refused_since=NOW - AN_HOUR,
+        is_refused=True,
         because="AccessDenied",
     )
     halted = decide(going, look(), EMPTY, BOUNDS).course
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
+    next_stage = replace(going, is_refused=False)
+    assert isinstance(decide(next_stage, look(), EMPTY, BOUNDS).action, MoveByHand)
+    nearly = replace(going, refused_since=NOW - AN_HOUR + timedelta(seconds=1), moved_in_stage=3)
+    assert decide(nearly, look(), EMPTY, BOUNDS).course.stage is Stage.RAMP
 
 
 def test_taken_back_it_goes_no_further_whatever_is_frozen() -> None:
@@ -393,11 +480,19 @@ def test_taken_back_it_goes_no_further_whatever_is_frozen() -> None:
     off = called_off(going, look(task=task, frozen="an incident"), BOUNDS, "a person took it back")
     assert (off.action, off.course.stage, off.course.moved) == (
         CancelTask("ours"),
-        Stage.HALTED,
+        Stage.CANCELLING,
         400,
     )
+    asked = decide(off.course, look(task=task), None, BOUNDS)
+    assert (asked.action, asked.course.stage) == (CancelTask("ours"), Stage.CANCELLING)
     again = called_off(off.course, look(task=task), BOUNDS, "again")
-    assert (again.action, again.course.because) == (CancelTask("ours"), "a person took it back")
+    assert (again.action, again.course.halts_for) == (CancelTask("ours"), "a person took it back")
+    taken = taken_back(off.course, NOW)
+    assert (taken.stage, taken.because) == (Stage.HALTED, "a person took it back")
+    assert called_off(taken, look(task=task), BOUNDS, "").action == CancelTask("ours")
+    stopping = task and replace(task, status=TaskStatus.CANCELLING)
+    done = called_off(off.course, look(task=stopping), BOUNDS, "again")
+    assert (done.action, done.course) == (None, taken)
     idle = called_off(course(), look(), BOUNDS, "a person took it back")
     assert (idle.action, idle.course.stage) == (None, Stage.HALTED)
     theirs = task and replace(task, handle="theirs")
@@ -409,8 +504,43 @@ def test_a_course_comes_back_as_it_was_written() -> None:
     assert Course.from_document(going.document()) == going
     newer = going.document() | {"unheard_of": 1}
     assert Course.from_document(newer) == going
-    with pytest.raises(ValueError, match="nowhere"):
-        Course.from_document(going.document() | {"stage": "nowhere"})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"stage": "nowhere"},
+        {"stage": "soak", "soak_ends_at": None},
+        {"case_id": 1},
+        {"size": "5"},
+        {"size": True},
+        {"size": -1},
+        {"size": 5.0},
+        {"moved": 10**400},
+        {"rate_per_second": float("nan")},
+        {"rate_per_second": float("inf")},
+        {"rate_per_second": "1"},
+        {"by_task": 1},
+        {"began_at": None},
+        {"began_at": "2026-11-21T12:00:00"},
+        {"began_at": "yesterday"},
+        {"moved_at": 1},
+        {"fingerprints": "abc"},
+        {"fingerprints": [1]},
+        {"fingerprints": None},
+    ],
+)
+def test_what_is_damaged_is_no_course(damage: dict[str, Any]) -> None:
+    going, _ = ramp(None)
+    with pytest.raises((TypeError, ValueError)):
+        Course.from_document(going.document() | damage)
+
+
+@pytest.mark.parametrize("name", ["case_id", "dead_letter_arn", "stage", "began_at", "size"])
+def test_what_lacks_a_beginning_is_no_course(name: str) -> None:
+    rest = {key: value for key, value in course().document().items() if key != name}
+    with pytest.raises(TypeError):
+        Course.from_document(rest)
 
 
 def test_every_row_says_in_words_when_and_what() -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from functions.healing.letters import HOPS, Letter, MessageAttribute
 from functions.healing.marks import hopped, kept_apart
+from functions.healing.redrive import counted, settled
 from functions.healing.redrive_course import Course, begun
 from functions.healing.redrive_letters import (
+    Known,
     Standing,
     fingerprints_of,
     sorted_out,
@@ -30,7 +32,8 @@ def course(**over: Any) -> Course:
 
 
 def standing(each: Letter, *, is_fifo: bool = False, **over: Any) -> Standing:
-    return standing_of(each, course(**over), is_fifo=is_fifo, most_bytes=MOST_BYTES)
+    of = course(**over)
+    return standing_of(each, of, Known.of(of), is_fifo=is_fifo, most_bytes=MOST_BYTES)
 
 
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -52,8 +55,26 @@ def test_a_sender_s_own_word_in_the_mark_s_place_is_no_hop() -> None:
 
 
 def test_a_fingerprint_tells_what_could_bear_no_mark() -> None:
-    assert standing(OLD, fingerprints=(OLD.fingerprint,)) is Standing.RETURNED
-    assert standing(OLD, fingerprints=(NEW.fingerprint,)) is Standing.WAITS
+    assert standing(NEW, fingerprints=(NEW.fingerprint,)) is Standing.RETURNED
+    assert standing(NEW, fingerprints=(OLD.fingerprint,)) is Standing.NEWLY_DEAD
+
+
+def test_one_with_the_same_text_that_was_there_before_did_not_come_back() -> None:
+    assert standing(OLD, fingerprints=(OLD.fingerprint,)) is Standing.WAITS
+
+
+def test_no_more_are_back_by_a_fingerprint_than_went() -> None:
+    same = [letter("same", message_id=f"copy {number}", sent_at=LATER) for number in range(5)]
+    known = course(fingerprints=(same[0].fingerprint, OLD.fingerprint, same[0].fingerprint))
+    found = sorted_out(same, known, is_fifo=False, most_bytes=MOST_BYTES)
+    assert (len(found.returned), found.newly_dead) == (2, 3)
+    census = found.census(is_whole=True)
+    assert census.fingerprints == (same[0].fingerprint,) * 2
+    opened = replace(known, is_opened=True)
+    after = settled(counted(opened, census), replace(census, quarantined=2), 3)
+    assert after.fingerprints == (OLD.fingerprint,)
+    unkept = settled(counted(opened, census), replace(census, quarantined=1), 3)
+    assert unkept.fingerprints == known.fingerprints
 
 
 def test_after_a_task_the_time_tells_but_of_a_fifo_queue_it_says_nothing() -> None:
@@ -103,8 +124,8 @@ def test_behind_a_stuck_letter_its_fifo_group_waits_and_others_do_not() -> None:
     assert ([each.body for each in standard.waiting], standard.stuck) == (["b1", "a2"], 1)
 
 
-def test_fingerprints_are_kept_once_and_the_newest_longest() -> None:
+def test_of_each_that_goes_a_fingerprint_is_kept_and_the_newest_longest() -> None:
     many = [letter(f"letter {number}") for number in range(6)]
     known = course(fingerprints=fingerprints_of(many[:3], course(), 4))
-    after = fingerprints_of([*many[2:4], many[5]], known, 4)
-    assert after == tuple(each.fingerprint for each in (many[1], many[2], many[3], many[5]))
+    after = fingerprints_of([many[2], many[5]], known, 4)
+    assert after == tuple(each.fingerprint for each in (many[1], many[2], many[2], many[5]))
