@@ -153,11 +153,11 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     asked = Asked(call, Route(found, found), selection, limit)
     tally = asked.counted()
     going = counted(asked.going(len(tally.chosen)), "letter")
-    call.out.say(f"{counted(len(tally.seen), 'letter')} seen in {found.name}, {going} to drop")
+    print_preview(call.out, asked.route, tally, limit)
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally), "dropped")
     path = place_of(file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl"))
-    call.out.whole(f"written to {path} first")
+    call.out.whole(f"before any is deleted it is written to {path}")
     confirm(f"Delete {going} from {found.name}?", yes=yes)
     with drop_file(path) as kept:
         ended = asked.ended(tally, lambda hand: _dropping(hand, kept), "dropping")

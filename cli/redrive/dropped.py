@@ -52,11 +52,14 @@ def drop_file(path: Path) -> Iterator[DropFile]:
 
 
 def place_of(path: Path) -> Path:
-    """From the root on; Stopped where the folder that one stands in is gone."""
+    """From the root on; Stopped where the folder that one stands in is gone, or a file is there."""
     try:
-        return path.absolute()
+        place = path.absolute()
     except OSError as error:
         raise Stopped(f"{path} is nowhere: {_said(error)}", Exit.USAGE) from error
+    if os.path.lexists(place):
+        raise _is_there(place)
+    return place
 
 
 def _made(path: Path) -> int:
@@ -68,9 +71,17 @@ def _made(path: Path) -> int:
             os.close(handle)
             path.unlink()
             raise
+    except FileExistsError as error:
+        raise _is_there(path) from error
     except OSError as error:
-        raise Stopped(f"{path} cannot be made: {_said(error)}", Exit.USAGE) from error
+        line = f"{path} cannot be made: {_said(error)}; --file names another place"
+        raise Stopped(line, Exit.USAGE) from error
     return handle
+
+
+def _is_there(path: Path) -> Stopped:
+    line = f"{path} cannot be made: there is one, and it is not written over; --file names another"
+    return Stopped(line, Exit.USAGE)
 
 
 def _make_lasting(folder: Path) -> None:

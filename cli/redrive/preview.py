@@ -18,9 +18,13 @@ _MOST_ROWS = 10
 
 
 def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) -> None:
-    """What was seen, what of it goes, and what whoever says yes should know."""
+    """What was seen, what of it goes, and what whoever says yes should know.
+
+    A route that leads nowhere else is that of letters that are to be deleted.
+    """
     chosen, seen = len(tally.chosen), len(tally.seen)
-    out.say(f"{route.letters.name} -> {route.source.name}", "bold")
+    to = "deleted" if route.leads_nowhere else route.source.name
+    out.say(f"{route.letters.name} -> {to}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'letter')} seen, {counted(chosen, 'matches', 'match')}{first}")
     _hidden(out, route, tally)
@@ -79,6 +83,9 @@ def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
 def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
     if not tally.chosen:
         return
+    if route.leads_nowhere:
+        yield from _of_what_is_deleted(route, tally)
+        return
     source = route.source
     if tally.unsigned:
         yield (
@@ -101,3 +108,10 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
             "a FIFO queue shows no more of a group than its first ten letters: what stands behind "
             "them is looked at when they have gone"
         )
+
+
+def _of_what_is_deleted(route: Route, tally: Tally) -> Iterable[str]:
+    yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
+    if route.letters.is_fifo:
+        letters, groups = counted(len(tally.chosen), "letter"), counted(len(tally.groups), "group")
+        yield f"they are {letters} of {groups}, and more may stand behind a group's first ten"

@@ -1,0 +1,64 @@
+"""Whoever is asked knows what would go, what would stay, and what is missing in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+
+__all__ = ["at_once"]
+pytestmark = pytest.mark.usefixtures("at_once")
+
+
+@pytest.fixture
+def queues(operator: Operator) -> DeadLetters:
+    return dead_letters(operator)
+
+
+def _kept(queues: DeadLetters, ending: str = "") -> str:
+    return queues.operator.aws.queue(f"orders-quarantine{ending}", tag=None)
+
+
+def _shown(queues: DeadLetters, *arguments: str) -> str:
+    return " ".join(queues.operator.mendq("quarantine", "drop", *arguments).output.split())
+
+
+def test_what_would_be_deleted_is_shown_as_what_would_be_sent_is(queues: DeadLetters) -> None:
+    quarantine = _kept(queues)
+    ids = {queues.write({"n": number}, queue=quarantine, type="order") for number in range(4)}
+    queues.write("no json", queue=quarantine)
+    where = ("--where", 'body.n < 9 and attr.type = "order"')
+    shown = _shown(queues, "orders", *where, "--dry-run")
+    assert "orders-quarantine -> deleted" in shown
+    assert "5 letters seen, 4 match" in shown
+    assert "4 attr.type order" in shown
+    assert "body.n is missing in 1 of 5 letters" in shown
+    assert any(each in shown for each in ids)
+    assert "is in the file alone" in shown
+    assert "new message id" not in shown
+    assert "goes to" not in shown
+    assert len(queues.ids(quarantine)) == 5
+
+
+def test_of_a_fifo_quarantine_the_groups_are_told(operator: Operator) -> None:
+    queues = dead_letters(operator, fifo=True)
+    quarantine = _kept(queues, ".fifo")
+    for number in range(4):
+        queues.write({"n": number}, queue=quarantine, group=f"g{number % 2}")
+    assert "they are 4 letters of 2 groups" in _shown(queues, "orders.fifo", "--all", "--dry-run")
+
+
+def test_a_file_that_is_there_is_told_before_anything_else_is(
+    queues: DeadLetters, tmp_path: Path
+) -> None:
+    quarantine = _kept(queues)
+    queues.write("one", queue=quarantine)
+    path = tmp_path / "kept.jsonl"
+    path.symlink_to(tmp_path / "nowhere")
+    shown = _shown(queues, "orders", "--all", "--yes", "--file", str(path))
+    assert "it is not written over; --file names another" in shown
+    assert "before any is deleted" not in shown
+    assert len(queues.ids(quarantine)) == 1
