@@ -127,7 +127,7 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
-    return asked.sent(tally)
+    return asked.sent(tally, lambda: route_out_of(call.account, queue))
 
 
 @quarantine.command("drop")

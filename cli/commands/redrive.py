@@ -60,7 +60,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
-    return asked.sent(tally)
+    return asked.sent(tally, lambda: route_from(call.account, arn))
 
 
 def chosen_by(expression: str | None, *, every: bool) -> Where:

@@ -11,6 +11,7 @@ from cli.exit_codes import Exit, Stopped
 from cli.interrupts import stoppable
 from cli.invocation import Invocation
 from cli.redrive.cures import with_cures
+from cli.redrive.hold import Hold, held
 from cli.redrive.in_hand import ENDING, holding
 from cli.redrive.pace import Pace
 from cli.redrive.passes import Act, Done, Taking, count
@@ -67,16 +68,29 @@ class Asked:
         """Where it goes no further than the look `before`."""
         return self._ended(Done(), len(before.chosen), before.seen)
 
-    def sent(self, before: Tally) -> Exit:
+    def sent(self, before: Tally, again: Callable[[], Route]) -> Exit:
         """Send back what was seen `before`, and of a FIFO queue also what was hidden behind it.
 
-        A letter that this has sent back and that died again bears a new id: it is not sent twice.
+        `again` looks once more at what forbids it: somebody may have thought for long. Mendq's own
+        redrives wait meanwhile. A letter that this has sent back and that died again bears a new
+        id: it is not sent twice.
         """
         to = self.route.destination(uuid.uuid4().hex)
-        ended = self.ended(before, lambda hand: lambda chosen: hand.put(chosen, to), "sending back")
+        with held(self.call.account, self.route.dead_letter_arn) as hold:
+            with self.call.out.waiting("looking at the queues again"):
+                self.route.require_same(again())
+            ended = self.ended(
+                before, lambda hand: lambda chosen: hand.put(chosen, to), "sending back", hold
+            )
         return tell(self.call.out, self.route, ended)
 
-    def ended(self, before: Tally, act_with: Callable[[Hand], Act], words: str) -> Ended:
+    def ended(
+        self,
+        before: Tally,
+        act_with: Callable[[Hand], Act],
+        words: str,
+        hold: Hold | None = None,
+    ) -> Ended:
         """What came of doing that with the letters, however it ended."""
         tally = Tally(self.selection)
         is_fifo = self.route.letters.is_fifo
@@ -84,9 +98,12 @@ class Asked:
         most = self.limit or (_UNBOUNDED if is_fifo else len(before.chosen))
         hand = self._hand()
         with stoppable(ENDING) as stop:
+            if hold is not None:
+                hold.ends(stop)
             pace = Pace(self.per_second, stop.wait)
             work = Taking(hand, tally, act_with(hand), is_fifo, pace, stop, wanted, most)
             fault = self._run(work, words, self.going(len(before.chosen)), stop)
+            fault = hold.fault or fault if hold else fault
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         hidden = tally.chosen.keys() - before.chosen.keys() if is_fifo else ()
         matched = len(before.chosen) + len(hidden)

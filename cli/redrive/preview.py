@@ -13,6 +13,7 @@ from cli.redrive.route import Route
 from cli.redrive.selection import AGES, MOST_SAMPLES, Standing, Tally
 from functions.healing.letters import HOPS
 from functions.healing.plain_text import counted, plain
+from functions.healing.retention_clock import left_of
 
 _MOST_ROWS = 10
 
@@ -28,6 +29,7 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'letter')} seen, {counted(chosen, 'matches', 'match')}{first}")
     _hidden(out, route, tally)
+    _first_to_expire(out, route, tally)
     if chosen:
         _groups(out, tally)
         out.say("for example", "dim")
@@ -35,6 +37,16 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
             out.whole(each, indent=2)
     notes = (*_of_what_stays(route, tally), *_of_what_goes(route, tally))
     out.lines(("-", "dim", each) for each in notes)
+
+
+def _first_to_expire(out: Output, route: Route, tally: Tally) -> None:
+    """In colour where there is no time to lose."""
+    kept = route.letters.attributes.get("MessageRetentionPeriod")
+    if tally.oldest_at is None or kept is None:
+        return
+    left = left_of(tally.oldest_at, int(kept), tally.selection.now)
+    words = f"the oldest expires {left}" if left.at_most else "the oldest may expire any moment"
+    out.say(words, "yellow" if left.is_urgent else "dim")
 
 
 def _groups(out: Output, tally: Tally) -> None:

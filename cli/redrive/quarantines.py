@@ -76,9 +76,10 @@ def route_out_of(account: Account, named: str) -> Route:
     source = movable(account, _source_of(arn) if arn == letters.arn else arn)
     require_last(letters)
     redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
-    if redrive is not None and arn_of(redrive.dead_letter_arn) is not None:
-        require_idle(account, redrive.dead_letter_arn)
-    return Route(movable(account, letters.arn), source)
+    dead_letter_arn = arn_of(redrive.dead_letter_arn) if redrive else None
+    if dead_letter_arn is not None:
+        require_idle(account, dead_letter_arn)
+    return Route(movable(account, letters.arn), source, dead_letter_arn=dead_letter_arn or "")
 
 
 def _source_of(quarantine_arn: str) -> str:

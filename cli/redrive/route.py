@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
-from functions.aws.course_ledger import CourseLedger
+from cli.redrive.hold import course_ledger, under_way
 from functions.aws.dead_letters_look import source_arns_of
 from functions.aws.errors import QueueGone
 from functions.aws.letter_batches import MOST_BYTES, Destination
@@ -18,7 +18,6 @@ from functions.healing.marks import hopped
 from functions.healing.queue_kinds import on_fifo
 from functions.healing.queue_names import arn_of, parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
-from functions.healing.redrive_course import Course
 
 
 @dataclass(frozen=True)
@@ -56,16 +55,39 @@ class Queue:
 
 @dataclass(frozen=True)
 class Route:
-    """`others` are further queues whose letters die into `letters`."""
+    """`others` are further queues whose letters die into `letters`.
+
+    `dead_letter_arn` is where letters lie that die in the source, empty where that has none: a
+    redrive of Mendq's would take for its own what goes back now.
+    """
 
     letters: Queue
     source: Queue
     others: tuple[str, ...] = ()
+    dead_letter_arn: str = ""
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """Where letters are not sent, but deleted."""
+        return self.letters.arn == self.source.arn
 
     def destination(self, run_id: str) -> Destination:
         """The source, for letters that say how often they were sent back."""
         most = int(self.source.attributes.get("MaximumMessageSize", MOST_BYTES))
         return Destination(self.source.arn, self.source.url, run_id, hopped, most)
+
+    def require_same(self, now: Route) -> None:
+        """Stopped where letters would not go any more from where and to where somebody agreed."""
+        if self._ways != now._ways:
+            raise Stopped(
+                f"{self.source.name} has other dead letters, or shares them with other queues, "
+                "since you were asked: nothing was moved; look again",
+                word="queues_changed",
+            )
+
+    @property
+    def _ways(self) -> tuple[object, ...]:
+        return self.letters.arn, self.source.arn, self.others, self.dead_letter_arn
 
 
 def queue_of(account: Account, arn: str) -> Queue:
@@ -93,7 +115,7 @@ def route_from(account: Account, source_arn: str) -> Route:
     require_last(letters)
     require_idle(account, letters.arn)
     others = set(source_arns_of(account.clients, letters.arn)) - {source_arn}
-    return Route(letters, source, tuple(sorted(others)))
+    return Route(letters, source, tuple(sorted(others)), letters.arn)
 
 
 def _dead_letter_arn(account: Account, source: Queue) -> str:
@@ -121,29 +143,13 @@ def require_last(letters: Queue) -> None:
 
 def require_idle(account: Account, dead_letter_arn: str) -> None:
     """Stopped where somebody else moves the same letters: a course of Mendq's, or a move task."""
-    name, course = parts_of(dead_letter_arn).name, _course(account, dead_letter_arn)
-    if course is not None and not course.is_over:
-        raise Stopped(
-            f"Mendq is sending back the letters of {name} itself ({course.stage}): wait until "
-            f"`mendq show {course.case_id}` says it is over, or end it with "
-            f"`mendq roll-back {course.case_id}`",
-            word="redrive_running",
-        )
+    ledger = course_ledger(account)
+    if ledger is not None and (running := under_way(ledger.course_of(dead_letter_arn))):
+        raise running
     task = newest_task(account.clients, dead_letter_arn)
     if task is not None and task.is_active:
         raise Stopped(
-            f"a move task of SQS's own runs on {name}: wait, or `aws sqs cancel-message-move-task` "
-            "ends it",
+            f"a move task of SQS's own runs on {parts_of(dead_letter_arn).name}: wait, or "
+            "`aws sqs cancel-message-move-task` ends it",
             word="move_task_running",
         )
-
-
-def _course(account: Account, dead_letter_arn: str) -> Course | None:
-    """None too where there is no stack: then nothing of Mendq's runs."""
-    try:
-        table = account.output("LedgerTable")
-    except Stopped as without:
-        if without.code is Exit.NOT_FOUND:
-            return None
-        raise
-    return CourseLedger(account.clients.dynamodb, table).course_of(dead_letter_arn)

@@ -64,6 +64,7 @@ class Tally:
     seen: set[str] = field(default_factory=set)
     chosen: dict[str, None] = field(default_factory=dict)
     standings: Counter[Standing] = field(default_factory=Counter)
+    oldest_at: datetime | None = None
     unsigned: int = 0
     sent_back_before: int = 0
     ages: Counter[str] = field(default_factory=Counter)
@@ -77,6 +78,7 @@ class Tally:
         if letter.message_id in self.seen:
             return standing
         self.seen.add(letter.message_id)
+        self.oldest_at = min(self.oldest_at or letter.sent_at, letter.sent_at)
         self.standings[standing] += 1
         if standing in (Standing.CHOSEN, Standing.NOT_MATCHING):
             self._note_missing(letter)

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from math import ceil, inf
 from typing import TypeVar
 
-from functions.healing.letters import Letter
 from functions.healing.redrive_bounds import Bounds
 
 # A redrive may take so much longer than it should.
@@ -34,6 +33,11 @@ class TimeLeft:
     def is_exact(self) -> bool:
         return self.at_least == self.at_most
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a day of somebody's thinking and a weekend may be too long."""
+        return self.at_least < UNHURRIED
+
     def __str__(self) -> str:
         if self.is_exact:
             return f"in {span(self.at_least)}"
@@ -42,12 +46,10 @@ class TimeLeft:
         return f"in {span(self.at_least)} to {span(self.at_most)}"
 
 
-def left_of(letters: Iterable[Letter], kept_seconds: int, now: datetime) -> TimeLeft | None:
-    """By the letters themselves, exactly, as far as these are all of them; None of none."""
-    sent_at = min((each.sent_at for each in letters), default=None)
-    if sent_at is None:
-        return None
-    left = _not_negative(timedelta(seconds=kept_seconds) - (now - sent_at))
+def left_of(sent_at: datetime, kept_seconds: int, now: datetime) -> TimeLeft:
+    """Of one letter, exactly, by when SQS took it."""
+    age = _not_negative(now - sent_at)
+    left = _not_negative(timedelta(seconds=kept_seconds) - age)
     return TimeLeft(left, left)
 
 

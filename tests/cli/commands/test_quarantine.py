@@ -6,7 +6,7 @@ import json
 import os
 import resource
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cli.commands import quarantine as command
+from functions.aws.course_ledger import CourseLedger
 from functions.aws.mover import Hand
 from functions.healing.letters import HOPS, QUARANTINED
 from functions.healing.quarantines import arn_for
@@ -160,6 +161,41 @@ def test_nothing_returns_while_mendq_sends_letters_back(queues: DeadLetters) -> 
     assert queues.seen(queues.source) == []
     dead.course_in(Stage.DONE)
     assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
+
+
+@pytest.mark.parametrize("what", ["redrive_running", "redrive_off"])
+def test_what_came_between_while_somebody_thought_forbids_a_return(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    ids = {_keep(queues, "one")}
+    dead = replace(queues, letters=f"{queues.source}-dlq")
+
+    def meanwhile(*_: object, **__: object) -> None:
+        if what == "redrive_running":
+            dead.course_in(Stage.SOAK)
+        else:
+            queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
+
+    monkeypatch.setattr(command, "confirm", meanwhile)
+    assert _quarantine(queues, "return", "--all", code=1)["error"]["code"] == what
+    assert queues.seen(queues.source) == []
+    assert queues.ids(queues.letters) == ids
+
+
+def test_mendq_s_own_redrive_waits_while_letters_return(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _keep(queues, "one")
+    ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
+    put, found = Hand.put, list[object]()
+
+    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+        found.append(ledger.claim(f"{queues.source}-dlq", "a tick", datetime.now(UTC)))
+        return put(hand, letters, to)
+
+    monkeypatch.setattr(Hand, "put", watched)
+    assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
+    assert found == [None]
 
 
 def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Path) -> None:

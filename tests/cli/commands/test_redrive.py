@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
 
 from cli.commands import redrive as command
+from cli.exit_codes import Exit, Stopped
+from cli.redrive import hold
+from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
 from functions.aws.mover import Hand
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS
@@ -32,6 +37,10 @@ def _mixed(queues: DeadLetters) -> None:
     queues.write({"error": {"code": "X"}}, type="refund")
     queues.write("no json", type="order")
     queues.write({"error": {"code": "X"}})
+
+
+def _ledger(queues: DeadLetters) -> CourseLedger:
+    return CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
 
 
 def _nothing_changed(queues: DeadLetters, ids: set[str]) -> None:
@@ -208,6 +217,129 @@ def test_a_redrive_of_mendq_s_own_goes_first(queues: DeadLetters) -> None:
     _nothing_changed(queues, ids)
     queues.course_in(Stage.HALTED)
     assert queues.redrive("--all", "--yes")["moved"] == 1
+
+
+@pytest.mark.parametrize("what", ["redrive_running", "redrive_off", "move_task_running", "policy"])
+def test_what_came_between_while_somebody_thought_forbids_it_still(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    ids = {queues.write({"n": number}) for number in range(12)}
+    aws = queues.operator.aws
+
+    def meanwhile(*_: object, **__: object) -> None:
+        if what == "redrive_running":
+            queues.course_in(Stage.SOAK)
+        elif what == "redrive_off":
+            aws.tag(queues.source, **{"mendq:redrive": "off"})
+        elif what == "move_task_running":
+            queues.tasks.append({"Status": "RUNNING", "StartedTimestamp": 1})
+        else:
+            policy = Redrive(aws.queue("new-dlq", tag=None), 3).text
+            url = aws.url(queues.source)
+            queues.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+
+    monkeypatch.setattr(command, "confirm", meanwhile)
+    error = queues.redrive("--all", code=1)["error"]
+    assert error["code"] == ("queues_changed" if what == "policy" else what)
+    _nothing_changed(queues, ids)
+
+
+def test_letters_whose_sources_grew_meanwhile_stay(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody sent there by hand was to go along only while there was no other source."""
+    ids = {queues.write(died_in="nobody")}
+    aws = queues.operator.aws
+    policy = aws.attributes(queues.source)["RedrivePolicy"]
+    monkeypatch.setattr(
+        command, "confirm", lambda *_, **__: aws.queue("refunds", tag=None, RedrivePolicy=policy)
+    )
+    assert queues.redrive("--all", code=1)["error"]["code"] == "queues_changed"
+    _nothing_changed(queues, ids)
+
+
+def test_mendq_s_own_redrive_waits_for_a_person_s(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("one")
+    ledger, put = _ledger(queues), Hand.put
+    found: list[object] = []
+
+    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+        found.append(ledger.claim(queues.letters, "a tick", datetime.now(UTC)))
+        return put(hand, letters, to)
+
+    monkeypatch.setattr(Hand, "put", watched)
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+    assert found == [None], "it was held while letters went"
+    assert ledger.claim(queues.letters, "a tick", datetime.now(UTC)), "and is free at once"
+
+
+def test_nobody_redrives_beside_another_run(queues: DeadLetters) -> None:
+    ids = {queues.write()}
+    assert _ledger(queues).claim(queues.letters, "a tick", datetime.now(UTC))
+    assert queues.redrive("--all", "--dry-run")["matched"] == 1
+    error = queues.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert "another run is at work" in error["message"]
+    _nothing_changed(queues, ids)
+
+
+def test_a_run_that_lost_its_hold_ends_and_says_why(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(25):
+        queues.write(f"letter {number}")
+    monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
+    put, ends, stops = Hand.put, hold.Hold.ends, list[Event]()
+
+    def noted(held: hold.Hold, stop: Event) -> None:
+        stops.append(stop)
+        ends(held, stop)
+
+    def stolen(hand: Hand, letters: Any, to: Any) -> Any:
+        yield from put(hand, letters, to)
+        later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
+        assert _ledger(queues).claim(queues.letters, "a tick", later)
+        assert stops[0].wait(10), "the next beat finds that out"
+
+    monkeypatch.setattr(hold.Hold, "ends", noted)
+    monkeypatch.setattr(Hand, "put", stolen)
+    result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 1
+    assert "10 letters sent back, 0 failed, 15 left" in said
+    assert "another run is at work on the letters of orders-dlq" in said
+    assert len(queues.ids(queues.letters)) == 15, "nothing is hidden"
+
+
+def test_an_account_without_mendq_needs_no_hold(
+    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_stack(*_: object) -> str:
+        raise Stopped("no stack", Exit.NOT_FOUND)
+
+    monkeypatch.setattr(type(queues.operator.account), "output", no_stack)
+    queues.write()
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "says"),
+    [
+        ("1209600", "the oldest expires in 13 d 23 h"),
+        ("172800", "the oldest expires in 1 d 23 h"),
+        ("3600", "the oldest expires in 59 min"),
+    ],
+)
+def test_when_the_first_expires_is_said(queues: DeadLetters, kept: str, says: str) -> None:
+    queues.write()
+    queues.sqs.set_queue_attributes(
+        QueueUrl=queues.operator.aws.url(queues.letters),
+        Attributes={"MessageRetentionPeriod": kept},
+    )
+    shown = queues.operator.mendq("redrive", "orders", "--all", "--dry-run").output
+    assert says in shown
 
 
 def test_a_letter_that_was_sent_before_is_told_and_counted_on(queues: DeadLetters) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
@@ -117,7 +117,8 @@ class DeadLetters:
         ledger = CourseLedger(self.operator.aws.clients.dynamodb, "ledger")
         claimed = ledger.claim(dead, "me", now)
         assert claimed is not None
-        ledger.save((claimed.course or course).now_in(stage, now), "me")
+        course = (claimed.course or course).now_in(stage, now)
+        ledger.save(replace(course, soak_ends_at=now + timedelta(minutes=3)), "me")
         ledger.release(dead, "me")
 
     def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:

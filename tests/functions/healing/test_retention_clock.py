@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.healing.examples import AT
-from functions.healing.letters import Letter
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.retention_clock import (
     TimeLeft,
@@ -26,28 +25,30 @@ MINUTE = timedelta(minutes=1)
 BOUNDS = Bounds()
 
 
-def letter(seconds_old: float) -> Letter:
-    return Letter("id", "body", sent_at=AT - timedelta(seconds=seconds_old))
-
-
 def left(days: float, at_most_days: float | None = None) -> TimeLeft:
     most = days if at_most_days is None else at_most_days
     return TimeLeft(timedelta(days=days), timedelta(days=most))
 
 
-def test_the_oldest_letter_decides_exactly() -> None:
-    found = left_of([letter(DAY), letter(3 * DAY), letter(0)], 4 * DAY, AT)
+def test_a_letter_says_exactly_what_it_has_left() -> None:
+    found = left_of(AT - timedelta(days=3), 4 * DAY, AT)
     assert found == left(1)
     assert found.is_exact
+    assert str(found) == "in 1 d"
 
 
 def test_what_should_be_gone_already_has_no_time_left_and_not_less() -> None:
-    assert left_of([letter(5 * DAY)], 4 * DAY, AT) == left(0)
+    assert left_of(AT - timedelta(days=5), 4 * DAY, AT) == left(0)
     assert left_by_age(5 * DAY, 4 * DAY, DAY, is_fifo=False) == left(0)
 
 
-def test_no_letter_has_no_time() -> None:
-    assert left_of([], DAY, AT) is None
+def test_a_clock_that_is_behind_gives_no_letter_more_than_it_is_kept() -> None:
+    assert left_of(AT + timedelta(hours=1), 4 * DAY, AT) == left(4)
+
+
+@pytest.mark.parametrize(("days", "is_urgent"), [(0, True), (2.9, True), (3, False), (13, False)])
+def test_less_than_three_days_is_urgent(days: float, *, is_urgent: bool) -> None:
+    assert left(days).is_urgent is is_urgent
 
 
 def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
@@ -69,9 +70,8 @@ def test_the_bound_holds_what_the_letter_says(
     moved_ago: int, in_source: int, source_kept: int, kept: int
 ) -> None:
     in_source = min(in_source, source_kept)
-    exact = left_of([letter(moved_ago + in_source)], kept, AT)
+    exact = left_of(AT - timedelta(seconds=moved_ago + in_source), kept, AT)
     bound = left_by_age(moved_ago, kept, source_kept, is_fifo=False)
-    assert exact is not None
     assert bound.at_least <= exact.at_least <= bound.at_most
 
 

@@ -1,0 +1,128 @@
+"""Keeps Mendq's own redrives off some letters for as long as a person's runs.
+
+What is held is the claim that each of Mendq's ticks takes as well. One that finds it taken comes
+again a minute later; of a command that died nothing is left when the claim is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Event, Thread
+from time import monotonic
+from uuid import uuid4
+
+from cli.account import Account
+from cli.exit_codes import Exit, Stopped
+from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
+from functions.aws.errors import LedgerUnavailable, LedgerUnreadable
+from functions.healing.queue_names import parts_of
+from functions.healing.redrive_course import Course
+
+# Twice in vain, and there is time left to end what is under way.
+BEAT_SECONDS = CLAIM_SECONDS / 3
+
+
+@dataclass
+class Hold:
+    """Of one dead-letter queue's letters; `fault` says why they are held no more, if so."""
+
+    ledger: CourseLedger
+    dead_letter_arn: str
+    fault: str = field(default="", init=False)
+    _owner: str = field(default_factory=lambda: f"a person's {uuid4().hex}", init=False)
+    _stop: Event = field(default_factory=Event, init=False)
+    _over: Event = field(default_factory=Event, init=False)
+
+    def claim(self) -> Stopped | None:
+        """None where it holds for CLAIM_SECONDS now. Raises what the ledger raises."""
+        claimed = self.ledger.claim(self.dead_letter_arn, self._owner, datetime.now(UTC))
+        if claimed is None:
+            return Stopped(
+                f"another run is at work on the letters of {parts_of(self.dead_letter_arn).name}: "
+                f"Mendq's, or somebody's `mendq redrive`. One that died ends in {CLAIM_SECONDS} s",
+                word="redrive_running",
+            )
+        return under_way(claimed.course)
+
+    def ends(self, stop: Event) -> None:
+        """Set `stop` once the letters are held no more."""
+        self._stop = stop
+        if self.fault:
+            stop.set()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Claimed again and again on a thread of its own, let go of at the end."""
+        heart = Thread(target=self._beat, name="hold", daemon=True)
+        heart.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            heart.join()
+
+    def release(self) -> None:
+        with suppress(LedgerUnavailable):
+            self.ledger.release(self.dead_letter_arn, self._owner)
+
+    def _beat(self) -> None:
+        answered_at = monotonic()
+        while not self.fault and not self._over.wait(BEAT_SECONDS):
+            lost: Exception | None = None
+            try:
+                lost = self.claim()
+                answered_at = monotonic()
+            except LedgerUnreadable as error:
+                lost = error
+            except LedgerUnavailable as error:
+                is_late = monotonic() - answered_at > CLAIM_SECONDS - BEAT_SECONDS
+                lost = error if is_late else None
+            if lost is not None:
+                self.fault = f"stopped, and what was in hand is visible again: {lost}"
+                self._stop.set()
+
+
+@contextmanager
+def held(account: Account, dead_letter_arn: str) -> Iterator[Hold | None]:
+    """None where there is no such queue (empty), or no Mendq that could redrive its letters.
+
+    Raises Stopped where one is under way, and what the ledger raises.
+    """
+    ledger = course_ledger(account) if dead_letter_arn else None
+    if ledger is None:
+        yield None
+        return
+    hold = Hold(ledger, dead_letter_arn)
+    try:
+        if refused := hold.claim():
+            raise refused
+        with hold.beating():
+            yield hold
+    finally:
+        hold.release()
+
+
+def under_way(course: Course | None) -> Stopped | None:
+    """What to say where Mendq sends these letters back itself."""
+    if course is None or course.is_over:
+        return None
+    return Stopped(
+        f"Mendq is sending back the letters of {parts_of(course.dead_letter_arn).name} itself "
+        f"({course.stage}): wait until `mendq show {course.case_id}` says it is over, or end it "
+        f"with `mendq roll-back {course.case_id}`",
+        word="redrive_running",
+    )
+
+
+def course_ledger(account: Account) -> CourseLedger | None:
+    """None where there is no stack: then nothing of Mendq's runs."""
+    try:
+        table = account.output("LedgerTable")
+    except Stopped as without:
+        if without.code is Exit.NOT_FOUND:
+            return None
+        raise
+    return CourseLedger(account.clients.dynamodb, table)
