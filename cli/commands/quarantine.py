@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +33,7 @@ from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_because
 from functions.healing.plain_text import counted
+from functions.healing.retention_clock import UNHURRIED, most_urgent_first, span
 from functions.healing.where import Where
 
 Named = Annotated[
@@ -50,19 +51,31 @@ quarantine = typer.Typer(
 @quarantine.command("list")
 @with_invocation
 def list_all(call: Invocation) -> None:
-    """The quarantines beside the managed queues."""
+    """The quarantines beside the managed queues, what expires first at the top."""
     now = datetime.now(UTC)
     with call.out.waiting("looking for quarantines"):
-        found = list(quarantines(call.account, now))
+        found = most_urgent_first(quarantines(call.account, now), _expires_at)
     call.out.document([_summary(each) for each in found])
     if not found:
         call.out.say("no managed queue has a quarantine")
         return
-    shown = table("LETTERS", "OLDEST", "QUARANTINE")
+    shown = table("LETTERS", "OLDEST, AT LEAST", "FIRST EXPIRES", "QUARANTINE")
     for each in found:
         oldest = age(each.oldest_at, now) if each.oldest_at else "-"
-        shown.add_row(f"{each.letters:,}", oldest, Text(each.queue.name))
+        shown.add_row(f"{each.letters:,}", oldest, _expires(each, now), Text(each.queue.name))
     call.out.show(shown)
+
+
+def _expires(found: Quarantine, now: datetime) -> Text:
+    if found.expires_by is None:
+        return Text("not known" if found.letters else "-")
+    left = found.expires_by - now
+    words = f"within {span(left)}" if left > timedelta() else "any moment"
+    return Text(words, "yellow" if left < UNHURRIED else "")
+
+
+def _expires_at(found: Quarantine) -> float | None:
+    return None if found.expires_by is None else found.expires_by.timestamp()
 
 
 def _summary(found: Quarantine) -> dict[str, object]:
@@ -72,6 +85,7 @@ def _summary(found: Quarantine) -> dict[str, object]:
         "letters": found.letters,
         "in_flight": found.in_flight,
         "oldest_at": found.oldest_at and to_text(found.oldest_at),
+        "expires_by": found.expires_by and to_text(found.expires_by),
     }
 
 

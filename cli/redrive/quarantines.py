@@ -22,7 +22,12 @@ _LOOKS_BACK = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Quarantine:
-    """One beside a managed source; `oldest_at` is None where CloudWatch does not say."""
+    """One beside a managed source; `oldest_at` is None where CloudWatch does not say.
+
+    The oldest letter came then or before: SQS's metric leaves out what was received three times,
+    and to look is to receive.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
 
     queue: Queue
     source_arn: str
@@ -31,6 +36,14 @@ class Quarantine:
     @property
     def in_flight(self) -> int:
         return self.queue.in_flight
+
+    @property
+    def expires_by(self) -> datetime | None:
+        """When SQS has deleted the first letter, at the latest."""
+        kept = self.queue.attributes.get("MessageRetentionPeriod")
+        if self.oldest_at is None or kept is None:
+            return None
+        return self.oldest_at + timedelta(seconds=int(kept))
 
     @property
     def letters(self) -> int:

@@ -46,7 +46,8 @@ def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, act: Callable[..., 
 def test_an_interrupted_look_lets_go_and_says_so_at_once(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    take, told = Hand.take, []
+    take = Hand.take
+    told: list[str] = []
 
     def pressed(hand: Hand, most: int) -> list[Any]:
         if not told:

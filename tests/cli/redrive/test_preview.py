@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,30 @@ def test_a_file_that_is_there_is_told_before_anything_else_is(
     assert "it is not written over; --file names another" in shown
     assert "before any is deleted" not in shown
     assert len(queues.ids(quarantine)) == 1
+
+
+def test_the_quarantine_whose_letters_expire_first_is_listed_first(queues: DeadLetters) -> None:
+    aws = queues.operator.aws
+    for name, hours in (("a", 1), ("b", 95), ("c", 50), ("d", None)):
+        aws.queue(name, tag="observe")
+        queues.write("one", queue=aws.queue(f"{name}-quarantine", tag=None))
+        if hours is None:
+            continue
+        queues.operator.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": "ApproximateAgeOfOldestMessage",
+                    "Dimensions": [{"Name": "QueueName", "Value": f"{name}-quarantine"}],
+                    "Timestamp": aws.now - timedelta(minutes=2),
+                    "Value": hours * 3_600 + 60,
+                }
+            ],
+        )
+    found = queues.operator.json("quarantine", "list")
+    names = [each["queue_arn"].rpartition(":")[2][0] for each in found]
+    assert names == ["b", "c", "a", "d"]
+    assert (found[0]["expires_by"] < found[1]["expires_by"], found[3]["expires_by"]) == (True, None)
+    shown = queues.operator.mendq("quarantine", "list").output.splitlines()
+    assert "within 56 min" in shown[1] or "within 57 min" in shown[1]
+    assert "not known" in shown[4]
