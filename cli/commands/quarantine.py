@@ -14,6 +14,7 @@ from cli.asking import Yes, confirm, require_answer
 from cli.command_group import CommandGroup
 from cli.commands.redrive import DryRun, EveryLetter, Limit, Rate, WhereText, chosen_by
 from cli.exit_codes import Exit
+from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
 from cli.output import age, table
 from cli.redrive.asked import Asked
@@ -138,6 +139,7 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     asked = _asked(call, queue, chosen, limit, per_second)
     tally = asked.counted()
     print_preview(call.out, asked.route, tally, limit)
+    warn_of_freeze(call)
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
@@ -168,6 +170,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     tally = asked.counted()
     going = counted(asked.going(len(tally.chosen)), "letter")
     print_preview(call.out, asked.route, tally, limit)
+    warn_of_freeze(call)
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally), "dropped")
     path = place_of(file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl"))

@@ -9,6 +9,7 @@ import typer
 
 from cli.asking import Yes, confirm, require_answer
 from cli.exit_codes import Exit, Stopped
+from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
 from cli.queues import queue_arn_of
 from cli.redrive.asked import Asked
@@ -57,6 +58,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     asked = Asked(call, route, selection, limit, per_second)
     tally = asked.counted()
     print_preview(call.out, route, tally, limit)
+    warn_of_freeze(call)
     if dry_run or not tally.chosen:
         return told_of_nothing(call.out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from cli.account import Account
 from cli.doctor.check import Check, Status, guarded
+from cli.frozen import freeze_of
 from cli.output import age
 from functions.aws.emitting import NAMESPACE
 from functions.aws.freeze import closed_calendars
-from functions.aws.ledger_items import freeze_key
 from functions.aws.pulse_record import PulseRecord
 from functions.healing.pulse import SEEN_WITHIN
 
@@ -71,12 +71,8 @@ def _pulse(account: Account, now: datetime) -> Check:
 
 
 def _freeze(account: Account) -> Check:
-    item = account.clients.dynamodb.get_item(
-        TableName=account.output("LedgerTable"), Key=freeze_key(), ConsistentRead=True
-    ).get("Item")
-    if item is not None:
-        who, at, why = (item.get(name, {}).get("S", "not said") for name in ("by", "at", "reason"))
-        return Check("freeze", Status.WARN, f"frozen by {who} at {at}: {why}", "mendq thaw")
+    if (freeze := freeze_of(account)) is not None:
+        return Check("freeze", Status.WARN, str(freeze), "mendq thaw")
     calendar = closed_calendars(account.clients, account.settings.freeze_calendars)
     if calendar is not None:
         return Check("freeze", Status.WARN, calendar, "nothing, if the calendar is meant so")

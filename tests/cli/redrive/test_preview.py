@@ -90,3 +90,21 @@ def test_the_quarantine_whose_letters_expire_first_is_listed_first(queues: DeadL
     shown = queues.operator.mendq("quarantine", "list").output.splitlines()
     assert "within 56 min" in shown[1] or "within 57 min" in shown[1]
     assert "not known" in shown[4]
+
+
+@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
+def test_a_freeze_is_told_and_holds_nobody(
+    queues: DeadLetters, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    queues.write("died")
+    queues.write("kept", queue=_kept(queues))
+    file = ("--file", str(tmp_path / "kept.jsonl")) if words[-1] == "drop" else ()
+    told = "changes are frozen by"
+    arguments = (*words, "orders", "--all")
+    assert told not in queues.operator.mendq(*arguments, "--dry-run").output
+    queues.operator.json("freeze", "a fire", "--yes")
+    result = queues.operator.mendq(*arguments, "--yes", *file)
+    said = " ".join(result.output.split())
+    assert (told in said, "a fire. That holds Mendq; this is by your hand" in said) == (True, True)
+    assert result.exit_code == 0
+    assert ("1 letter sent back" in said) is (words[-1] != "drop")
