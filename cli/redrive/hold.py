@@ -45,6 +45,8 @@ class Hold:
                 f"Mendq's, or somebody's `mendq redrive`. One that died ends in {CLAIM_SECONDS} s",
                 word="redrive_running",
             )
+        if claimed.damage:
+            raise LedgerUnreadable(claimed.damage)
         return under_way(claimed.course)
 
     def ends(self, stop: Event) -> None:
