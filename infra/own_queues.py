@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+
+from functions.healing.managed import MODE_TAG, OFF
 
 
 def queue_arn(stack: Stack, name: str) -> str:
@@ -15,6 +17,12 @@ def queue_arn(stack: Stack, name: str) -> str:
 def every_queue(scope: Construct) -> list[sqs.Queue]:
     """Those that Mendq has by now."""
     return [each for each in scope.node.find_all() if isinstance(each, sqs.Queue)]
+
+
+def never_managed(scope: Construct) -> None:
+    """Mendq's own by tag, whatever prefix of the settings fits their names."""
+    for each in every_queue(scope):
+        Tags.of(each).add(MODE_TAG, OFF)
 
 
 def dead_letter_queue(scope: Construct, name: str) -> sqs.Queue:

@@ -26,7 +26,7 @@ from infra.heal_role import HealRole
 from infra.intake import Intake
 from infra.ledger import Ledger
 from infra.night import Buckets, Night
-from infra.own_queues import every_queue
+from infra.own_queues import every_queue, never_managed
 from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
 from infra.redrive import Redrive
@@ -87,6 +87,7 @@ class MendqStack(Stack):
         roll_back = self._after_heal(desk, heal, owners)
         self._sweep(desk, heal)
         self._pulse(desk)
+        never_managed(self)
         own_queues = [each.queue_arn for each in every_queue(self)]
         writers = {each.role: owner for owner, each in owners.items()}
         for role, owner in {heal.role: Owner.HEAL, roll_back.role: None, **writers}.items():

@@ -23,7 +23,7 @@ def test_its_queue_refuses_a_message_without_a_deduplication_id_and_has_the_know
     assert queue["QueueName"] == QUEUE_NAME
     assert queue["FifoQueue"] is True
     assert queue["ContentBasedDeduplication"] is False
-    assert "Tags" not in queue, "it is not managed"
+    assert queue["Tags"] == [{"Key": "mendq", "Value": "off"}], "it is not managed"
 
 
 @pytest.mark.parametrize("name", SETTINGS)

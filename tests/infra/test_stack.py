@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from functions.healing.managed import Consent
+from functions.healing.mode import Mode
 from infra.settings import read
 from infra.synthesis import new_app, synthesize
-from tests.infra.synthesized import template_of
+from tests.infra.synthesized import SETTINGS, template_of
 
 TWO = [
     {"account": "111122223333", "region": "eu-west-1"},
@@ -52,6 +54,17 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert outputs["ReportBucket"]["Value"].startswith("ReportsBucket")
     assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
     assert outputs["IntakeQueue"]["Value"].startswith("IntakeQueue")
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_queue_of_ours_is_managed_whatever_prefix_fits_it(settings: str) -> None:
+    queues = template_of(settings).all("AWS::SQS::Queue")
+    assert len(queues) > 3
+    for name, queue in queues.items():
+        tags = {each["Key"]: each["Value"] for each in queue["Properties"]["Tags"]}
+        everything = Consent(Mode.HEAL, Mode.HEAL, (f"{name[:3]}*",))
+        assert everything.mode_of(name, {}) is Mode.HEAL
+        assert everything.mode_of(name, tags) is None
 
 
 @pytest.mark.parametrize(
