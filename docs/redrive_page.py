@@ -41,6 +41,11 @@ one letter twice, which is what SQS promises too.
   {BOUNDS.patience_seconds // 60} minutes of that it halts.
 - **Halt.** When {BOUNDS.halt_returned} came back, or {BOUNDS.halt_share:.0%} of what was moved and
   at least one; or when {BOUNDS.halt_returned} letters have newly died. The rest stays where it is.
+- **Out of sight.** While AWS does not let it see the queues, their letters or its own task, or keep
+  apart what came back, nothing is sent and a running task is cancelled. It goes on when that has
+  passed; after {BOUNDS.patience_seconds // 60} minutes it halts, as it does where SQS takes none of
+  the letters that are left. What a queue's own policy forbids, a queue that was deleted and made
+  again, or a course in the ledger that cannot be read halts it at once.
 
 ## What stays
 
@@ -52,8 +57,9 @@ takes along what was sent there by hand, where the queue has one source alone.
 ## What counts as back
 
 A letter with the mark; one that could bear none, because it has ten attributes or is as long as the
-queue allows, by its fingerprint in the ledger; and after a move task, which marks nothing, a
-standard queue's letter that was sent after the first task began. So a message that a producer sent
+queue allows, by its fingerprint in the ledger, as often as such letters went and where it was sent
+since; and after a move task, which marks nothing, a standard queue's letter that was sent after the
+first task began. So a message that a producer sent
 since, and that died by itself, counts as one that came back: that errs on the side of stopping.
 What came back lies in `<source>-quarantine` with why and when, and never goes back by itself.
 
