@@ -109,7 +109,7 @@ def test_a_letter_that_can_bear_no_mark_is_known_by_its_fingerprint(timed: Accou
     here.minutes(5, frozenset({"full"}))
     assert here.state is State.ESCALATED
     assert here.bodies(f"{here.source}-quarantine") == {"full"}
-    assert here.course.fingerprints == (), "it is back"
+    assert not here.course.fingerprints, "it is back"
 
 
 @pytest.mark.parametrize("how", ["frozen", "tag", "off", "unmanaged", "gone", "cause"])
