@@ -84,12 +84,18 @@ def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
         if missing := tally.missing[each.written]:
             yield f"{each.written} is missing in {missing:,} of {counted(judged, 'letter')}"
     if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
-        yield f"{counted(others, 'letter')} died in another queue that shares {name}: they stay"
+        stay = f"{_it(others)} here"
+        yield f"{counted(others, 'letter')} died in another queue that shares {name}: {stay}"
     if unsaid := tally.standings[Standing.OF_NO_SOURCE]:
         yield (
-            f"{counted(unsaid, 'letter')} of {name} somebody sent there: SQS does not say for "
-            f"which of its {len(route.others) + 1} sources, so they stay"
+            f"somebody sent {counted(unsaid, 'letter')} to {name} by hand: SQS does not say for "
+            f"which of its {len(route.others) + 1} sources, so {_it(unsaid)} here. Whoever knows "
+            "receives them and sends them there by hand"
         )
+
+
+def _it(letters: int, one: str = "stays", many: str = "stay") -> str:
+    return f"it {one}" if letters == 1 else f"they {many}"
 
 
 def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
@@ -101,8 +107,8 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
     source = route.source
     if tally.unsigned:
         yield (
-            f"{tally.unsigned:,} of them somebody sent to {route.letters.name}: they go to "
-            f"{source.name}, which is its only source"
+            f"somebody sent {tally.unsigned:,} of them to {route.letters.name} by hand: its only "
+            f"source is {source.name}, so {_it(tally.unsigned, 'goes', 'go')} there as well"
         )
     if tally.sent_back_before:
         yield (

@@ -74,8 +74,21 @@ def quarantine_named(account: Account, named: str) -> Queue:
     except Stopped as stopped:
         if stopped.code is not Exit.NOT_FOUND:
             raise
-        line = f"{named[:120]} has no quarantine: there is no {parts_of(arn).name}"
-        raise Stopped(line, Exit.NOT_FOUND) from stopped
+        raise Stopped(_none(account, named, arn), Exit.NOT_FOUND) from stopped
+
+
+def _none(account: Account, named: str, quarantine_arn: str) -> str:
+    """Why a queue has none: it is none itself, or nothing came back yet."""
+    name, said = parts_of(quarantine_arn).name, named[:120]
+    source_arn = queue_arn_of(account, named)
+    if source_arn == quarantine_arn:
+        return f"there is no queue {name}: `mendq quarantine list` shows those that there are"
+    try:
+        attributes_of(account.clients, source_arn)
+    except QueueGone:
+        shows = "`mendq quarantine list` shows the quarantines that there are"
+        return f"there is no queue {said}, and no {name}: {shows}"
+    return f"{said} has no quarantine: there is no {name} until a letter comes back"
 
 
 def route_out_of(account: Account, named: str) -> Route:

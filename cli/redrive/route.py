@@ -122,9 +122,14 @@ def _dead_letter_arn(account: Account, source: Queue) -> str:
     named = redrive_of(source.attributes.get("RedrivePolicy", ""))
     if named is None:
         of = source_arns_of(account.clients, source.arn)
-        is_one = f": it is one itself, so name its source, {parts_of(of[0]).name}" if of else ""
+        cure = (
+            f"it is one itself, so name its source, {parts_of(of[0]).name}"
+            if of
+            else "nothing that fails in it is kept, and there is nothing to send back. Name the "
+            "queue that the letters died in, or give this one a RedrivePolicy for those to come"
+        )
         code = Exit.USAGE if of else Exit.NOT_FOUND
-        raise Stopped(f"{source.name} has no dead-letter queue{is_one}", code)
+        raise Stopped(f"{source.name} has no dead-letter queue: {cure}", code)
     if arn_of(named.dead_letter_arn) is None:
         raise Stopped(f"the dead-letter queue of {source.name} is none: {named.dead_letter_arn}")
     return named.dead_letter_arn
@@ -148,8 +153,10 @@ def require_idle(account: Account, dead_letter_arn: str) -> None:
         raise running
     task = newest_task(account.clients, dead_letter_arn)
     if task is not None and task.is_active:
+        listing = f"aws sqs list-message-move-tasks --source-arn {dead_letter_arn}"
         raise Stopped(
-            f"a move task of SQS's own runs on {parts_of(dead_letter_arn).name}: wait, or "
-            "`aws sqs cancel-message-move-task` ends it",
+            f"a move task of SQS's own runs on {parts_of(dead_letter_arn).name}: wait, or end it: "
+            f"`{listing}` tells its TaskHandle, and "
+            "`aws sqs cancel-message-move-task --task-handle HANDLE` takes that",
             word="move_task_running",
         )

@@ -61,8 +61,17 @@ def words_of(expression: str) -> tuple[Word, ...] | Misread:
         if found is None:
             return Misread(_why_not(expression[at]), at)
         words.append(Word(Kind(found.lastgroup or Kind.END), found.group(), at))
+        if words[-1].is_any("in"):
+            return Misread(_no_in(words[:-1]), at)
         at = _after_space(expression, found.end())
     return (*words, Word(Kind.END, "", at))
+
+
+def _no_in(before: list[Word]) -> str:
+    """Other languages have one, so it is asked for often."""
+    names = [each.text for each in before if each.kind is Kind.NAME and not each.is_any("not")]
+    asked = names[-1] if names else "NAME"
+    return f"there is no `in`: say ({asked} = A or {asked} = B)"
 
 
 def unquoted(text: str) -> str:

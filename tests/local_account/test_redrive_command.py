@@ -116,7 +116,7 @@ def test_of_a_shared_dead_letter_queue_only_its_own_go(shell: Shell) -> None:
     assert sorted(_numbers(source)) == list(range(5))
     assert (letters.count(), other.count()) == (8, 0)
     shown = " ".join(shell.text("redrive", _name(other), "--all", "--dry-run").split())
-    assert "1 letter of" in shown
+    assert "somebody sent 1 letter to" in shown
     assert "for which of its 2 sources" in shown
 
 
