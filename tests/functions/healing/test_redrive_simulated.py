@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
@@ -150,6 +151,32 @@ def test_frozen_at_any_tick_it_stops_and_goes_on_after_the_thaw(frozen_at: int) 
     assert len(toy.processed) == 1_500
 
 
+@pytest.mark.parametrize("how", ["hindered", "refuses_census", "tasks_unseen"])
+@pytest.mark.parametrize("at", range(1, 30, 3))
+def test_out_of_sight_at_any_tick_it_stops_and_goes_on_or_halts(at: int, how: str) -> None:
+    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
+    for _ in range(at):
+        toy.tick()
+        toy.passes()
+    setattr(toy, how, "SQS does not answer")
+    for _ in range(4):
+        toy.tick()
+        toy.passes()
+    assert toy.task is None or not toy.task.is_active
+    held = len(toy.dead)
+    for _ in range(30):
+        assert toy.tick() is None or not held
+        toy.passes()
+    assert len(toy.dead) == held
+    lasting = deepcopy(toy)
+    setattr(toy, how, "")
+    assert toy.run().state is State.VERIFIED
+    assert len(toy.processed) == 1_500
+    if held:
+        assert lasting.run(most=60).state is State.ESCALATED
+        assert len(lasting.dead) == held
+
+
 @pytest.mark.parametrize("at", range(1, 22))
 def test_forbidden_at_any_tick_nothing_goes_back_any_more(at: int) -> None:
     toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=5_000)
@@ -211,6 +238,12 @@ class Redrive(RuleBasedStateMachine):
     def freeze(self) -> None:
         self.toy.frozen = "" if self.toy.frozen else "an incident"
 
+    @rule(how=st.sampled_from(["", "hindered", "refuses_census", "tasks_unseen"]))
+    def nothing_is_seen(self, how: str) -> None:
+        self.toy.see()
+        if how:
+            setattr(self.toy, how, "SQS does not answer")
+
     @rule(deletes=st.sampled_from([None, 0, 0.5, 500]))
     def consumers_change(self, deletes: float | None) -> None:
         self.toy.deletes_per_second = deletes
@@ -249,6 +282,7 @@ class Redrive(RuleBasedStateMachine):
             toy = self.toy
             toy.refuses_start = toy.refuses_cancel = toy.refuses_send = toy.frozen = ""
             toy.deletes_per_second = 500
+            toy.see()
             toy.run()
 
 

@@ -47,6 +47,9 @@ class Toy:
     deletes_per_second: float | None = 50.0
     frozen: str = ""
     forbidden: str = ""
+    hindered: str = ""
+    tasks_unseen: bool = False
+    refuses_census: str = ""
     bounds: Bounds = field(default_factory=Bounds)
     receives: int = 3
     lease_seconds: int = 20
@@ -81,7 +84,9 @@ class Toy:
         self._effect()
         return self.course
 
-    def take_census(self, course: Course) -> Census:
+    def take_census(self, course: Course) -> Census | Refused:
+        if self.refuses_census:
+            return Refused(self.refuses_census)
         taken = self.dead[: self.bounds.census]
         self.in_hand = sorted_out(taken, course, is_fifo=self.is_fifo, most_bytes=MOST_BYTES)
         return self.in_hand.census(is_whole=len(taken) == len(self.dead))
@@ -158,6 +163,11 @@ class Toy:
             self.in_hand, self.picked = Sorted(), ()
         return self.ended
 
+    def see(self) -> None:
+        """Whatever hid is gone."""
+        self.hindered = self.refuses_census = ""
+        self.tasks_unseen = False
+
     def look(self) -> Look:
         source = Source(
             self.lease_seconds,
@@ -169,7 +179,15 @@ class Toy:
         if task is not None and not task.is_active:
             task = replace(task, handle="")
         return Look(
-            self.now, len(self.dead), source, task, self.is_fifo, self.frozen, self.forbidden
+            self.now,
+            0 if self.hindered else len(self.dead),
+            source,
+            None if self.tasks_unseen else task,
+            self.is_fifo,
+            self.frozen,
+            self.forbidden,
+            self.hindered or ("SQS does not answer" if self.tasks_unseen else ""),
+            bool(self.tasks_unseen),
         )
 
     def passes(self, time: timedelta = TICK) -> None:
