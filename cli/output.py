@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from cli.exit_codes import Exit, Stopped
 from functions.healing.plain_text import plain, visible
 
 _MOST_LINE = 600
+_BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
 # A label, its style, and what it says.
 Line = tuple[str, str, str]
 
@@ -51,8 +53,13 @@ class Output:
             sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
 
     def show(self, what: RenderableType) -> None:
-        """For people: a table, a styled text."""
-        self._people.print(what)
+        """For people: a table, a styled text; in a pipe no line ends in blanks."""
+        if self._people.is_terminal:
+            self._people.print(what)
+            return
+        with self._people.capture() as drawn:
+            self._people.print(what)
+        self._people.file.write(_BLANK_ENDS.sub("", drawn.get()))
 
     def say(self, line: str, style: str = "") -> None:
         """A line for people; whatever is in it, it stays one line and does nothing else."""

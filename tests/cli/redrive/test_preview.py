@@ -108,3 +108,10 @@ def test_a_freeze_is_told_and_holds_nobody(
     assert (told in said, "a fire. That holds Mendq; this is by your hand" in said) == (True, True)
     assert result.exit_code == 0
     assert ("1 letter sent back" in said) is (words[-1] != "drop")
+
+
+def test_in_a_pipe_no_line_ends_in_blanks(queues: DeadLetters) -> None:
+    queues.write({"n": 1}, type="order")
+    shown = queues.operator.mendq("redrive", "orders", "--where", "body.n = 1", "--dry-run").output
+    assert "LETTERS  WHICH\n" in shown
+    assert [each for each in shown.splitlines() if each != each.rstrip()] == []
