@@ -38,10 +38,12 @@ from functions.healing.evidence import to_text
 from functions.healing.ledger_view import HoldUp, LedgerView
 from functions.healing.limits import Timing
 from functions.healing.next_lines import mendq_command
+from functions.healing.owners import owner_of_case
 from functions.healing.page_record import PageRecord
 from functions.healing.plain_text import counted, plain, value
 from functions.healing.redrive_course import Course
 from functions.healing.rollback import Outcome
+from functions.healing.steps import Owner
 
 _MOST_VALUE = 300
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
@@ -201,7 +203,9 @@ def print_plan(out: Output, whole: Whole) -> None:
     out.heading("Plan")
     for line in step_lines(whole.case.steps) or ["no change"]:
         out.say(line)
-    out.say(f"because {plan_reason(whole.transitions)}", "dim")
+    out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
+    if owner_of_case(whole.case.steps) is Owner.REDRIVE and whole.now and not whole.difference:
+        return  # it moves letters, and changes nothing of the queue
     out.heading("Different now")
     if whole.now is None:
         out.say("the queue is gone, or was never there", "red")

@@ -15,6 +15,7 @@ from functions.healing.redrive_course import Course, Stage
 from functions.healing.steps import Owner
 
 _STYLES = {Stage.DONE: "green", Stage.HALTED: "red"}
+_ENDED = {Stage.DONE: "ended", Stage.HALTED: "halted"}
 
 
 def course_of(account: Account, case: Case) -> Course | None:
@@ -37,12 +38,21 @@ def course_lines(course: Course) -> Iterator[Line]:
     yield "stage", _STYLES.get(course.stage, "cyan"), stage
     if course.stage is Stage.SOAK and course.soak_ends_at is not None:
         yield "soak", "dim", f"until {minute(course.soak_ends_at)}"
-    sent = f"{counted(course.moved, 'letter')} sent back in {counted(course.number + 1, 'stage')}"
-    yield "sent", "dim", f"{sent}, {course.moved_in_stage:,} of at most {course.size:,} in this"
+    yield "sent", "dim", _sent(course)
     yield "came back", "dim", f"{course.returned:,}, {course.quarantined:,} are in quarantine"
     if course.rate_per_second:
         hand = "a move task of SQS's" if course.by_task else "Mendq's own hand"
         yield "rate", "dim", f"{course.rate_per_second:,.2f} a second, by {hand}"
-    for why in (course.because, course.halts_for):
-        if why:
-            yield "because", "dim", why
+    if course.because:
+        yield _ENDED.get(course.stage, "stands so"), "dim", f"because {course.because}"
+    if course.halts_for:
+        yield "will halt", "yellow", f"because {course.halts_for}"
+
+
+def _sent(course: Course) -> str:
+    """A stage counts once something of it went."""
+    stages = course.number + (course.moved_in_stage > 0)
+    if not course.moved and not course.moved_in_stage:
+        return "nothing was sent" if course.is_over else "nothing sent yet"
+    sent = f"{counted(course.moved, 'letter')} sent back in {counted(stages, 'stage')}"
+    return f"{sent}, {course.moved_in_stage:,} of at most {course.size:,} in this"

@@ -66,6 +66,7 @@ def test_every_stage_can_be_told(stage: Stage) -> None:
         rate_per_second=2.5,
         by_task=True,
         because="why",
+        halts_for="a person said so",
     )
     said = {label: words for label, _, words in course_lines(course)}
     assert said["way"] == "orders-dlq -> orders"
@@ -74,7 +75,24 @@ def test_every_stage_can_be_told(stage: Stage) -> None:
     assert said["sent"] == "105 letters sent back in 3 stages, 80 of at most 80 in this"
     assert said["came back"] == "3, 2 are in quarantine"
     assert said["rate"] == "2.50 a second, by a move task of SQS's"
-    assert said["because"] == "why"
+    told = {Stage.DONE: "ended", Stage.HALTED: "halted"}.get(stage, "stands so")
+    assert said[told] == "because why"
+    assert said["will halt"] == "because a person said so"
+
+
+@pytest.mark.parametrize(
+    ("course", "says"),
+    [
+        ({}, "nothing sent yet"),
+        ({"stage": Stage.HALTED}, "nothing was sent"),
+        ({"moved": 3, "moved_in_stage": 3}, "3 letters sent back in 1 stage, 3 of at most 5"),
+        ({"number": 1, "moved": 5, "size": 20}, "5 letters sent back in 1 stage, 0 of at most 20"),
+        ({"unsure_in_stage": 2, "moved_in_stage": 2}, "0 letters sent back in 1 stage, 2 of at"),
+    ],
+)
+def test_a_stage_counts_once_something_of_it_went(course: dict[str, object], says: str) -> None:
+    said = {label: words for label, _, words in course_lines(_course(**course))}
+    assert said["sent"].startswith(says)
 
 
 def test_it_is_shown_with_its_case(operator: Operator) -> None:
@@ -90,10 +108,19 @@ def test_it_is_shown_with_its_case(operator: Operator) -> None:
     assert operator.json("show", case_id)["redrive"] is None
     ledger = CourseLedger(client, "ledger")
     assert ledger.claim(letters, "me", NOW)
-    course = _course(case_id=case_id, dead_letter_arn=letters, moved=5, because="it soaks")
+    course = _course(
+        case_id=case_id, dead_letter_arn=letters, moved=5, moved_in_stage=5, because="it soaks"
+    )
     ledger.save(course, "me")
     assert operator.json("show", case_id)["redrive"]["moved"] == 5
     shown = operator.mendq("show", case_id).output
     assert "Redrive\n" in shown
     assert "5 letters sent back in 1 stage" in shown
-    assert "it soaks" in shown
+    assert "stands so  because it soaks" in shown
+    assert "planned because" in shown
+    assert "Different now" in shown, "somebody changed the queue itself"
+    url = operator.aws.url(letters)
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=url, Attributes={"VisibilityTimeout": "30"}
+    )
+    assert "Different now" not in operator.mendq("show", case_id).output
