@@ -325,6 +325,31 @@ def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
     assert sqs.written == []
 
 
+class BeatingTens(Beating):
+    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
+        self.asked.set()
+        assert self.may_answer.wait(PATIENCE)
+        return super().change_message_visibility_batch(**asked)
+
+
+def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
+    sqs = BeatingTens()
+    held = Lease(cast("Any", sqs), "url", seconds=1)
+    with held:
+        letters = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(30)]
+        held.add(*letters, received_at=monotonic())
+        assert sqs.asked.wait(PATIENCE)
+
+        def answer_once_left() -> None:
+            held._over.wait(PATIENCE)
+            sqs.may_answer.set()
+
+        leaving = threading.Thread(target=answer_once_left)
+        leaving.start()
+    leaving.join(PATIENCE)
+    assert sqs.sizes == [10]
+
+
 def test_no_extension_overtakes_a_release() -> None:
     """The heart is in the middle of a call when the message is released."""
     sqs = Beating()
