@@ -60,9 +60,9 @@ def list_all(call: Invocation) -> None:
     if not found:
         call.out.say("no managed queue has a quarantine")
         return
-    shown = table("LETTERS", "OLDEST, AT LEAST", "FIRST EXPIRES", "QUARANTINE")
+    shown = table("LETTERS", "OLDEST", "EXPIRES", "QUARANTINE")
     for each in found:
-        oldest = age(each.oldest_at, now) if each.oldest_at else "-"
+        oldest = f"over {age(each.oldest_at, now)}" if each.oldest_at else "-"
         shown.add_row(f"{each.letters:,}", oldest, _expires(each, now), Text(each.queue.name))
     call.out.show(shown)
 
