@@ -16,8 +16,9 @@ from functions.aws.redrive_run import RedriveRun
 from functions.healing.causes import CAUSES, still_shows
 from functions.healing.facts import Facts
 from functions.healing.measuring import CLOUDWATCH_LAG
+from functions.healing.queue_defaults import number_in
 from functions.healing.redrive_consent import why_not_between
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_look import Look, Source
 
 _WAITING = (
@@ -25,7 +26,6 @@ _WAITING = (
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
 )
-_AS_SHIPPED = {"VisibilityTimeout": "30", "DelaySeconds": "0", "MaximumMessageSize": "1048576"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Queues:
     @property
     def most_bytes(self) -> int:
         """The longest letter that the source takes."""
-        return _number(self.source, "MaximumMessageSize")
+        return number_in(self.source.attributes, "MaximumMessageSize")
 
     @property
     def waiting(self) -> int:
@@ -118,12 +118,24 @@ def _facts(queue_arn: str, run: RedriveRun) -> Facts:
 
 def _source(source: Facts, course: Course, run: RedriveRun) -> Source:
     return Source(
-        lease_seconds=_number(source, "VisibilityTimeout"),
+        lease_seconds=number_in(source.attributes, "VisibilityTimeout"),
         receives=source.max_receive_count or 1,
-        delay_seconds=_number(source, "DelaySeconds"),
+        delay_seconds=number_in(source.attributes, "DelaySeconds"),
         visible=int(source.attributes.get("ApproximateNumberOfMessages", "0")),
         deletes_per_second=_deletes_per_second(course, run),
+        deleted_since=_deleted_since(course, run),
     )
+
+
+def _deleted_since(course: Course, run: RedriveRun) -> int | None:
+    """Asked in a soak alone: whole minutes, after the one in which letters last went."""
+    if course.stage is not Stage.SOAK or course.moved_at is None:
+        return None
+    since = course.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    try:
+        return messages_deleted(run.clients, course.source_arn, since, run.now - CLOUDWATCH_LAG)
+    except FactsUnavailable:
+        return None
 
 
 def _deletes_per_second(course: Course, run: RedriveRun) -> float | None:
@@ -159,7 +171,3 @@ def _cause_is_back(course: Course, run: RedriveRun) -> str:
     back = (each for each in cases if each.symptom in CAUSES and still_shows(each))
     case = next(back, None)
     return f"case {case.case_id} says that {case.symptom} shows at the source" if case else ""
-
-
-def _number(facts: Facts, attribute: str) -> int:
-    return int(facts.attributes.get(attribute, _AS_SHIPPED[attribute]))

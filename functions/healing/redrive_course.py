@@ -89,7 +89,8 @@ class Course:
     which is known to be gone.
     `by_task`: the stage is moved by a move task, asked for at `intent_at`, known by `task_handle`
     once it was seen. `first_task_at`: from then on letters may be back that bear no mark.
-    `expected` are the letters that should be left while none is back, `waits_since` when nobody was
+    `expected` are the letters that should be left while none is back, `stood` the messages that
+    stood in the source when the stage had gone, its own among them, `waits_since` when nobody was
     seen any more to handle the source's messages, `refused_since` when SQS took no letter any more
     (`is_refused`: in this stage too), `hindered_since` when it could not see what it has to.
     `fingerprints` are of letters that went without a mark, one for each that did. A queue that was
@@ -127,6 +128,7 @@ class Course:
     dead_letters_made_at: datetime | None = None
     source_made_at: datetime | None = None
     expected: int = 0
+    stood: int = 0
     is_opened: bool = False
     fingerprints: tuple[str, ...] = ()
     because: str = ""

@@ -26,6 +26,7 @@ from functions.healing.states import State
 
 Words = Callable[[Sight], str]
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
+UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's move task runs on the dead-letter queue; it was left alone"
 IN_VAIN = "the move task could not be cancelled, and still runs"
 UNSEEN = "SQS does not say whether the move task that was to be cancelled still runs"
@@ -98,10 +99,13 @@ def wait_for_sight(sight: Sight) -> Next:
     return Next(replace(sight.course, because=because, hindered_since=since), Rest(because))
 
 
-def wait_for_consumers(sight: Sight) -> Next:
-    """wait for consumers"""
-    since = sight.course.waits_since or sight.now
-    return Next(replace(sight.course, because=NOBODY, waits_since=since), Rest(NOBODY))
+def waiting_for_consumers(because: str) -> Callable[[Sight], Next]:
+    def wait(sight: Sight) -> Next:
+        """wait for consumers"""
+        since = sight.course.waits_since or sight.now
+        return Next(replace(sight.course, because=because, waits_since=since), Rest(because))
+
+    return wait
 
 
 def count(sight: Sight) -> Next:
@@ -122,6 +126,7 @@ def soak(sight: Sight) -> Next:
         Stage.SOAK,
         sight.now,
         soak_ends_at=sight.now + length,
+        stood=source.visible + sight.course.moved_in_stage,
         waits_since=None,
         by_task=False,
         intent_at=None,

@@ -47,13 +47,18 @@ class MoveTask:
 
 @dataclass(frozen=True)
 class Source:
-    """The queue that letters go back to: what decides when a poison one is back."""
+    """The queue that letters go back to: what decides when a poison one is back.
+
+    `deleted_since` are the messages deleted since letters last went there; None where nobody asked
+    or CloudWatch does not say.
+    """
 
     lease_seconds: int
     receives: int
     delay_seconds: int = 0
     visible: int = 0
     deletes_per_second: float | None = None
+    deleted_since: int | None = None
 
     @property
     def is_handled(self) -> bool:

@@ -98,6 +98,17 @@ class Sight:
         return in_soak and ends_at is not None and self.now >= ends_at
 
     @property
+    def is_worked_off(self) -> bool:
+        """Whether the stage was received: what stands unread has not stayed away.
+
+        Nothing is left in the source, or as many were deleted since as stood there then.
+        """
+        source, course = self.look.source, self.course
+        if not course.moved_in_stage or not source.visible:
+            return True
+        return (source.deleted_since or 0) >= course.stood - course.returned
+
+    @property
     def stage_is_over(self) -> bool:
         """A stage that has moved nothing yet proves nothing, however long it takes.
 

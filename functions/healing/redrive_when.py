@@ -119,6 +119,16 @@ def not_soaked(sight: Sight) -> bool:
     return not sight.is_soaked
 
 
+def unread_for_long(sight: Sight) -> bool:
+    """what was sent stands in the source unread, until patience is over"""
+    return not sight.is_worked_off and sight.patience_is_over
+
+
+def unread(sight: Sight) -> bool:
+    """what was sent may still stand in the source unread"""
+    return not sight.is_worked_off
+
+
 def nobody_for_long(sight: Sight) -> bool:
     """the source's deletes are 0 or not measured, until patience is over"""
     return not sight.look.source.is_handled and sight.patience_is_over

@@ -295,7 +295,7 @@ def test_killed_at_any_call_no_letter_is_lost(timed: Account, kind: str) -> None
     """At later and later calls of tick after tick, through canary, soak and ramp."""
     here = redriven(timed, *texts(60), bounds=LATE)
     handled, struck = set[str](), set[str]()
-    for strike_at in range(13, 30, 2):
+    for strike_at in range(9, 30, 2):
         fault = Fault(timed, kind, strike_at)
         with suppress(Killed, FactsUnavailable, LedgerUnavailable):
             here.tick()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from functions.healing import redrive_deeds as deeds
 from functions.healing.redrive import (
     TABLE,
     called_off,
@@ -208,6 +209,46 @@ def test_no_setting_makes_a_soak_shorter_than_a_fifth_more_than_needed() -> None
         receives=10, lease_seconds=100, delay_seconds=0
     )
     assert soak == timedelta(seconds=1_200)
+
+
+def in_source(visible: int, deleted_since: int | None) -> Source:
+    return replace(look().source, visible=visible, deleted_since=deleted_since)
+
+
+@pytest.mark.parametrize("waiting", [0, 1_000])
+@pytest.mark.parametrize("deleted_since", [None, 0, 94])
+def test_what_stands_unread_in_the_source_proves_nothing(
+    waiting: int, deleted_since: int | None
+) -> None:
+    """Deletes from before the stage went keep the rate up; 100 stood there when it had gone."""
+    soaked = course(stood=100, returned=5, moved=1_000)
+    still = look(waiting=waiting, source=in_source(80, deleted_since))
+    waits = decide(soaked, still, EMPTY, BOUNDS)
+    assert (waits.course.stage, waits.action) == (Stage.SOAK, Rest(deeds.UNREAD))
+    assert waits.course.waits_since == NOW
+    long_ago = NOW - timedelta(seconds=BOUNDS.patience_seconds)
+    halted = decide(replace(soaked, waits_since=long_ago), still, EMPTY, BOUNDS).course
+    assert (halted.stage, halted.because) == (Stage.HALTED, deeds.UNREAD)
+
+
+@pytest.mark.parametrize("source", [in_source(0, 0), in_source(80, 95)])
+def test_what_was_worked_off_lets_the_next_stage_go(source: Source) -> None:
+    soaked = course(stood=100, returned=5, moved=1_000)
+    assert decide(soaked, look(source=source), EMPTY, BOUNDS).course.stage is Stage.RAMP
+    done = decide(soaked, look(waiting=0, source=source), EMPTY, BOUNDS).course
+    assert done.stage is Stage.DONE
+
+
+def test_a_stage_that_sent_nothing_waits_for_nobody() -> None:
+    empty = course(stood=100, moved_in_stage=0)
+    waiting = look(source=in_source(80, 0))
+    assert decide(empty, waiting, EMPTY, BOUNDS).course.stage is Stage.RAMP
+
+
+def test_a_soak_knows_what_stood_in_the_source_when_its_stage_had_gone() -> None:
+    sent = course(Stage.RAMP, size=80, moved_in_stage=80)
+    soaking = decide(sent, look(source=in_source(20, None)), EMPTY, BOUNDS).course
+    assert (soaking.stage, soaking.stood) == (Stage.SOAK, 100)
 
 
 @pytest.mark.parametrize("deletes_per_second", [None, 0])
