@@ -118,7 +118,9 @@ def peek(
     shown = (
         f"{len(letters):,} of about {max(len(letters), found.waiting):,} letters in {found.name}"
     )
-    call.out.say(shown, "dim")
+    hidden = found.unseen(len(letters))
+    more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
+    call.out.say(f"{shown}{more}", "dim")
 
 
 @quarantine.command("return")

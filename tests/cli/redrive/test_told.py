@@ -88,3 +88,15 @@ def test_what_returns_goes_no_faster_than_somebody_says(
     assert "no rate" in queues.operator.json(*returned, "0/s", code=2)["error"]["message"]
     assert queues.operator.json(*returned, "5/s")["moved"] == 1
     assert set(rates) == {5.0}
+
+
+def test_a_peek_counts_what_it_cannot_see(queues: DeadLetters) -> None:
+    aws = queues.operator.aws
+    quarantine = aws.queue("orders-quarantine", tag=None)
+    for number in range(5):
+        queues.write({"n": number}, queue=quarantine)
+    peek = ("quarantine", "peek", "orders", "--limit", "1")
+    assert "hidden" not in queues.operator.mendq(*peek).output
+    queues.sqs.receive_message(QueueUrl=aws.url(quarantine), MaxNumberOfMessages=3)
+    said = " ".join(queues.operator.mendq(*peek).output.split())
+    assert "1 of about 2 letters in orders-quarantine, and 3 more hidden" in said
