@@ -129,11 +129,11 @@ def _clients() -> Clients:
 def world() -> Iterator[World]:
     """An empty one.
 
-    It begins a minute into the hour: how many calls a life takes hangs on the ten minutes that its
-    parts fall into, and two runs of it are to take the same.
+    It begins in the morning, a minute into the hour: how many calls a life takes hangs on the ten
+    minutes that its parts fall into, a case's name on the day, and two runs are to take the same.
     """
     with moto_account(_clients()) as account:
-        account.now = account.now.replace(minute=1, second=0)
+        account.now = account.now.replace(hour=6, minute=1, second=0)
         made = World(account)
         callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]
         for each in callers:
