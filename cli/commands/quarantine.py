@@ -12,7 +12,15 @@ from rich.text import Text
 
 from cli.asking import Yes, confirm, require_answer
 from cli.command_group import CommandGroup
-from cli.commands.redrive import DryRun, EveryLetter, Limit, Rate, WhereText, chosen_by
+from cli.commands.redrive import (
+    DryRun,
+    EveryLetter,
+    Limit,
+    Rate,
+    WhereText,
+    chosen_by,
+    shown_and_sent,
+)
 from cli.exit_codes import Exit
 from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
@@ -139,13 +147,9 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
     require_answer(yes=yes or dry_run)
     asked = _asked(call, queue, chosen, limit, per_second)
-    tally = asked.counted()
-    print_preview(call.out, asked.route, tally, limit)
-    warn_of_freeze(call)
-    if dry_run or not tally.chosen:
-        return told_of_nothing(call.out, asked.not_begun(tally))
-    confirm(asked.question(len(tally.chosen)), yes=yes)
-    return asked.sent(tally, lambda: route_out_of(call.account, queue))
+    return shown_and_sent(
+        asked, lambda: route_out_of(call.account, queue), dry_run=dry_run, yes=yes
+    )
 
 
 @quarantine.command("drop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from cli.queues import queue_arn_of
 from cli.redrive.asked import Asked
 from cli.redrive.pace import rate_of
 from cli.redrive.preview import print_preview
-from cli.redrive.route import route_from
+from cli.redrive.route import Route, route_from
 from cli.redrive.selection import Selection
 from cli.redrive.told import told_of_nothing
 from functions.healing.where import EVERYTHING, Where, where
@@ -56,13 +57,18 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
         route = route_from(call.account, arn)
     selection = Selection(chosen, arn, not route.others, datetime.now(UTC))
     asked = Asked(call, route, selection, limit, per_second)
-    tally = asked.counted()
-    print_preview(call.out, route, tally, limit)
-    warn_of_freeze(call)
+    return shown_and_sent(asked, lambda: route_from(call.account, arn), dry_run=dry_run, yes=yes)
+
+
+def shown_and_sent(asked: Asked, again: Callable[[], Route], *, dry_run: bool, yes: bool) -> Exit:
+    """Show what would go, ask, send; `again` is the route as it is after the answer."""
+    out, tally = asked.call.out, asked.counted()
+    print_preview(out, asked.route, tally, asked.limit)
+    warn_of_freeze(asked.call)
     if dry_run or not tally.chosen:
-        return told_of_nothing(call.out, asked.not_begun(tally))
+        return told_of_nothing(out, asked.not_begun(tally))
     confirm(asked.question(len(tally.chosen)), yes=yes)
-    return asked.sent(tally, lambda: route_from(call.account, arn))
+    return asked.sent(tally, again)
 
 
 def chosen_by(expression: str | None, *, every: bool) -> Where:

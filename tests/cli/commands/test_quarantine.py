@@ -177,7 +177,7 @@ def test_what_came_between_while_somebody_thought_forbids_a_return(
         else:
             queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
 
-    monkeypatch.setattr(command, "confirm", meanwhile)
+    monkeypatch.setattr("cli.commands.redrive.confirm", meanwhile)
     assert _quarantine(queues, "return", "--all", code=1)["error"]["code"] == what
     assert queues.seen(queues.source) == []
     assert queues.ids(queues.letters) == ids
