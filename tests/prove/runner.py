@@ -81,6 +81,11 @@ def tabulate(results: Iterable[Result], console: Console) -> None:
         for name, value in result.figures.items():
             table.add_row("", escape(name.replace("_", " ")), escape(_readable(value)))
     console.print(table)
+    for result in results:
+        for failure in result.failures:
+            console.print(
+                f"[red]{result.name} fails, not so:[/] {escape(failure)}", highlight=False
+            )
 
 
 def _verdict(result: Result) -> str:
