@@ -9,6 +9,16 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from functions.report.document import At, SummaryUnreadable
+from functions.report.read_parts import (
+    deeds,
+    given,
+    nights,
+    queue_days,
+    reached_a_person,
+    swept,
+    times_to_heal,
+    whole_if_given,
+)
 from functions.report.summary import (
     SCHEMA,
     DayCount,
@@ -52,6 +62,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _summary(document: At) -> Summary:
     every_case = tuple(_incident(each) for each in document["cases"])
+    to_do, to_do_left_out = deeds(document)
     summary = Summary(
         week=_week(document["week"]),
         first_day=document["from"].day(),
@@ -67,6 +78,13 @@ def _summary(document: At) -> Summary:
         cases=every_case[:MOST_CASES],
         cases_left_out=document["cases_left_out"].whole() + len(every_case[MOST_CASES:]),
         not_seen=_not_seen(document["not_seen"]),
+        times_to_heal=times_to_heal(given(document, "times_to_heal")),
+        queue_days=queue_days(given(document, "queue_days")),
+        cases_were_read=given(document, "reached_a_person") is not None,
+        reached_a_person=reached_a_person(given(document, "reached_a_person")),
+        swept=swept(given(document, "swept")),
+        do_this_week=to_do,
+        do_this_week_left_out=to_do_left_out,
     )
     _require_one_week(document, summary)
     return summary
@@ -93,7 +111,14 @@ def _totals(place: At) -> Totals:
         queues=place["queues"].whole(),
         healed=place["healed"].whole(),
         paged=place["paged"].whole(),
+        median_seconds_to_heal=_median(place),
+        healed_with_time=whole_if_given(place, "healed_with_time"),
     )
+
+
+def _median(place: At) -> float | None:
+    median = given(place, "median_seconds_to_heal")
+    return median.seconds_or_none() if median else None
 
 
 def _day_count(place: At) -> DayCount:
@@ -112,6 +137,8 @@ def _earlier_week(place: At) -> EarlierWeek:
         failed_calls=place["failed_calls"].whole(),
         healed=place["healed"].whole(),
         paged=place["paged"].whole(),
+        median_seconds_to_heal=_median(place),
+        healed_with_time=whole_if_given(place, "healed_with_time"),
     )
 
 
@@ -146,4 +173,6 @@ def _not_seen(place: At) -> NotSeen:
         unreadable_files=tuple(
             UnreadableFile(file=each["file"].text(), reason=each["reason"].text()) for each in files
         ),
+        nights=nights(given(place, "nights")),
+        case_files_unreadable=whole_if_given(place, "case_files_unreadable"),
     )

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+
+from functions.report.summary_parts import (
+    Deed,
+    Night,
+    QueueDays,
+    ReachedAPerson,
+    Swept,
+    TimesToHeal,
+)
 
 SCHEMA = 1
 UNRESOLVED = "unresolved"
@@ -16,13 +25,18 @@ Counts = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Totals:
-    """The week's sums: exact, whatever the list of cases leaves out."""
+    """The week's sums: exact, whatever the list of cases leaves out.
+
+    The median is of the `healed_with_time` incidents whose healing was timed.
+    """
 
     incidents: int
     failed_calls: int
     queues: int
     healed: int
     paged: int
+    median_seconds_to_heal: float | None = None
+    healed_with_time: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,8 @@ class EarlierWeek:
     failed_calls: int
     healed: int
     paged: int
+    median_seconds_to_heal: float | None = None
+    healed_with_time: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,11 +110,17 @@ class NotSeen:
     records_read: int
     unlabelled: Counts
     unreadable_files: tuple[UnreadableFile, ...]
+    nights: tuple[Night, ...] = ()
+    case_files_unreadable: int = 0
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One week; `cases` are its worst incidents, worst first."""
+    """One week; `cases` are its worst incidents, worst first.
+
+    Where `cases_were_read` is false, nobody looked at the case bucket: what only it can tell,
+    `reached_a_person`, `swept` and `do_this_week`, is empty and not known.
+    """
 
     week: str
     first_day: date
@@ -114,6 +136,13 @@ class Summary:
     cases: tuple[Incident, ...]
     cases_left_out: int
     not_seen: NotSeen
+    times_to_heal: tuple[TimesToHeal, ...] = ()
+    queue_days: QueueDays = field(default_factory=QueueDays)
+    cases_were_read: bool = False
+    reached_a_person: ReachedAPerson = field(default_factory=ReachedAPerson)
+    swept: Swept = field(default_factory=Swept)
+    do_this_week: tuple[Deed, ...] = ()
+    do_this_week_left_out: int = 0
 
     @property
     def days(self) -> tuple[date, ...]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from copy import deepcopy
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 
 from functions.report.document import SummaryUnreadable
 from functions.report.read_summary import read
-from tests.functions.report.weeks import busy_week, incident, week
+from tests.functions.report.week_parts import (
+    deed,
+    night,
+    paged,
+    reached_a_person,
+    swept,
+    times,
+    without_newer,
+)
+from tests.functions.report.weeks import MONDAY, busy_week, incident, week
 
 Document = dict[str, Any]
 
@@ -48,7 +58,7 @@ def _put(document: Document, path: str, value: object) -> Document:
     place: Any = document
     for each in way:
         place = place[int(each)] if each.isdigit() else place[each]
-    place[last] = value
+    place[int(last) if last.isdigit() else last] = value
     return document
 
 
@@ -84,7 +94,7 @@ def test_a_mistake_is_named_with_its_place(path: str, value: object, says: str) 
         read(_put(week([incident()]), path, value))
 
 
-@pytest.mark.parametrize("field", list(week()))
+@pytest.mark.parametrize("field", list(without_newer(week())))
 def test_a_field_that_is_missing_is_named(field: str) -> None:
     document = week()
     del document[field]
@@ -97,6 +107,102 @@ def test_a_hostile_value_stays_on_one_line_of_plain_characters() -> None:
         read(week(by_outcome={"a\nb\N{RIGHT-TO-LEFT OVERRIDE}" * 40: "\x1b[31m" * 1000}))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1200
+
+
+WITH_EVERYTHING = {
+    "reached_a_person": reached_a_person(paged(ended_at="2026-11-12T15:00:00Z", seconds_open=1.0)),
+    "swept": swept(lease_expired=1),
+    "do_this_week": [deed()],
+    "previous_weeks": [
+        {"week": "2026-W45", "incidents": 1, "failed_calls": 1, "healed": 1, "paged": 0}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("times_to_heal", None, "times_to_heal must be a list, not None"),
+        ("times_to_heal.0.seconds.0", None, "times_to_heal[0].seconds[0] must be seconds from 0"),
+        ("times_to_heal.0.p90_seconds", "4", "times_to_heal[0].p90_seconds must be seconds from"),
+        ("queue_days", [], "queue_days must be an object, not []"),
+        ("queue_days.queues.0.incidents", [1] * 6, "incidents must be seven numbers, Monday's"),
+        ("queue_days.queues.0.incidents.3", -1, "incidents[3] must be a whole number from 0"),
+        ("queue_days.queues_left_out", None, "queue_days.queues_left_out must be a whole number"),
+        ("reached_a_person", None, "reached_a_person must be an object, not None"),
+        ("reached_a_person.cases.0.ended_at", 7, "cases[0].ended_at must be text, not 7"),
+        ("reached_a_person.cases.0.paged_at", None, "cases[0].paged_at must be text, not None"),
+        ("reached_a_person.cases.0.swept", 0, "cases[0].swept must be true or false, not 0"),
+        ("swept.by_symptom", {"a": -1}, "swept.by_symptom.a must be a whole number from 0"),
+        ("do_this_week", {}, "do_this_week must be a list, not {}"),
+        ("do_this_week.0.owner", None, "do_this_week[0].owner must be text, not None"),
+        ("do_this_week_left_out", "3", "do_this_week_left_out must be a whole number from 0"),
+        ("not_seen.nights.0.usual_records", "many", "nights[0].usual_records must be a number"),
+        ("not_seen.case_files_unreadable", None, "case_files_unreadable must be a whole number"),
+        ("totals.median_seconds_to_heal", "4", "totals.median_seconds_to_heal must be seconds"),
+        ("previous_weeks.0.healed_with_time", 0.5, "previous_weeks[0].healed_with_time must be a"),
+    ],
+)
+def test_a_mistake_in_a_newer_part_is_named_with_its_place(
+    path: str, value: object, says: str
+) -> None:
+    with pytest.raises(SummaryUnreadable, match=re.escape(says)):
+        read(_put(deepcopy(week([incident()], **WITH_EVERYTHING)), path, value))
+
+
+def test_an_older_document_lacks_the_newer_parts() -> None:
+    older = read(without_newer(busy_week()))
+    assert not older.cases_were_read
+    assert (older.times_to_heal, older.queue_days.queues, older.do_this_week) == ((), (), ())
+    assert (older.reached_a_person.total, older.swept.cases) == (0, 0)
+    assert (older.totals.median_seconds_to_heal, older.totals.healed_with_time) == (None, 0)
+    assert (older.not_seen.nights, older.not_seen.case_files_unreadable) == ((), 0)
+    newer = read(busy_week())
+    assert newer.cases_were_read
+    assert newer.cases == older.cases
+
+
+def test_the_newer_parts_are_read() -> None:
+    nights = [night(MONDAY, reader="spark_json", why_fallback="no isal", usual_records=None)]
+    summary = read(
+        week(
+            [incident(day=3, seconds_to_heal=each) for each in (9, 1, 5, 3, 7)],
+            **WITH_EVERYTHING,
+            do_this_week_left_out=4,
+            not_seen={"nights": nights, "case_files_unreadable": 2},
+        )
+    )
+    (healing,) = summary.times_to_heal
+    assert (healing.label, healing.seconds) == ("lease_expired", (1, 3, 5, 7, 9))
+    assert (healing.median_seconds, healing.p90_seconds) == (5, 9)
+    assert summary.queue_days.queues[0].incidents == (0, 0, 0, 5, 0, 0, 0)
+    (case,) = summary.reached_a_person.cases
+    assert case.ended_at == datetime(2026, 11, 12, 15, tzinfo=UTC)
+    assert (case.state, case.pages, case.is_swept) == ("escalated", 1, False)
+    assert summary.swept.by_symptom == (("lease_expired", 1),)
+    assert summary.do_this_week[0].template_line == "VisibilityTimeout: 690"
+    assert summary.do_this_week_left_out == 4
+    assert (summary.not_seen.nights[0].day, summary.not_seen.nights[0].usual_records) == (
+        MONDAY,
+        None,
+    )
+    assert summary.not_seen.case_files_unreadable == 2
+    assert summary.totals.median_seconds_to_heal == 5
+
+
+def test_what_a_page_has_no_room_for_counts_as_left_out() -> None:
+    every = [incident(f"q{n:02}", day=n % 7) for n in range(23)]
+    document = week(every, do_this_week=[deed()] * 13, do_this_week_left_out=2)
+    listed = document["queue_days"]["queues"]
+    document["queue_days"]["queues"] = [*listed, *listed[:3]]
+    document["reached_a_person"] = reached_a_person(*[paged()] * 51, left_out=1)
+    document["times_to_heal"] = [times("lease_expired", *range(300))]
+    summary = read(document)
+    assert len(summary.queue_days.queues) == 20
+    assert (summary.queue_days.queues_left_out, summary.queue_days.incidents_left_out) == (6, 6)
+    assert (len(summary.do_this_week), summary.do_this_week_left_out) == (10, 5)
+    assert (len(summary.reached_a_person.cases), summary.reached_a_person.cases_left_out) == (50, 2)
+    assert len(summary.times_to_heal[0].seconds) == 200
 
 
 def test_bytes_and_a_mapping_read_alike() -> None:
@@ -141,11 +247,15 @@ ODD = st.one_of(
     st.dictionaries(st.text(), st.integers(), max_size=2),
 )
 # The dates of `cases.N` hold no dots, so a path is its own address.
-PATHS = [each for each in _paths(week([incident()])) if each.rpartition(".")[2].isalpha()]
+PATHS = [
+    each
+    for each in _paths(week([incident()], **WITH_EVERYTHING))
+    if each.rpartition(".")[2].replace("_", "").isalpha()
+]
 
 
 @given(st.sampled_from(PATHS), ODD)
 def test_anything_anywhere_is_read_or_refused(path: str, odd: object) -> None:
-    document = _put(week([incident()]), path, odd)
+    document = _put(deepcopy(week([incident()], **WITH_EVERYTHING)), path, odd)
     with suppress(SummaryUnreadable):
         assert read(document).week == "2026-W46" or path == "week"

@@ -9,15 +9,22 @@ from typing import Any
 
 from functions.report.read_summary import read
 from functions.report.summary import Summary
+from tests.functions.report import week_parts
+from tests.functions.report.week_parts import (
+    ACCOUNT,
+    deed,
+    night,
+    paged,
+    queue_days,
+    reached_a_person,
+    swept,
+    times_to_heal,
+)
 
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
-ACCOUNT = "123456789012"
 Document = dict[str, Any]
-
-
-def arn(queue: str) -> str:
-    return f"arn:aws:sqs:us-east-1:{ACCOUNT}:{queue}"
+arn = week_parts.arn
 
 
 def incident(
@@ -52,8 +59,12 @@ def incident(
 
 
 def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document:
-    """A whole summary.json around `cases`; `changes` replace fields, `not_seen` is merged."""
+    """A whole summary.json around `cases`; `changes` replace fields, `not_seen` is merged.
+
+    Nobody was paged, no sweep found anything and there is nothing to do, unless told.
+    """
     outcomes = Counter(each["outcome"] for each in cases)
+    healed = sorted(each for label in times_to_heal(cases) for each in label["seconds"])
     document: Document = {
         "schema": 1,
         "week": "2026-W46",
@@ -68,6 +79,8 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
             "queues": len({each["queue_arn"] for each in cases}),
             "healed": outcomes["healed"],
             "paged": sum(each["paged"] for each in cases),
+            "median_seconds_to_heal": healed[(len(healed) - 1) // 2] if healed else None,
+            "healed_with_time": len(healed),
         },
         "by_outcome": dict(outcomes),
         "by_label": dict(Counter(each["label"] for each in cases)),
@@ -84,7 +97,15 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
             "records_read": 1_284_019,
             "unlabelled": {},
             "unreadable_files": [],
+            "nights": [night(each) for each in DAYS],
+            "case_files_unreadable": 0,
         },
+        "times_to_heal": times_to_heal(cases),
+        "queue_days": queue_days(cases, DAYS),
+        "reached_a_person": reached_a_person(),
+        "swept": swept(),
+        "do_this_week": [],
+        "do_this_week_left_out": 0,
     }
     changes["not_seen"] = document["not_seen"] | dict(changes.get("not_seen", {}))  # type: ignore[call-overload]
     return document | changes
@@ -104,7 +125,9 @@ def per_day(cases: Sequence[Mapping[str, Any]]) -> list[Document]:
     return rows
 
 
-def earlier(*incidents: int, healed: int = 0, paged: int = 0) -> list[Document]:
+def earlier(
+    *incidents: int, healed: int = 0, paged: int = 0, median_seconds: float | None = None
+) -> list[Document]:
     """Weeks before this one, the last of `incidents` being last week's."""
     weeks = range(46 - len(incidents), 46)
     return [
@@ -114,6 +137,8 @@ def earlier(*incidents: int, healed: int = 0, paged: int = 0) -> list[Document]:
             "failed_calls": 10 * count,
             "healed": healed,
             "paged": paged,
+            "median_seconds_to_heal": median_seconds,
+            "healed_with_time": 0 if median_seconds is None else healed,
         }
         for number, count in zip(weeks, incidents, strict=True)
     ]
@@ -150,7 +175,45 @@ def busy_week() -> Document:
     ]
     return week(
         cases,
-        previous_weeks=earlier(19, 24, 21, 18, healed=15, paged=1),
+        previous_weeks=earlier(19, 24, 21, 18, healed=15, paged=1, median_seconds=52.0),
+        reached_a_person=reached_a_person(
+            paged("invoices", reason=over),
+            paged(
+                "invoices",
+                case_id="lease_expired-1a1b2c3d4e5f",
+                opened_at="2026-11-13T14:02:30Z",
+                paged_at="2026-11-13T14:02:31Z",
+                ended_at="2026-11-13T15:32:31Z",
+                seconds_open=5401.0,
+                state="closed",
+                reason=over,
+            ),
+            paged(
+                "exports-dlq",
+                case_id="dead_letters_arriving-2a1b2c3d4e5f",
+                symptom="dead_letters_arriving",
+                opened_at="2026-11-14T04:00:00Z",
+                paged_at="2026-11-14T04:00:01Z",
+                reason="40 messages are there and no cause is known",
+                swept=True,
+            ),
+        ),
+        swept=swept(healed=1, paged=1, dead_letters_arriving=1, dead_letters_expire_first=1),
+        do_this_week=[
+            deed(queue="invoices", incidents=9, failed_calls=240),
+            deed("decide", "exports", why="contested", incidents=3, failed_calls=36),
+            deed(
+                "mend",
+                "invoices",
+                attribute="",
+                before="",
+                after="",
+                template_line="",
+                why="refused",
+                incidents=3,
+                failed_calls=224,
+            ),
+        ],
         not_seen={
             "files_unreadable": 2,
             "bytes_unreadable": 1_250_000,
