@@ -7,7 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from functions.report.chart import DARK, LIGHT, NARROW, NOT_READ, WIDE, Look, picture
+from functions.report.days_chart import NARROW, NOT_READ, WIDE, days_chart
+from functions.report.drawing import DARK, LIGHT, Look, as_picture
 from functions.report.not_seen import not_seen
 from functions.report.per_day import PerDay, caption, in_words, per_day
 from functions.report.rows import rows
@@ -67,7 +68,7 @@ def _pictures(week: PerDay) -> dict[str, Any] | None:
     looks: dict[str, Look] = {"light": LIGHT, "dark": DARK}
     sizes = {"wide": WIDE, "narrow": NARROW}
     return {
-        f"{size_name}_{look_name}": picture(week, size, look)
+        f"{size_name}_{look_name}": as_picture(days_chart(week, size, look))
         for size_name, size in sizes.items()
         for look_name, look in looks.items()
     }

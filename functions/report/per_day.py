@@ -16,12 +16,16 @@ MOST_NAMED_DAYS = 2
 
 @dataclass(frozen=True)
 class Day:
-    """`incidents` of each series, in the order of `PerDay.series`."""
+    """`incidents` of each series, in the order of `PerDay.series`.
+
+    `reached` counts the cases that paged somebody for the first time in this week.
+    """
 
     day: date
     incidents: tuple[int, ...]
     failed_calls: int
     is_read: bool
+    reached: int = 0
 
     @property
     def total(self) -> int:
@@ -43,6 +47,10 @@ class PerDay:
     def has_incidents(self) -> bool:
         return any(each.total for each in self.days)
 
+    @property
+    def reached(self) -> int:
+        return sum(each.reached for each in self.days)
+
 
 def per_day(summary: Summary) -> PerDay:
     """Every day of the week, also one without a row."""
@@ -54,6 +62,7 @@ def per_day(summary: Summary) -> PerDay:
     order = sorted((label for label in totals if totals[label]), key=lambda it: (-totals[it], it))
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
+    reached = Counter(each.paged_at.date() for each in summary.reached_a_person.cases)
     groups = [[label] for label in named] + ([folded] if folded else [])
     days = tuple(
         Day(
@@ -61,6 +70,7 @@ def per_day(summary: Summary) -> PerDay:
             incidents=tuple(sum(counts[each, label] for label in group) for group in groups),
             failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
             is_read=each not in summary.not_seen.nights_missing,
+            reached=reached[each],
         )
         for each in summary.days
     )
@@ -91,4 +101,6 @@ def _day_in_words(week: PerDay, each: Day) -> str:
     parts = [f"{name} {count:,}" for name, count in zip(week.series, each.incidents, strict=True)]
     some = [part for part, count in zip(parts, each.incidents, strict=True) if count]
     total = f"{each.total:,}" if each.total or each.is_read else "not read"
-    return f"{each.name}: {total} ({', '.join(some)})." if some else f"{each.name}: {total}."
+    reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
+    of = f" ({', '.join(some)})" if some else ""
+    return f"{each.name}: {total}{of}{reached}."

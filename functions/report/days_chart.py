@@ -1,34 +1,19 @@
-"""Incidents per day as stacked bars: Altair says what, vl-convert draws it as SVG.
-
-Only numbers and days go in. Labels are somebody else's text and stay in the page's legend.
-"""
+"""Incidents per day as stacked bars, with a mark for each case that reached a person."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-import vl_convert
 
-from functions.report.per_day import PerDay
+from functions.report.drawing import FONT, Look
+from functions.report.per_day import Day, PerDay
 
 NOT_READ = "?"
+REACHED = "\N{BLACK DIAMOND}"
+MOST_MARKS = 3
 FEW_TICKS = 4
-# What vl-convert carries to measure with: Lambda has no font. The reader's own draws it.
-FONT = "Liberation Sans, Arial, sans-serif"
-
-
-@dataclass(frozen=True)
-class Look:
-    """Colours that keep apart on one background; `series` in the order of the page's legend."""
-
-    ink: str
-    muted: str
-    line: str
-    paper: str
-    series: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,49 +29,16 @@ class Size:
     font_size: int
 
 
-LIGHT = Look(
-    ink="#16202c",
-    muted="#566472",
-    line="#e3e8ed",
-    paper="#ffffff",
-    series=("#0b67c2", "#c8324a", "#d99000", "#4f7d94", "#7b5ea7"),
-)
-DARK = Look(
-    ink="#e8eef4",
-    muted="#9fb0c0",
-    line="#2b3743",
-    paper="#18212b",
-    series=("#4f9df0", "#f07084", "#f0b94a", "#86b3c9", "#b39ae0"),
-)
-WIDE = Size(width=780, height=180, label="datum.label", font_size=11)
-NARROW = Size(width=252, height=190, label="split(datum.label, ' ')", font_size=12)
+WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
+NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """An image's address, which holds the image, and its size in CSS pixels."""
-
-    address: str
-    width: int
-    height: int
-
-
-def picture(week: PerDay, size: Size, look: Look) -> Picture:
-    """The bars as an image within its own address: as an image, SVG runs and fetches nothing."""
-    svg = vl_convert.vegalite_to_svg(_chart(week, size, look).to_dict(), allowed_base_urls=[])
-    width, height = (float(_attribute(svg, name)) for name in ("width", "height"))
-    address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
-    return Picture(address, round(width), round(height))
-
-
-def _attribute(svg: str, name: str) -> str:
-    return svg.partition(f' {name}="')[2].partition('"')[0]
-
-
-def _chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
-    layers = alt.layer(_bars(week, size, look), _totals(week, size, look))
+def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
+    """A bar for each day of the week, also for one without incidents or that was not read."""
+    layers = [_bars(week, size, look), _totals(week, size, look), _reached(week, size, look)]
     chart: alt.LayerChart = (
-        layers.encode(x=_days_axis(week, size, look))
+        alt.layer(*layers)
+        .encode(x=_days_axis(week, size, look))
         .properties(width=size.width, height=size.height, background=look.paper)
         .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
     )
@@ -116,12 +68,7 @@ def _bars(week: PerDay, size: Size, look: Look) -> alt.Chart:
 
 def _totals(week: PerDay, size: Size, look: Look) -> alt.Chart:
     rows: list[dict[str, Any]] = [
-        {
-            "day": each.name,
-            "incidents": each.total,
-            "text": f"{each.total:,}" if each.total or each.is_read else NOT_READ,
-        }
-        for each in week.days
+        {"day": each.name, "incidents": each.total, "text": _figure(each)} for each in week.days
     ]
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
@@ -131,6 +78,30 @@ def _totals(week: PerDay, size: Size, look: Look) -> alt.Chart:
         .encode(y="incidents:Q", text="text:N")
     )
     return chart
+
+
+def _figure(each: Day) -> str:
+    return f"{each.total:,}" if each.total or each.is_read else NOT_READ
+
+
+def _reached(week: PerDay, size: Size, look: Look) -> alt.Chart:
+    """Above the figure, because beside it there is no room on a phone."""
+    rows = [
+        {"day": each.name, "incidents": each.total, "text": _marks(each.reached)}
+        for each in week.days
+    ]
+    chart: alt.Chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_text(
+            baseline="bottom", dy=-6 - size.font_size, fontSize=size.font_size, color=look.bad
+        )
+        .encode(y="incidents:Q", text="text:N")
+    )
+    return chart
+
+
+def _marks(reached: int) -> str:
+    return REACHED * reached if reached <= MOST_MARKS else f"{REACHED} {reached:,}"
 
 
 def _days_axis(week: PerDay, size: Size, look: Look) -> alt.X:
