@@ -1,0 +1,185 @@
+"""What a night writes down about its own reading, and whether that is as much as usual."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from statistics import median
+from typing import Any, Self
+
+from functions.healing.evidence import to_text
+
+SCHEMA = 1
+NIGHTS = "nights"
+# The reader that needs no native wheel: slower, the same rows.
+FALLBACK = "spark_json"
+UNREADABLE_SHARE = 0.01
+LOOKED_BACK_DAYS = 14
+LEAST_NIGHTS = 3
+# Below this a day's chance decides, not the trail.
+LEAST_USUAL_RECORDS = 1_000
+# Fewer than one in five.
+FEWER_TIMES = 5
+_WEEK = timedelta(days=7)
+_MOST_DIGITS = 15
+
+
+class Verdict(StrEnum):
+    """`missing`: nothing is there and no run is known; `failed`: a run ended without writing."""
+
+    READ = "read"
+    FAR_FEWER = "far_fewer"
+    NOTHING_READ = "nothing_read"
+    MISSING = "missing"
+    FAILED = "failed"
+
+
+DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
+
+
+@dataclass(frozen=True)
+class NightRead:
+    """What one UTC day's night read: files and records by publish day, calls by their own.
+
+    `reader` read them; `why_fallback` is empty unless it is the slower one.
+    """
+
+    day: date
+    made_at: datetime
+    reader: str
+    why_fallback: str
+    files: int = 0
+    files_unreadable: int = 0
+    bytes: int = 0
+    bytes_unreadable: int = 0
+    records: int = 0
+    failed_calls: int = 0
+    incidents: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """As `night.json` holds it."""
+        texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
+        return {"schema": SCHEMA, **asdict(self), **texts}
+
+    @classmethod
+    def read(cls, content: bytes) -> Self | None:
+        """None where `content` is no night of ours; nothing is raised."""
+        try:
+            document = json.loads(content)
+            return cls._from(document) if document["schema"] == SCHEMA else None
+        except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
+            return None
+
+    @classmethod
+    def _from(cls, document: Mapping[str, Any]) -> Self:
+        return cls(
+            date.fromisoformat(document["day"]),
+            _moment(document["made_at"]),
+            _text(document["reader"]),
+            _text(document["why_fallback"]),
+            **{name: _count(document[name]) for name in COUNTS},
+        )
+
+    @property
+    def read_nothing(self) -> bool:
+        """A trail that works holds at least the pulse's calls, so this is no quiet day."""
+        return not (self.records or self.failed_calls)
+
+    @property
+    def fell_back(self) -> bool:
+        return self.reader == FALLBACK
+
+
+COUNTS = (
+    "files",
+    "files_unreadable",
+    "bytes",
+    "bytes_unreadable",
+    "records",
+    "failed_calls",
+    "incidents",
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`usual_records` is what the night was held to; None where too little is known of others."""
+
+    verdict: Verdict
+    usual_records: float | None = None
+
+
+def judged(
+    night: NightRead | None, before: Iterable[NightRead], *, run_failed: bool = False
+) -> Judged:
+    """Whether a night read as much as the nights `before` it, in any order.
+
+    `night` is None where nothing was written; then `run_failed` says whether a run was to do so.
+    """
+    if night is None:
+        return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
+    usual = usual_records(night.day, before)
+    if night.read_nothing:
+        return Judged(Verdict.NOTHING_READ, usual)
+    if usual and usual >= LEAST_USUAL_RECORDS and night.records * FEWER_TIMES < usual:
+        return Judged(Verdict.FAR_FEWER, usual)
+    return Judged(Verdict.READ, usual)
+
+
+def usual_records(day: date, before: Iterable[NightRead]) -> float | None:
+    """The median of the 14 days before `day`, or what its weekday had, whichever is less.
+
+    The weekday, because a quiet Sunday is no fault; the busier of its two, because one of them may
+    have been. Nights that read nothing tell nothing of what is usual.
+    """
+    earlier = {
+        each.day: each.records
+        for each in before
+        if 0 < (day - each.day).days <= LOOKED_BACK_DAYS and each.records
+    }
+    if len(earlier) < LEAST_NIGHTS:
+        return None
+    same_weekday = [earlier[each] for each in (day - _WEEK, day - 2 * _WEEK) if each in earlier]
+    typical = median(earlier.values())
+    return min(typical, max(same_weekday)) if same_weekday else typical
+
+
+def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
+    """More than can be passed over: the job ends with exit code 3."""
+    return unreadable > UNREADABLE_SHARE * of_bytes
+
+
+def night_key(day: date) -> str:
+    """Where a night's own account lies below the tables' root."""
+    return f"{NIGHTS}/dt={day}/night.json"
+
+
+def day_of_key(key: str) -> date | None:
+    """The day of a key that `night_key` gives; None for any other."""
+    try:
+        day = date.fromisoformat(key.removeprefix(f"{NIGHTS}/dt=").partition("/")[0])
+    except ValueError:
+        return None
+    return day if night_key(day) == key else None
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} does not say where its clock hangs")
+    return moment.astimezone(UTC)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 10**_MOST_DIGITS:
+        raise TypeError(f"{value!r} is no count")
+    return value

@@ -1,0 +1,201 @@
+"""Whether a night is believed: what must not alarm before what must."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.healing.nightly import (
+    COUNTS,
+    Judged,
+    NightRead,
+    Verdict,
+    day_of_key,
+    judged,
+    night_key,
+    too_much_unreadable,
+    usual_records,
+)
+
+SUNDAY = date(2026, 11, 15)
+MADE_AT = datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC)
+
+
+def a_night(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightRead:
+    fields = {"failed_calls": min(records, 3), "files": 1, **fields}
+    return NightRead(day, MADE_AT, "native", "", records=records, **fields)
+
+
+def before(*records: int, until: date = SUNDAY) -> list[NightRead]:
+    """Nights on the days before `until`, the last one first."""
+    return [a_night(until - timedelta(days=n), each) for n, each in enumerate(records, 1)]
+
+
+WEEKDAYS = (9_900, 10_100, 10_000, 9_800, 10_200)
+# Saturday, Friday .. Monday, then Sunday, and the week before that.
+TWO_WEEKS = (1_500, *WEEKDAYS, 1_400, 1_500, *WEEKDAYS, 1_300)
+
+
+@pytest.mark.parametrize(
+    ("records", "earlier", "usual"),
+    [
+        pytest.param(1_350, TWO_WEEKS, 1_400, id="a Sunday as quiet as the last ones"),
+        pytest.param(280, TWO_WEEKS, 1_400, id="exactly a fifth"),
+        pytest.param(1_300, (1_500, *WEEKDAYS, 0, 1_500, *WEEKDAYS, 1_300), 1_300, id="one broke"),
+        pytest.param(10, (10_000, 10_000), None, id="a new trail of two nights"),
+        pytest.param(10, (10_000, 10_000, 0), None, id="a third that read nothing"),
+        pytest.param(2, (300,) * 14, 300, id="a quiet account"),
+        pytest.param(199, (999,) * 14, 999, id="just too quiet to tell"),
+        pytest.param(10_000, (), None, id="the first night"),
+        pytest.param(90_000, (10_000,) * 14, 10_000, id="far more"),
+        pytest.param(2_000, (10_000,) * 14, 10_000, id="a fifth of a steady trail"),
+    ],
+)
+def test_a_night_that_is_as_it_may_be_is_believed(
+    records: int, earlier: tuple[int, ...], usual: float | None
+) -> None:
+    found = judged(a_night(records=records), before(*earlier))
+    assert found == Judged(Verdict.READ, usual)
+
+
+def test_other_days_than_the_fourteen_before_say_nothing() -> None:
+    later = [a_night(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
+    long_ago = [a_night(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
+    assert judged(a_night(records=10), [*later, *long_ago]) == Judged(Verdict.READ)
+
+
+@pytest.mark.parametrize(
+    ("records", "earlier", "usual"),
+    [
+        pytest.param(1_999, (10_000,) * 14, 10_000, id="just under a fifth"),
+        pytest.param(199, (1_000,) * 3, 1_000, id="three nights are enough"),
+        pytest.param(279, TWO_WEEKS, 1_400, id="a Sunday far below the last ones"),
+        pytest.param(200, (10_000, 1_200, 900), 1_200, id="the middle one counts"),
+    ],
+)
+def test_far_fewer_than_usual_is_said(records: int, earlier: tuple[int, ...], usual: float) -> None:
+    found = judged(a_night(records=records), before(*earlier))
+    assert found == Judged(Verdict.FAR_FEWER, usual)
+
+
+@pytest.mark.parametrize("earlier", [(), (0, 0, 0), (10_000,) * 14])
+def test_nothing_at_all_is_never_a_quiet_day(earlier: tuple[int, ...]) -> None:
+    """The pulse alone makes a failing call an hour, and an outage may last longer than a memory."""
+    assert judged(a_night(records=0, files=0), before(*earlier)).verdict is Verdict.NOTHING_READ
+    unreadable = a_night(records=0, files=7, files_unreadable=7)
+    assert judged(unreadable, before(*earlier)).verdict is Verdict.NOTHING_READ
+
+
+def test_calls_that_came_in_the_next_days_files_are_something() -> None:
+    begun_before_midnight = a_night(records=0, files=0, failed_calls=2)
+    assert judged(begun_before_midnight, []).verdict is Verdict.READ
+
+
+def test_a_night_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
+    assert judged(None, before(*TWO_WEEKS)) == Judged(Verdict.MISSING)
+    assert judged(None, before(*TWO_WEEKS), run_failed=True) == Judged(Verdict.FAILED)
+
+
+RECORDS = st.integers(0, 100_000)
+
+
+@given(RECORDS, st.lists(RECORDS, max_size=20))
+def test_more_records_never_make_a_night_more_doubtful(records: int, earlier: list[int]) -> None:
+    nights = before(*earlier)
+    fewer, more = (judged(a_night(records=each), nights) for each in (records, records + 1))
+    order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
+    assert order.index(fewer.verdict) <= order.index(more.verdict)
+    assert fewer.usual_records == more.usual_records
+
+
+@given(st.lists(RECORDS, max_size=14), st.randoms())
+def test_the_order_of_the_nights_before_is_nothing(earlier: list[int], random: Any) -> None:
+    nights = before(*earlier)
+    shuffled = random.sample(nights, len(nights))
+    assert usual_records(SUNDAY, nights) == usual_records(SUNDAY, shuffled)
+    some = [each for each in earlier if each]
+    if len(some) >= 3:
+        assert min(some) <= (usual_records(SUNDAY, nights) or 0) <= max(some)
+
+
+def test_one_hundredth_of_the_bytes_may_be_unreadable() -> None:
+    assert not too_much_unreadable(0, 0)
+    assert not too_much_unreadable(1_000, 100_000)
+    assert too_much_unreadable(1_001, 100_000)
+
+
+def test_what_is_written_is_read_back() -> None:
+    counts = {name: number for number, name in enumerate(COUNTS, 1)}
+    night = NightRead(SUNDAY, MADE_AT, "spark_json", "isal is not there", **counts)
+    written = json.dumps(night.document())
+    assert NightRead.read(written.encode()) == night
+    assert list(json.loads(written)) == [
+        "schema", "day", "made_at", "reader", "why_fallback", "files", "files_unreadable",
+        "bytes", "bytes_unreadable", "records", "failed_calls", "incidents",
+    ]  # fmt: skip
+    assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("schema", 2),
+        ("day", "2026-13-01"),
+        ("day", 20261115),
+        ("made_at", "2026-11-16T02:00:00"),
+        ("made_at", None),
+        ("reader", None),
+        ("why_fallback", ["x"]),
+        ("records", -1),
+        ("records", True),
+        ("records", 1.5),
+        ("records", "7"),
+        ("bytes", 10**15),
+    ],
+)
+def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
+    document = a_night().document()
+    assert NightRead.read(json.dumps(document).encode()) is not None
+    assert NightRead.read(json.dumps({**document, field: value}).encode()) is None
+    del document[field]
+    assert NightRead.read(json.dumps(document).encode()) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_document_is_none(content: bytes) -> None:
+    assert NightRead.read(content) is None
+
+
+@given(st.binary())
+def test_reading_raises_nothing(content: bytes) -> None:
+    assert NightRead.read(content) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "nights/dt=2026-11-15/night.json.part",
+        "nights/dt=2026-11-15/",
+        "nights/dt=20261115/night.json",
+        "nights/dt=x/night.json",
+        "incidents/dt=2026-11-15/night.json",
+        "",
+    ],
+)
+def test_another_key_is_no_nights(key: str) -> None:
+    assert day_of_key(key) is None
+
+
+def test_a_nights_key_tells_its_day() -> None:
+    assert day_of_key(night_key(SUNDAY)) == SUNDAY
+
+
+def test_a_reader_without_wheels_is_a_fallback() -> None:
+    assert not a_night().fell_back
+    assert replace(a_night(), reader="spark_json").fell_back
