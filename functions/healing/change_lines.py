@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.dead_letter_steps import CreateDeadLetters
 from functions.healing.dead_letters import attributes_of_new
-from functions.healing.difference import NOT_SET, as_json, differences, parsed
+from functions.healing.difference import NOT_SET, as_json, differences
 from functions.healing.every_step import leaves_a_value
 from functions.healing.facts import Facts
 from functions.healing.look_commands import redrive_preview
@@ -16,13 +16,13 @@ from functions.healing.next_lines import mendq_command
 from functions.healing.plain_text import (
     Section,
     command_line,
-    exact_json,
     first_of,
     plain,
     value,
 )
 from functions.healing.queue_names import arn_of
 from functions.healing.states import State
+from functions.healing.template_lines import NUMBER, template_lines
 from functions.healing.write_commands import (
     create_queue_command,
     delete_queue_command,
@@ -30,42 +30,16 @@ from functions.healing.write_commands import (
 )
 
 _MOST_STEPS = 4
-_MOST_TEMPLATE_VALUE = 400
 _RETENTION = "MessageRetentionPeriod"
 _TRIED = frozenset(
     {State.APPLIED, State.APPLIED_UNPROVEN, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
 )
-# CloudFormation's property bears the attribute's own name; Terraform's argument does not.
-# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
-# https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
-_TERRAFORM: dict[str, str] = {
-    "VisibilityTimeout": "visibility_timeout_seconds",
-    _RETENTION: "message_retention_seconds",
-    "MaximumMessageSize": "max_message_size",
-    "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
-    "DelaySeconds": "delay_seconds",
-    "KmsMasterKeyId": "kms_master_key_id",
-    "KmsDataKeyReusePeriodSeconds": "kms_data_key_reuse_period_seconds",
-    "SqsManagedSseEnabled": "sqs_managed_sse_enabled",
-    "ContentBasedDeduplication": "content_based_deduplication",
-    "DeduplicationScope": "deduplication_scope",
-    "FifoThroughputLimit": "fifo_throughput_limit",
-    "RedrivePolicy": "redrive_policy",
-    "RedriveAllowPolicy": "redrive_allow_policy",
-    "Policy": "policy",
-}
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
-
-
-def terraform_name(attribute: str) -> str | None:
-    """The argument of Terraform's `aws_sqs_queue` for a queue attribute; None where none is."""
-    return _TERRAFORM.get(attribute)
 
 
 def with_unit(attribute: str, text: str, most: int = 300) -> str:
     """An attribute's value in at most `most` characters: its unit, or compact JSON, with it."""
-    if not (_NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
+    if not (NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
         return as_json(attribute, text, most) or value(text, most)
     days, rest = divmod(int(text), 86_400)
     return f"{text} s ({days} d)" if days and not rest else f"{text} s"
@@ -189,7 +163,7 @@ def template(
         line
         for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]
         for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
-        for line in _template_lines(whose, step["attribute"], text)
+        for line in template_lines(whose, step["attribute"], text)
     )
     asks = (
         "put the value you want there, or the next deployment brings back its own",
@@ -200,31 +174,3 @@ def template(
 
 def _theirs(step: Mapping[str, str], attributes: Mapping[str, str]) -> str:
     return attributes.get(step["attribute"], "") if attributes else step["before"]
-
-
-def _template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
-    name = plain(attribute, 64)
-    # A queue's policy is a resource of its own in CloudFormation.
-    prop = "PolicyDocument (AWS::SQS::QueuePolicy)" if attribute == "Policy" else name
-    argument = terraform_name(attribute)
-    return (
-        f"{whose}, CloudFormation: {prop}: {_literal(text)}",
-        f"{whose}, Terraform: {argument} = {_terraform_literal(text)}"
-        if argument
-        else f"{whose}, Terraform: no argument known for {name}",
-    )
-
-
-def _literal(text: str) -> str:
-    """As YAML and HCL both read it: number, true or false, document, text."""
-    if not text:
-        return f"({NOT_SET}: leave it out)"
-    if _NUMBER.fullmatch(text) or text in ("true", "false"):
-        return text
-    written = exact_json(parsed(text) or text)
-    return written if len(written) <= _MOST_TEMPLATE_VALUE else "(too long for a page)"
-
-
-def _terraform_literal(text: str) -> str:
-    written = _literal(text).replace("${", "$${").replace("%{", "%%{")
-    return f"jsonencode({written})" if written.startswith("{") else written

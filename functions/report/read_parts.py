@@ -144,7 +144,14 @@ def _deed(place: At) -> Deed:
         incidents=place["incidents"].whole(),
         failed_calls=place["failed_calls"].whole(),
         queues=place["queues"].whole(),
+        reason=_text_if_given(place, "reason"),
+        cure=_text_if_given(place, "cure"),
     )
+
+
+def _text_if_given(place: At, key: str) -> str:
+    text = given(place, key)
+    return text.text() if text else ""
 
 
 def nights(place: At | None) -> tuple[Night, ...]:

@@ -80,6 +80,7 @@ class Deed:
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
+    `reason` is what Mendq said of the case, `cure` what the catalogue says of the symptom.
     """
 
     kind: str
@@ -96,6 +97,8 @@ class Deed:
     incidents: int
     failed_calls: int
     queues: int
+    reason: str = ""
+    cure: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ import json
 import shlex
 from typing import Any
 
-import botocore.session
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.healing.change_lines import terraform_name, with_unit
-from functions.healing.every_step import STEPS
+from functions.healing.change_lines import with_unit
 from functions.healing.examples import QUEUE_ARN
 from functions.healing.queue_names import arn_of_url, public_url
 from functions.healing.states import State
@@ -73,16 +71,6 @@ def test_a_public_url_leads_back_to_its_queue(region: str, host: str) -> None:
 def test_a_public_url_of_no_queue_is_refused() -> None:
     with pytest.raises(ValueError, match="not the ARN"):
         public_url("arn:aws:sqs:us-east-1:123456789012:orders;ls")
-
-
-def test_every_setting_that_can_be_changed_has_its_name_in_terraform() -> None:
-    sqs = botocore.session.get_session().get_service_model("sqs")
-    names = set(sqs.shape_for("QueueAttributeName").metadata["enum"])
-    read_only = {"All", "QueueArn", "FifoQueue", "CreatedTimestamp", "LastModifiedTimestamp"}
-    settable = {each for each in names - read_only if not each.startswith("Approximate")}
-    assert {each for each in names if terraform_name(each)} == settable
-    assert {each.attribute for each in STEPS if not each.is_kept} <= settable
-    assert terraform_name("QueueArn") is None
 
 
 def template(attribute: str, text: str) -> list[str]:

@@ -121,6 +121,8 @@ def deed(kind: str = "write_into_template", queue: str = "orders", **fields: obj
         "incidents": 4,
         "failed_calls": 120,
         "queues": 1,
+        "reason": "it needs 1.2 x 575 s, which its consumer's timeout names",
+        "cure": "Raise VisibilityTimeout to what a Lambda consumer or a tag names.",
         **fields,
     }
 
