@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 from functions.healing.evidence import to_text
 
@@ -64,25 +64,6 @@ class NightRead:
         texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
         return {"schema": SCHEMA, **asdict(self), **texts}
 
-    @classmethod
-    def read(cls, content: bytes) -> Self | None:
-        """None where `content` is no night of ours; nothing is raised."""
-        try:
-            document = json.loads(content)
-            return cls._from(document) if document["schema"] == SCHEMA else None
-        except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
-            return None
-
-    @classmethod
-    def _from(cls, document: Mapping[str, Any]) -> Self:
-        return cls(
-            date.fromisoformat(document["day"]),
-            _moment(document["made_at"]),
-            _text(document["reader"]),
-            _text(document["why_fallback"]),
-            **{name: _count(document[name]) for name in COUNTS},
-        )
-
     @property
     def read_nothing(self) -> bool:
         """A trail that works holds at least the pulse's calls, so this is no quiet day."""
@@ -102,6 +83,25 @@ COUNTS = (
     "failed_calls",
     "incidents",
 )
+
+
+def read_night(content: bytes) -> NightRead | None:
+    """None where `content` is no night of ours; nothing is raised."""
+    try:
+        document = json.loads(content)
+        return _night(document) if document["schema"] == SCHEMA else None
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
+        return None
+
+
+def _night(document: Mapping[str, Any]) -> NightRead:
+    return NightRead(
+        date.fromisoformat(document["day"]),
+        _moment(document["made_at"]),
+        _text(document["reader"]),
+        _text(document["why_fallback"]),
+        **{name: _count(document[name]) for name in COUNTS},
+    )
 
 
 @dataclass(frozen=True)

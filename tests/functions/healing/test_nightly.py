@@ -19,6 +19,7 @@ from functions.healing.nightly import (
     day_of_key,
     judged,
     night_key,
+    read_night,
     too_much_unreadable,
     usual_records,
 )
@@ -134,7 +135,7 @@ def test_what_is_written_is_read_back() -> None:
     counts = {name: number for number, name in enumerate(COUNTS, 1)}
     night = NightRead(SUNDAY, MADE_AT, "spark_json", "isal is not there", **counts)
     written = json.dumps(night.document())
-    assert NightRead.read(written.encode()) == night
+    assert read_night(written.encode()) == night
     assert list(json.loads(written)) == [
         "schema", "day", "made_at", "reader", "why_fallback", "files", "files_unreadable",
         "bytes", "bytes_unreadable", "records", "failed_calls", "incidents",
@@ -161,20 +162,20 @@ def test_what_is_written_is_read_back() -> None:
 )
 def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
     document = a_night().document()
-    assert NightRead.read(json.dumps(document).encode()) is not None
-    assert NightRead.read(json.dumps({**document, field: value}).encode()) is None
+    assert read_night(json.dumps(document).encode()) is not None
+    assert read_night(json.dumps({**document, field: value}).encode()) is None
     del document[field]
-    assert NightRead.read(json.dumps(document).encode()) is None
+    assert read_night(json.dumps(document).encode()) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000])
 def test_what_is_no_document_is_none(content: bytes) -> None:
-    assert NightRead.read(content) is None
+    assert read_night(content) is None
 
 
 @given(st.binary())
 def test_reading_raises_nothing(content: bytes) -> None:
-    assert NightRead.read(content) is None
+    assert read_night(content) is None
 
 
 @pytest.mark.parametrize(
