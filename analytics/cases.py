@@ -29,7 +29,7 @@ def read_transition(content: bytes) -> Case | None:
     try:
         case = Case.from_document(json.loads(content))
         _evidence(case)
-        microseconds(case.at)
+        microseconds(case.at.astimezone(UTC))
         texts = (case.case_id, case.queue_arn, case.symptom)
         for each in texts:
             each.encode()
@@ -38,12 +38,17 @@ def read_transition(content: bytes) -> Case | None:
     return case
 
 
+def by_case(transitions: Iterable[Case]) -> list[tuple[Case, ...]]:
+    """Each case's transitions in order; the cases by their ids."""
+    found: dict[str, list[Case]] = defaultdict(list)
+    for each in transitions:
+        found[each.case_id].append(each)
+    return [in_order(found[case_id]) for case_id in sorted(found)]
+
+
 def case_rows(transitions: Iterable[Case]) -> list[dict[str, Any]]:
     """One row per case, by its id."""
-    by_case: dict[str, list[Case]] = defaultdict(list)
-    for each in transitions:
-        by_case[each.case_id].append(each)
-    return [_row(in_order(by_case[case_id])) for case_id in sorted(by_case)]
+    return [_row(each) for each in by_case(transitions)]
 
 
 def _row(transitions: Sequence[Case]) -> dict[str, Any]:
