@@ -20,9 +20,9 @@ from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.trail import LOGS, began
 from analytics.week import NightRows, Nights, days_of, summary, weeks_before
+from functions.healing.nightly import too_much_unreadable
 
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
-UNREADABLE_SHARE = 0.01
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,9 +42,8 @@ def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    night = Night(
-        spark, trail, open_root(arguments.cases, spark), open_root(arguments.out, spark), _say
-    )
+    cases, out = open_root(arguments.cases, spark), open_root(arguments.out, spark)
+    night = Night(spark, trail, cases, out, datetime.now(UTC), _say)
     return _code(night.write(arguments.days), trail, arguments.days)
 
 
@@ -56,7 +55,7 @@ def _code(written: Written, trail: Storage, days: Days) -> int:
             return DONE
         _say("nothing was read though the trail is active: look at the trail and --trail")
         return NOTHING_READ
-    if written.bytes_unreadable > UNREADABLE_SHARE * written.bytes_listed:
+    if too_much_unreadable(written.bytes_unreadable, written.bytes_listed):
         _say(
             f"{written.bytes_unreadable} of {written.bytes_listed} bytes were unreadable: "
             "the quality table names the files"

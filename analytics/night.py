@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics import tables
-from analytics.cases import SPARK_CASE, case_rows, read_transition
+from analytics.case_files import case_files
+from analytics.cases import SPARK_CASE, case_rows
 from analytics.days import Days
 from analytics.failed_calls import within
 from analytics.incidents import GAP_SECONDS, incidents
-from analytics.joined import MEMORY_DAYS, joined
+from analytics.joined import joined
+from analytics.nights import Run, put, put_silent
 from analytics.quality import quality
 from analytics.storage import Storage
+from analytics.trail import began
 from analytics.trail_reader import TrailReader
+from functions.healing.nightly import NATIVE, NightRead
 
 Say = Callable[[str], None]
+# Failed calls, incidents with their cases, and the quality of the files.
+Frames = tuple[DataFrame, DataFrame, DataFrame]
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 
 
@@ -27,40 +33,46 @@ GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 class Written:
     """The days that a run wrote; `bytes_unreadable` of `bytes_listed` could not be used."""
 
-    days: tuple[date, ...] = ()
-    bytes_listed: int = 0
-    bytes_unreadable: int = 0
+    nights: tuple[NightRead, ...] = ()
 
-    def __add__(self, other: Written) -> Written:
-        return Written(
-            self.days + other.days,
-            self.bytes_listed + other.bytes_listed,
-            self.bytes_unreadable + other.bytes_unreadable,
-        )
+    @property
+    def days(self) -> tuple[date, ...]:
+        return tuple(each.day for each in self.nights)
+
+    @property
+    def bytes_listed(self) -> int:
+        return sum(each.bytes for each in self.nights)
+
+    @property
+    def bytes_unreadable(self) -> int:
+        return sum(each.bytes_unreadable for each in self.nights)
 
 
 @dataclass(frozen=True)
 class Night:
-    """Where a run reads and writes; `say` tells people how far it is."""
+    """Where and when a run reads and writes; `say` tells people how far it is."""
 
     spark: SparkSession
     trail: Storage
     cases: Storage
     out: Storage
+    made_at: datetime
     say: Say
 
     def write(self, requested: Days) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
 
         A day without a file and without a call of its own is not written: an object that is
-        there already is better than an empty one.
+        there already is better than an empty one. What each day's night read is written last: where
+        it lies, the tables are whole.
         """
         reader = TrailReader(self.spark, self.trail)
         try:
             affected, calls, bursts = self._reach(reader, requested)
             found = joined(bursts, self._cases(affected)).persist()
             seen = quality(reader.listing(), reader.readings()).persist()
-            written = self._write_days(affected, calls, found, seen)
+            run = Run(self.made_at, NATIVE, "")
+            written = self._write_days(run, affected, (calls, found, seen))
             for frame in (calls, bursts, found, seen):
                 frame.unpersist()
         finally:
@@ -87,31 +99,23 @@ class Night:
 
     def _cases(self, affected: Days) -> DataFrame:
         """The cases that may speak for incidents of `affected`, and those of the week before."""
-        first = affected.widened(MEMORY_DAYS + 1, 0).first
-        transitions, unreadable = [], 0
-        for name in self.cases.folders(""):
-            if not name.startswith("dt=") or name.removeprefix("dt=") < f"{first}":
-                continue
-            for file in self.cases.files(name):
-                transition = read_transition(self.cases.read(file.path) or b"")
-                if transition:
-                    transitions.append(transition)
-                else:
-                    unreadable += 1
-        rows = case_rows(transitions)
-        left_out = f", {unreadable} files there were no transitions" if unreadable else ""
-        self.say(f"{len(rows)} cases since {first}{left_out}")
+        found = case_files(self.cases, affected)
+        rows = case_rows(found.transitions)
+        left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
+        self.say(f"{len(rows)} cases since {found.since}{left_out}")
         return self.spark.createDataFrame(rows, SPARK_CASE)
 
-    def _write_days(
-        self, affected: Days, calls: DataFrame, found: DataFrame, seen: DataFrame
-    ) -> Written:
-        written = [self._write_day(day, calls, found, seen) for day in affected]
-        return sum((each for each in written if each), Written())
+    def _write_days(self, run: Run, affected: Days, frames: Frames) -> Written:
+        wrote = {day: self._write_day(run, day, frames) for day in affected}
+        written = Written(tuple(each for each in wrote.values() if each))
+        silent = [day for day, each in wrote.items() if each is None]
+        since = began(self.trail) if silent else None
+        put(self.out, written.nights)
+        put_silent(self.out, run.silent(silent, since))
+        return written
 
-    def _write_day(
-        self, day: date, calls: DataFrame, found: DataFrame, seen: DataFrame
-    ) -> Written | None:
+    def _write_day(self, run: Run, day: date, frames: Frames) -> NightRead | None:
+        calls, found, seen = frames
         of_day = Days(day, day)
         day_calls = tables.collected(
             within(calls, "event_time", of_day), tables.FAILED_CALLS, ("event_time", "event_id")
@@ -130,12 +134,12 @@ class Night:
         by_table = {"failed_calls": day_calls, "quality": files, "incidents": day_incidents}
         for name, table in by_table.items():
             self.out.put(tables.path_of(name, day), tables.parquet(table))
-        unreadable = [each["bytes"] for each in files.to_pylist() if each["reason"]]
+        night = run.read(day, files.to_pylist(), day_calls.num_rows, day_incidents.num_rows)
         self.say(
-            f"{day}: {day_incidents.num_rows} incidents of {day_calls.num_rows} failed calls; "
-            f"{files.num_rows} files, {len(unreadable)} unreadable"
+            f"{day}: {night.incidents} incidents of {night.failed_calls} failed calls; "
+            f"{night.files} files, {night.files_unreadable} unreadable"
         )
-        return Written((day,), sum(files["bytes"].to_pylist()), sum(unreadable))
+        return night
 
 
 def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:

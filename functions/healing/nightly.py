@@ -14,8 +14,8 @@ from functions.healing.evidence import to_text
 
 SCHEMA = 1
 NIGHTS = "nights"
-# The reader that needs no native wheel: slower, the same rows.
-FALLBACK = "spark_json"
+# The second needs no native wheel: slower, the same rows.
+NATIVE, FALLBACK = "native", "spark_json"
 UNREADABLE_SHARE = 0.01
 LOOKED_BACK_DAYS = 14
 LEAST_NIGHTS = 3

@@ -136,10 +136,22 @@ class Account:
         found: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
         return found
 
-    def written(self) -> dict[str, bytes]:
-        """Every file below the tables' root."""
+    def night(self, day: str) -> dict[str, Any]:
+        """What the night of a day (`11-10`) says of itself, but for when it ran."""
+        path = self.out / "nights" / f"dt=2026-{day}" / "night.json"
+        document: dict[str, Any] = json.loads(path.read_text())
+        del document["made_at"]
+        return document
+
+    def written(self) -> dict[str, Any]:
+        """Every file below the tables' root; a night without the time at which it ran."""
         return {
-            each.relative_to(self.out).as_posix(): each.read_bytes()
+            each.relative_to(self.out).as_posix(): self._content(each)
             for each in sorted(self.out.rglob("*"))
             if each.is_file()
         }
+
+    def _content(self, path: Path) -> Any:
+        if path.name == "night.json":
+            return self.night(path.parent.name.removeprefix("dt=2026-"))
+        return path.read_bytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ from analytics import job
 from analytics.days import Days
 from analytics.night import Written
 from analytics.storage.arrow import FolderStorage
+from functions.healing.nightly import NATIVE, NightRead
 
 DAY = date(2026, 11, 10)
+NOW = datetime(2026, 11, 11, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -21,5 +23,6 @@ DAY = date(2026, 11, 10)
 def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
     tmp_path: Path, unreadable: int, code: int
 ) -> None:
-    written = Written((DAY,), bytes_listed=100_000, bytes_unreadable=unreadable)
+    night = NightRead(DAY, NOW, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
+    written = Written((night,))
     assert job._code(written, FolderStorage(str(tmp_path)), Days(DAY, DAY)) == code

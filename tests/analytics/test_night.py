@@ -7,7 +7,6 @@ import json
 import shutil
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
@@ -33,8 +32,11 @@ def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
     assert file_read["records"] == len(records)
     first = account.written()
     assert set(first) == {
-        f"{table}/dt=2026-11-10/{table}.parquet"
-        for table in ("failed_calls", "incidents", "quality")
+        "nights/dt=2026-11-10/night.json",
+        *(
+            f"{table}/dt=2026-11-10/{table}.parquet"
+            for table in ("failed_calls", "incidents", "quality")
+        ),
     }
     assert run_night("11-10") == 0
     assert account.written() == first
@@ -154,17 +156,6 @@ def test_our_own_roles_are_left_out_by_role_never_by_session(
     assert run_night("11-10") == 0
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 5
-
-
-def test_nothing_read_is_no_quiet_day(
-    account: Account, run_night: RunNight, capsys: pytest.CaptureFixture[str]
-) -> None:
-    account.publish("11-10", burst("11-10 09:00"))
-    assert run_night("11-12") == 4
-    assert "nothing was read" in capsys.readouterr().out
-    assert run_night("11-08") == 0
-    assert "the trail begins on 2026-11-10" in capsys.readouterr().out
-    assert account.written() == {}
 
 
 def test_a_week_is_written_from_the_nights_that_exist(
