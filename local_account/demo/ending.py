@@ -44,14 +44,16 @@ def tell(
     """Run the night and the week of the story, copy the report there; raise NightFailed."""
     console.print(Text("the night, over the account's own trail files and cases", style="bold"))
     outputs = account.outputs
-    failed_at = [each.first_failure_at for each in watch.queues.values() if each.first_failure_at]
-    moment = min(failed_at, default=datetime.now(UTC))
+    failed_at = [at for each in watch.queues.values() for at in each.failures_at]
+    # A night is its own day and the day before: a story that went on over a midnight is in it.
+    last = max(failed_at, default=datetime.now(UTC))
+    first = min(failed_at, default=last)
     with console.status("the trail's files") as status:
         nights = Nights(account, outputs, lambda what: status.update(_waiting(what)))
         failing = (each for each in watch.queues.values() if each.failed_calls)
         nights.until_trail_holds({each.queue_arn: each.failed_calls for each in failing})
-        console.print(night_picture.run_ended(nights.run("night", night_after(moment))))
-        console.print(night_picture.run_ended(nights.run("week", monday_after(moment))))
+        console.print(night_picture.run_ended(nights.run("night", night_after(last))))
+        console.print(night_picture.run_ended(nights.run("week", monday_after(first))))
         verdict = _verdict(mailbox, status)
         report = _copied(account, outputs, folder / "report.html")
     incidents = nights.incidents()

@@ -6,15 +6,19 @@ import gzip
 import io
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from functions.healing.night import ACTIVE
 from local_account.demo.trail import Trail
 from local_account.process import LocalAccount
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr_serverless.literals import JobRunStateType
 
 PATIENCE_SECONDS = 180.0
 LOOK_EVERY_SECONDS = 0.2
@@ -50,8 +54,12 @@ class Nights:
         _until(lambda: failed_calls.items() <= dict(trail.look()).items(), "the trail's files")
 
     def run(self, job: str, scheduled_at: datetime) -> Run:
-        """Fire the schedule that starts `job` and wait for its run; raise NightFailed."""
+        """Fire the schedule that starts `job` and wait for its run; raise NightFailed.
+
+        At its own hour the schedule fires by itself: that run ends first, or ours were refused.
+        """
         began = time.monotonic()
+        _until(lambda: not self._runs(ACTIVE), "the end of a run that was there before")
         known = set(self._runs())
         self.account.fire(self._schedule_of(job), scheduled_at)
         self.waits_for(f"the run of the {job} to start")
@@ -86,9 +94,10 @@ class Nights:
                 return str(each["Name"])
         raise NightFailed(f"no schedule starts the {job}")
 
-    def _runs(self) -> list[str]:
-        application = self.outputs["NightApplication"]
-        listed = self.account.client("emr-serverless").list_job_runs(applicationId=application)
+    def _runs(self, states: Sequence[JobRunStateType] = ()) -> list[str]:
+        """The ids of the runs in `states`, or of all."""
+        emr, application = self.account.client("emr-serverless"), self.outputs["NightApplication"]
+        listed = emr.list_job_runs(applicationId=application, states=list(states))
         return [each["id"] for each in listed["jobRuns"]]
 
     def _run(self, run_id: str) -> dict[str, Any]:

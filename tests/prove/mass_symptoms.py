@@ -9,7 +9,7 @@ from typing import Any
 from functions.healing.guardrails import FEW_QUEUES
 from tests.functions.aws.conftest import Account, moto_account
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
-from tests.prove.proof import Proof, Proving
+from tests.prove.proof import BEGINS_AT, Proof, Proving
 from tests.prove.quick_ledger import quick_ledger
 
 QUEUES = 1_000
@@ -56,6 +56,7 @@ def _failing_queues(
     proving: Proving, account: Account, queues: int, queues_a_batch: int, minutes: float
 ) -> Cases:
     """The transitions that it came to."""
+    account.now = BEGINS_AT
     queue_arns = [account.queue(f"orders-{n}", VisibilityTimeout="30") for n in range(queues)]
     account.later(minutes=5)
     again: dict[str, str] = {}

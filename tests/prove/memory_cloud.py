@@ -19,6 +19,7 @@ from functions.aws.clients import Clients
 from tests.functions.aws.conftest import REGION, Account, moto_account
 from tests.prove.course_table import ConditionFailed, CourseTable
 from tests.prove.memory_sqs import MemorySqs, Refuses
+from tests.prove.proof import BEGINS_AT
 from tests.prove.quick_ledger import quick_ledger
 from tests.prove.struck_calls import StruckCalls
 
@@ -70,6 +71,7 @@ def cloud() -> Iterator[Cloud]:
     # Spelling out who calls takes botocore longer than a call takes here.
     nobody = patch("botocore.useragent.UserAgentString.to_string", lambda _: "nobody")
     with moto_account(clients) as account, quick_ledger(), nobody:
+        account.now = BEGINS_AT
         made = Cloud(account, CourseTable(), StruckCalls(lambda *_: None))
         made.calls.answers = made.answer
         made.calls.listen(account.clients)

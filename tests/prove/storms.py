@@ -12,7 +12,7 @@ from functions.healing.noted_failures import NOTED_EVERY
 from functions.healing.spread import SLOT
 from tests.functions.aws.conftest import Account, moto_account, settings
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
-from tests.prove.proof import Proof, Proving
+from tests.prove.proof import BEGINS_AT, Proof, Proving
 
 CALLS = 1_000_000
 A_DAY_SECONDS = 86_400
@@ -43,6 +43,7 @@ def batches(
 
 def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tuple[HealLambda, str]:
     """Deliver them all; the Lambda that took them, and the queue they were about."""
+    account.now = BEGINS_AT
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     again = 0

@@ -29,6 +29,7 @@ from tests.functions.aws.conftest import REGION, Account, moto_account
 from tests.functions.aws.faults import Killed
 from tests.functions.aws.operators import OWNERS, desk_of, run_of
 from tests.functions.aws.restoring import Analyzer
+from tests.prove.proof import BEGINS_AT
 
 INVOKE = "before-send.lambda.Invoke"
 MOVES = "before-call.sqs.ListMessageMoveTasks"
@@ -127,13 +128,9 @@ def _clients() -> Clients:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """An empty one.
-
-    It begins in the morning, a minute into the hour: how many calls a life takes hangs on the ten
-    minutes that its parts fall into, a case's name on the day, and two runs are to take the same.
-    """
+    """An empty one."""
     with moto_account(_clients()) as account:
-        account.now = account.now.replace(hour=6, minute=1, second=0)
+        account.now = BEGINS_AT
         made = World(account)
         callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]
         for each in callers:
