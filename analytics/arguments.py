@@ -9,7 +9,7 @@ from datetime import date
 from typing import NoReturn
 
 from analytics.days import Days
-from analytics.week import days_of
+from analytics.iso_week import days_of
 
 
 class BadArguments(Exception):
@@ -28,7 +28,10 @@ class NightArguments:
 
 @dataclass(frozen=True)
 class WeeklyArguments:
+    """Without `cases` nothing is said about them."""
+
     week: str
+    cases: str | None
     out: str
 
 
@@ -41,7 +44,7 @@ def parse(arguments: Sequence[str]) -> NightArguments | WeeklyArguments:
     """Raise BadArguments; SystemExit(0) after --help."""
     given = _parser().parse_args(arguments)
     if given.command == "weekly":
-        return WeeklyArguments(_week(given.week), given.out)
+        return WeeklyArguments(_week(given.week), given.cases, given.out)
     if given.command == "nightly":
         day = _day("--date", given.date)
         days = Days(day, day)

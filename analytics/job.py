@@ -5,21 +5,19 @@ The only module that opens roots, knows the time and prints.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from analytics import tables
 from analytics.arguments import BadArguments, NightArguments, WeeklyArguments, parse
 from analytics.days import Days
 from analytics.night import Night, Written
 from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.trail import LOGS, began
-from analytics.week import NightRows, Nights, days_of, summary, weeks_before
+from analytics.weekly import Weekly
 from functions.healing.nightly import too_much_unreadable
 
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
@@ -38,7 +36,9 @@ def main(arguments: Sequence[str]) -> int:
 def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int:
     """Raise RootUnusable where a root cannot be used."""
     if isinstance(arguments, WeeklyArguments):
-        return _weekly(arguments, open_root(arguments.out, spark))
+        cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
+        week = Weekly(cases, open_root(arguments.out, spark), _say)
+        return DONE if week.write(arguments.week, datetime.now(UTC)) else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
@@ -62,34 +62,6 @@ def _code(written: Written, trail: Storage, days: Days) -> int:
         )
         return UNREADABLE
     return DONE
-
-
-def _weekly(arguments: WeeklyArguments, out: Storage) -> int:
-    week = arguments.week
-    nights = _nights(out, days_of(week))
-    earlier = {each: _nights(out, days_of(each)) for each in weeks_before(week)}
-    document = summary(week, nights, earlier, datetime.now(UTC))
-    path = f"summary/week={week}/summary.json"
-    out.put(path, json.dumps(document, indent=1).encode())
-    incidents = _counted(document["totals"]["incidents"], "incident")
-    _say(f"{path}: {incidents} from {_counted(len(nights), 'night')}")
-    return DONE if nights else NOTHING_READ
-
-
-def _nights(out: Storage, days: Days) -> Nights:
-    found: dict[date, NightRows] = {}
-    for day in days:
-        incidents = out.read(tables.path_of("incidents", day))
-        quality = out.read(tables.path_of("quality", day))
-        if incidents is not None and quality is not None:
-            found[day] = NightRows(
-                tables.from_parquet(incidents).to_pylist(), tables.from_parquet(quality).to_pylist()
-            )
-    return found
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _say(line: str) -> None:

@@ -47,8 +47,10 @@ def test_backfill_takes_both_days() -> None:
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
 
 
-def test_weekly_takes_the_roots_it_does_not_read() -> None:
-    assert parse(["weekly", "--week", "2026-W46", *ROOTS]) == WeeklyArguments("2026-W46", "o")
+def test_weekly_takes_the_root_it_does_not_read_and_needs_no_cases() -> None:
+    week = ["weekly", "--week", "2026-W46"]
+    assert parse([*week, *ROOTS]) == WeeklyArguments("2026-W46", "c", "o")
+    assert parse([*week, "--out", "o"]) == WeeklyArguments("2026-W46", None, "o")
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(

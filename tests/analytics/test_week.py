@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from analytics.week import NightRows, days_of, summary, weeks_before
+from analytics.iso_week import days_of, weeks_before
+from analytics.week import Seen, summary
+from analytics.week_rows import NightRows
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
@@ -52,7 +54,7 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
 
 def made(nights: dict[date, NightRows], **earlier: dict[date, NightRows]) -> dict[str, Any]:
     weeks = {week.replace("_", "-"): rows for week, rows in earlier.items()}
-    return summary("2026-W46", nights, weeks, MADE_AT)
+    return summary("2026-W46", Seen(nights, weeks), MADE_AT)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_a_week_without_nights_says_so_and_counts_nothing() -> None:
     assert {row["label"] for row in document["per_day"]} == {None}
     assert document["totals"] == {
         "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "paged": 0,
+        "median_seconds_to_heal": None, "healed_with_time": 0,
     }  # fmt: skip
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
 
@@ -110,6 +113,7 @@ def test_a_week_is_counted() -> None:
     assert (document["accounts"], document["regions"]) == ([ACCOUNT], [REGION])
     assert document["totals"] == {
         "incidents": 3, "failed_calls": 7, "queues": 2, "healed": 1, "paged": 1,
+        "median_seconds_to_heal": 4.5, "healed_with_time": 1,
     }  # fmt: skip
     assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
     assert document["by_label"] == {"lease_expired": 2, "unlabelled:Teapot": 1}
@@ -119,8 +123,14 @@ def test_a_week_is_counted() -> None:
         {"date": "2026-11-10", "label": None, "incidents": 0, "failed_calls": 0},
     ]
     assert document["previous_weeks"] == [
-        {"week": "2026-W45", "incidents": 1, "failed_calls": 3, "healed": 1, "paged": 0}
-    ]
+        {
+            "week": "2026-W45", "incidents": 1, "failed_calls": 3, "healed": 1, "paged": 0,
+            "median_seconds_to_heal": 4.5, "healed_with_time": 1,
+        }
+    ]  # fmt: skip
+    nights = document["not_seen"].pop("nights")
+    assert [each["verdict"] for each in nights] == ["read", *["missing"] * 6]
+    assert nights[0]["records"] == 20
     assert document["not_seen"] == {
         "nights_missing": ["2026-11-10", *(f"2026-11-{day}" for day in range(12, 16))],
         "files_read": 2,

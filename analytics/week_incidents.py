@@ -1,0 +1,41 @@
+"""The incidents that a week's document lists: its `cases`, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from analytics.outcomes import HEALED
+from analytics.week_rows import Row, time_text
+
+MAXIMUM_CASES = 50
+_FIELDS = (
+    "incident_id",
+    "queue_arn",
+    "label",
+    "error_codes",
+    "first_failure",
+    "last_failure",
+    "failed_calls",
+    "principals",
+    "outcome",
+    "why",
+    "case_id",
+    "seconds_to_heal",
+    "paged",
+)
+
+
+def worst(incidents: Iterable[Row]) -> list[dict[str, Any]]:
+    """At most MAXIMUM_CASES: those that were not healed first, then by failed calls."""
+    return [_listed(row) for row in sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]]
+
+
+def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
+    return row["outcome"] == HEALED, -row["failed_calls"], row["first_failure"], row["incident_id"]
+
+
+def _listed(row: Row) -> dict[str, Any]:
+    times = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
+    return {name: times.get(name, row[name]) for name in _FIELDS}

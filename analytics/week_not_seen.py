@@ -1,0 +1,64 @@
+"""What a week's nights read, and what they did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from analytics.days import Days
+from analytics.labels import UNLABELLED
+from analytics.week_rows import Nights, Row, incidents_of, quality_of
+from functions.healing.nightly import NightRead, judged
+
+MAXIMUM_UNREADABLE_FILES = 20
+Reads = Mapping[date, NightRead]
+
+
+def not_seen(days: Days, nights: Nights, reads: Reads) -> dict[str, Any]:
+    """`reads` is what nights wrote of themselves, those of two weeks before among them."""
+    quality = quality_of(days, nights)
+    unreadable = [row for row in quality if row["reason"]]
+    return {
+        "nights_missing": [str(day) for day in days if day not in nights],
+        "files_read": len(quality) - len(unreadable),
+        "files_unreadable": len(unreadable),
+        "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable),
+        "records_read": sum(row["records"] for row in quality),
+        "unlabelled": _unlabelled(incidents_of(days, nights)),
+        "unreadable_files": _largest_first(unreadable),
+        "nights": [_night(day, nights, reads) for day in days],
+    }
+
+
+def _unlabelled(incidents: Sequence[Row]) -> dict[str, int]:
+    """Failed calls of each code."""
+    found: Counter[str] = Counter()
+    for row in incidents:
+        if row["label"].startswith(UNLABELLED):
+            found[row["label"]] += row["failed_calls"]
+    return dict(sorted(found.items()))
+
+
+def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
+    ranked = sorted(unreadable, key=lambda row: (-row["bytes"], row["file"]))
+    return [
+        {"file": row["file"], "reason": row["reason"]} for row in ranked[:MAXIMUM_UNREADABLE_FILES]
+    ]
+
+
+def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
+    """A night that wrote nothing of itself, as an older Mendq's, is known by its tables alone."""
+    read = reads.get(day)
+    judgement = judged(read, reads.values())
+    records = sum(row["records"] for row in nights[day].quality) if day in nights else 0
+    return {
+        "day": str(day),
+        "reader": read.reader if read else "",
+        "why_fallback": read.why_fallback if read else "",
+        "records": read.records if read else records,
+        "usual_records": judgement.usual_records,
+        "verdict": "read" if read is None and records else str(judgement.verdict),
+    }

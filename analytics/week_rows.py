@@ -1,0 +1,36 @@
+"""What a week is counted from: rows of its nights' tables, and how the document spells times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from analytics.days import Days
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class NightRows:
+    """The rows of one day's incidents and quality."""
+
+    incidents: Sequence[Row]
+    quality: Sequence[Row]
+
+
+Nights = Mapping[date, NightRows]
+
+
+def incidents_of(days: Days, nights: Nights) -> list[Row]:
+    return [row for day in days if day in nights for row in nights[day].incidents]
+
+
+def quality_of(days: Days, nights: Nights) -> list[Row]:
+    return [row for day in days if day in nights for row in nights[day].quality]
+
+
+def time_text(moment: datetime) -> str:
+    """To the second, in UTC, with a Z."""
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,74 @@
+"""A week's summary.json, from the tables of its nights, their own accounts and the case bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from analytics import tables
+from analytics.case_files import case_files
+from analytics.days import Days
+from analytics.iso_week import days_of, weeks_before
+from analytics.lives import lives
+from analytics.storage import Storage
+from analytics.week import CasesSeen, Seen, summary
+from analytics.week_not_seen import Reads
+from analytics.week_rows import NightRows, Nights
+from functions.healing.nightly import LOOKED_BACK_DAYS, night_key, read_night
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Weekly:
+    """Where a run reads and writes; without `cases` the document says nothing about them."""
+
+    cases: Storage | None
+    out: Storage
+    say: Say
+
+    def write(self, week: str, made_at: datetime) -> int:
+        """How many nights of the week exist; the document is written in any case."""
+        days = days_of(week)
+        seen = Seen(
+            self._nights(days),
+            {each: self._nights(days_of(each)) for each in weeks_before(week)},
+            self._cases(days),
+            self._reads(days),
+        )
+        document = summary(week, seen, made_at)
+        path = f"summary/week={week}/summary.json"
+        self.out.put(path, json.dumps(document, indent=1).encode())
+        incidents = _counted(document["totals"]["incidents"], "incident")
+        self.say(f"{path}: {incidents} from {_counted(len(seen.nights), 'night')}")
+        return len(seen.nights)
+
+    def _nights(self, days: Days) -> Nights:
+        found: dict[date, NightRows] = {}
+        for day in days:
+            incidents = self.out.read(tables.path_of("incidents", day))
+            quality = self.out.read(tables.path_of("quality", day))
+            if incidents is not None and quality is not None:
+                rows = (tables.from_parquet(each).to_pylist() for each in (incidents, quality))
+                found[day] = NightRows(*rows)
+        return found
+
+    def _cases(self, days: Days) -> CasesSeen | None:
+        if self.cases is None:
+            return None
+        found = case_files(self.cases, days)
+        seen = CasesSeen(lives(found.transitions), found.unreadable)
+        self.say(f"{_counted(len(seen.lives), 'case')} since {found.since}")
+        return seen
+
+    def _reads(self, days: Days) -> Reads:
+        """Of the week's nights, and of those that say what is usual."""
+        contents = {day: self.out.read(night_key(day)) for day in days.widened(LOOKED_BACK_DAYS, 0)}
+        reads = {day: read_night(content) for day, content in contents.items() if content}
+        return {day: read for day, read in reads.items() if read and read.day == day}
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
