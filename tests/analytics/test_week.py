@@ -1,87 +1,35 @@
-"""summary.json, from rows to the document."""
+"""summary.json, from rows and cases to the document."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from collections import Counter
+from datetime import date, timedelta
 from typing import Any
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from analytics.iso_week import days_of, weeks_before
-from analytics.week import Seen, summary
+from analytics.week import CasesSeen, Seen, summary
 from analytics.week_rows import NightRows
-from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
-
-MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
-MONDAY = date(2026, 11, 9)
-
-
-def incident(number: int, **fields: Any) -> dict[str, Any]:
-    return {
-        "incident_id": f"i{number:03}",
-        "account": ACCOUNT,
-        "region": REGION,
-        "queue_arn": QUEUE_ARN,
-        "label": "lease_expired",
-        "error_codes": ["MessageNotInflight"],
-        "first_failure": at("11-09 09:00") + timedelta(seconds=number),
-        "last_failure": at("11-09 10:00"),
-        "failed_calls": 3,
-        "principals": ["p"],
-        "outcome": "healed",
-        "why": None,
-        "case_id": "c",
-        "seconds_to_heal": 4.5,
-        "paged": False,
-        **fields,
-    }
-
-
-def file(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "file": name,
-        "account": ACCOUNT,
-        "region": REGION,
-        "bytes": 100,
-        "reason": None,
-        "records": 10,
-        "failed_calls": 1,
-        "unreadable_records": [],
-        **fields,
-    }
+from functions.report import read
+from tests.analytics.authored import ACCOUNT, REGION
+from tests.analytics.week_authored import (
+    DAYS,
+    MADE_AT,
+    MONDAY,
+    WEEK,
+    arn,
+    file,
+    incident,
+    life,
+    night,
+)
 
 
 def made(nights: dict[date, NightRows], **earlier: dict[date, NightRows]) -> dict[str, Any]:
     weeks = {week.replace("_", "-"): rows for week, rows in earlier.items()}
-    return summary("2026-W46", Seen(nights, weeks), MADE_AT)
-
-
-@pytest.mark.parametrize(
-    "week",
-    [
-        "",
-        "46",
-        "2026-46",
-        "2026-W00",
-        "2026-W54",
-        "2026-W4",
-        "26-W46",
-        "2026-W4x",
-        "2026-W٤٦",
-        "+026-W46",
-        "0001-W01",
-        "9999-W52",
-    ],
-)
-def test_no_such_week(week: str) -> None:
-    with pytest.raises(ValueError):
-        days_of(week)
-
-
-def test_weeks_begin_on_monday_and_cross_years() -> None:
-    assert (days_of("2026-W46").first, days_of("2026-W46").last) == (MONDAY, date(2026, 11, 15))
-    assert weeks_before("2027-W02") == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
+    return summary(WEEK, Seen(nights, weeks), MADE_AT)
 
 
 def test_a_week_without_nights_says_so_and_counts_nothing() -> None:
@@ -160,3 +108,133 @@ def test_the_order_of_rows_changes_no_byte() -> None:
     assert json.dumps(one) == json.dumps(other)
     assert len(one["not_seen"]["unreadable_files"]) == 20
     assert one["not_seen"]["files_unreadable"] == 25
+
+
+OF_CASES = {"reached_a_person", "swept", "do_this_week", "do_this_week_left_out"}
+
+
+def test_without_a_case_bucket_there_is_no_word_about_cases() -> None:
+    document = summary(WEEK, Seen(), MADE_AT)
+    assert not OF_CASES & set(document)
+    assert "case_files_unreadable" not in document["not_seen"]
+    assert not read(document).cases_were_read
+
+
+def test_a_case_bucket_without_cases_is_another_thing() -> None:
+    document = summary(WEEK, Seen(cases=CasesSeen(files_unreadable=2)), MADE_AT)
+    assert set(document) >= OF_CASES
+    assert (document["do_this_week"], document["swept"]["cases"]) == ([], 0)
+    assert document["not_seen"]["case_files_unreadable"] == 2
+    assert read(document).cases_were_read
+
+
+def _busy(incidents: int, queues: int, cases: int) -> Seen:
+    rows = [
+        incident(
+            n,
+            queue_arn=arn(f"{'q' * 70}{n % queues:010}"),
+            outcome=("healed", "refused")[n % 2],
+            seconds_to_heal=(n / 7, None)[n % 2],
+            failed_calls=n % 90,
+            principals=[f"arn:aws:iam::{ACCOUNT}:role/{'r' * 64}"] * 10,
+        )
+        for n in range(incidents)
+    ]
+    nights = {day: night(*rows[number::7]) for number, day in enumerate(DAYS)}
+    lives = [
+        life(
+            (("proposed", "observed", "escalated", "verified")[n % 4], "11-10 09:00", "r" * 3_000),
+            queue=f"{'q' * 70}{n % queues:010}",
+            case_id=f"lease_expired-{n}",
+            paged=(1,),
+            steps=[("VisibilityTimeout", "30", f"{n}")],
+        )
+        for n in range(cases)
+    ]
+    return Seen(nights, {}, CasesSeen(lives))
+
+
+def test_a_week_of_ten_thousand_incidents_is_read_by_the_report() -> None:
+    seen = _busy(10_000, 500, 2_000)
+    document = summary(WEEK, seen, MADE_AT)
+    content = json.dumps(document, indent=1).encode()
+    assert len(content) < 500_000
+    read_again = read(content)
+    assert read_again.totals.incidents == 10_000
+    assert len(read_again.queue_days.queues) == 20
+    assert len(read_again.do_this_week) == 10
+    assert read_again.reached_a_person.total == 2_000
+    turned = Seen(
+        {day: night(*rows.incidents[::-1]) for day, rows in reversed(seen.nights.items())},
+        {},
+        CasesSeen(seen.cases.lives[::-1] if seen.cases else ()),
+    )
+    assert json.dumps(summary(WEEK, turned, MADE_AT), indent=1).encode() == content
+
+
+HOSTILE = "<script>\u202e\x00\ud800{{7*7}}\r\n${jndi:ldap://x}"
+
+
+def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
+    hostile = life(
+        ("escalated", "11-10 09:00", HOSTILE),
+        paged=(1,),
+        steps=[(HOSTILE, HOSTILE, HOSTILE)],
+        case_id="x; rm -rf ~",
+    )
+    document = summary(WEEK, Seen(cases=CasesSeen([hostile])), MADE_AT)
+    content = json.dumps(document, indent=1).encode()
+    (paged,) = read(content).reached_a_person.cases
+    assert paged.reason == HOSTILE.replace("\ud800", "\\ud800")
+    (deed,) = read(content).do_this_week
+    assert deed.command == "mendq show 'x; rm -rf ~' --region us-east-1"
+    assert deed.template_line.isprintable()
+
+
+ROWS = st.lists(
+    st.builds(
+        lambda day, queue, outcome, calls, seconds: (
+            day,
+            incident(
+                queue_arn=arn(f"q{queue:02}"),
+                outcome=outcome,
+                failed_calls=calls,
+                seconds_to_heal=seconds if outcome == "healed" else None,
+            ),
+        ),
+        st.integers(0, 6),
+        st.integers(0, 40),
+        st.sampled_from(["healed", "refused", "not_seen"]),
+        st.integers(1, 500),
+        st.none() | st.floats(0, 1e6),
+    ),
+    max_size=120,
+)
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_sums_add_up(rows: list[tuple[int, dict[str, Any]]]) -> None:
+    nights = {
+        MONDAY + timedelta(days=day): night(*(row for its, row in rows if its == day))
+        for day in range(7)
+    }
+    document = summary(WEEK, Seen(nights), MADE_AT)
+    total = len(rows)
+    assert document["totals"]["incidents"] == total
+    assert sum(document["by_outcome"].values()) == total
+    assert sum(document["by_label"].values()) == total
+    assert sum(row["incidents"] for row in document["per_day"]) == total
+    by_queue = document["queue_days"]
+    listed = [sum(queue["incidents"]) for queue in by_queue["queues"]]
+    assert sum(listed) + by_queue["incidents_left_out"] == total
+    assert len(listed) + by_queue["queues_left_out"] == document["totals"]["queues"]
+    assert listed == sorted(listed, reverse=True)
+    by_day = Counter(day for day, _ in rows)
+    if not by_queue["queues_left_out"]:
+        for day in range(7):
+            assert sum(each["incidents"][day] for each in by_queue["queues"]) == by_day[day]
+    times = document["times_to_heal"]
+    assert sum(each["incidents"] for each in times) == document["totals"]["healed_with_time"]
+    assert document["totals"]["healed_with_time"] <= document["totals"]["healed"]
+    read(document)

@@ -1,0 +1,100 @@
+"""Rows of tables and cases as a week finds them; all of it is made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from analytics.cases import read_transition
+from analytics.lives import Life
+from analytics.week_rows import NightRows
+from functions.healing.case import Case
+from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
+
+MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
+WEEK = "2026-W46"
+MONDAY = date(2026, 11, 9)
+DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
+LEASE = ("VisibilityTimeout", "30", "45")
+
+
+def arn(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+
+
+def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
+    return {
+        "incident_id": f"i{number:03}",
+        "account": ACCOUNT,
+        "region": REGION,
+        "queue_arn": QUEUE_ARN,
+        "label": "lease_expired",
+        "error_codes": ["MessageNotInflight"],
+        "first_failure": at("11-09 09:00") + timedelta(seconds=number),
+        "last_failure": at("11-09 10:00"),
+        "failed_calls": 3,
+        "principals": ["p"],
+        "outcome": "healed",
+        "why": None,
+        "case_id": "c",
+        "seconds_to_heal": 4.5,
+        "paged": False,
+        **fields,
+    }
+
+
+def file(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "file": name,
+        "account": ACCOUNT,
+        "region": REGION,
+        "bytes": 100,
+        "reason": None,
+        "records": 10,
+        "failed_calls": 1,
+        "unreadable_records": [],
+        **fields,
+    }
+
+
+def night(*incidents: dict[str, Any]) -> NightRows:
+    return NightRows(incidents, [])
+
+
+def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life:
+    """A case of `orders` that went through `states`: each a word, a time and perhaps its reason.
+
+    It raised the lease, unless `steps`, of (attribute, before, after), tell otherwise; `paged`
+    holds the numbers of the transitions that paged; `first_n` is the first one's.
+    """
+    paged: Sequence[int] = fields.pop("paged", ())
+    first_n: int = fields.pop("first_n", 1)
+    queue: str = fields.pop("queue", "orders")
+    return Life(
+        tuple(
+            _transition(n, each, arn(queue), paged=n in paged, **fields)
+            for n, each in enumerate(states, first_n)
+        )
+    )
+
+
+def _transition(  # noqa: PLR0917 - as a transition has it
+    n: int,
+    state: Sequence[str],
+    queue_arn: str,
+    steps: Sequence[tuple[str, str, str]] = (LEASE,),
+    came_from: str | None = None,
+    failed_calls: int = 3,
+    **fields: Any,
+) -> Case:
+    word, when, *reason = state
+    document = transition(n, word, when, first_at="11-08 08:00", last_at="11-08 08:10")
+    document["evidence"] |= {"failed_calls": failed_calls}
+    named = [dict(zip(("attribute", "before", "after"), each, strict=True)) for each in steps]
+    document |= {"queue_arn": queue_arn, "reason": "".join(reason), "steps": named, **fields}
+    document["from"] = came_from
+    read = read_transition(json.dumps(document).encode())
+    assert read
+    return read
