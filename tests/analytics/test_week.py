@@ -165,7 +165,7 @@ def test_a_week_of_ten_thousand_incidents_is_read_by_the_report() -> None:
     assert len(read_again.do_this_week) == 10
     assert read_again.reached_a_person.total == 2_000
     turned = Seen(
-        {day: night(*rows.incidents[::-1]) for day, rows in reversed(seen.nights.items())},
+        {day: night(*rows.incidents[::-1]) for day, rows in [*seen.nights.items()][::-1]},
         {},
         CasesSeen(seen.cases.lives[::-1] if seen.cases else ()),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from analytics.cases import read_transition
 from analytics.lives import Life
-from analytics.week_rows import NightRows
+from analytics.week_rows import NightRows, Row
 from functions.healing.case import Case
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 
@@ -59,7 +59,7 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def night(*incidents: dict[str, Any]) -> NightRows:
+def night(*incidents: Row) -> NightRows:
     return NightRows(incidents, [])
 
 

@@ -1,0 +1,222 @@
+"""What a case leaves to people, and what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.deeds_of_cases import deeds_of_cases
+from analytics.iso_week import days_of
+from analytics.lives import Life
+from functions.healing.advance import GONE, UNMANAGED
+from functions.healing.dead_letter_steps import CreateDeadLetters
+from functions.healing.redrive_step import RedriveDeadLetters
+from functions.healing.states import State
+from tests.analytics.week_authored import WEEK, arn, life
+
+VERIFIED = ("verified", "11-10 09:30")
+
+
+def kinds(*lives: Life) -> list[str]:
+    return [each.kind for each in deeds_of_cases(days_of(WEEK), lives)]
+
+
+def told(*lives: Life) -> list[tuple[str, str, str]]:
+    found = deeds_of_cases(days_of(WEEK), lives)
+    return [(each.kind, each.attribute, each.after) for each in found]
+
+
+BY_STATE = {
+    State.VERIFIED: "write_into_template",
+    State.WATCHING: "write_into_template",
+    State.PROPOSED: "approve",
+    State.CONTESTED: "decide",
+    State.OBSERVED: "mend",
+    State.REFUSED: "mend",
+    State.EXPIRED: "mend",
+    State.INEFFECTIVE: "mend",
+    State.ESCALATED: "mend",
+}
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
+    expected = [BY_STATE[state]] if state in BY_STATE else []
+    found = deeds_of_cases(days_of(WEEK), [life((state, "11-10 09:00"))])
+    assert [each.kind for each in found] == expected
+    assert all(each.why in (state, "verified") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("came_from", "reason", "expected"),
+    [
+        ("watching", "it stayed away", ["write_into_template"]),
+        ("watching", GONE, []),
+        ("watching", UNMANAGED, []),
+        ("applied_unproven", "for a week nothing proved it", []),
+        ("escalated", "a person closed it", []),
+        ("contested", "a person closed it", []),
+    ],
+)
+def test_a_closed_case_asks_only_where_its_change_was_watched(
+    came_from: str, reason: str, expected: list[str]
+) -> None:
+    assert kinds(life(("closed", "11-12 09:00", reason), came_from=came_from)) == expected
+
+
+def test_a_deed_says_what_the_case_says() -> None:
+    case = life(
+        ("applied", "11-10 09:00", "its consumer may take 38 s"),
+        ("verified", "11-10 09:30", "it did not show again"),
+    )
+    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    assert (deed.queue_arn, deed.symptom, deed.why) == (arn("orders"), "lease_expired", "verified")
+    assert (deed.attribute, deed.before, deed.after) == ("VisibilityTimeout", "30", "45")
+    assert deed.command == f"mendq show {case.newest.case_id} --region us-east-1"
+    assert deed.reason == "it did not show again"
+    assert deed.cure.startswith("Raise VisibilityTimeout")
+    assert deed.document()["template_line"] == "VisibilityTimeout: 45"
+    assert deed.owner == ""
+
+
+def test_what_is_proposed_is_approved_by_its_command() -> None:
+    (deed,) = deeds_of_cases(days_of(WEEK), [life(("proposed", "11-10 09:00"))])
+    assert deed.command == "mendq approve lease_expired-0123456789ab --region us-east-1"
+
+
+def test_the_template_says_what_stood_there_before_the_first_step() -> None:
+    first = life(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
+    second = life(
+        ("applied", "11-10 10:01"),
+        ("verified", "11-10 11:00"),
+        first_n=3,
+        steps=[("VisibilityTimeout", "45", "67")],
+    )
+    case = Life((*first.transitions, *second.transitions))
+    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    assert (deed.before, deed.after) == ("30", "67")
+
+
+def test_each_attribute_of_a_case_is_a_deed() -> None:
+    steps = [
+        ("DeduplicationScope", "queue", "messageGroup"),
+        ("FifoThroughputLimit", "perQueue", "perMessageGroupId"),
+    ]
+    assert told(life(("proposed", "11-10 09:00"), steps=steps)) == [
+        ("approve", "DeduplicationScope", "messageGroup"),
+        ("approve", "FifoThroughputLimit", "perMessageGroupId"),
+    ]
+
+
+def test_a_queue_that_was_made_is_not_written_into_a_template() -> None:
+    attach = ("RedrivePolicy", "", '{"maxReceiveCount":5}')
+    made = (CreateDeadLetters.attribute, "", arn("orders-dlq"))
+    assert [each[1] for each in told(life(VERIFIED, steps=[made, attach]))] == ["RedrivePolicy"]
+    assert told(life(VERIFIED, steps=[made])) == []
+
+
+def test_letters_that_may_go_back_are_to_be_approved_and_leave_nothing() -> None:
+    step = (RedriveDeadLetters.attribute, "held", arn("orders"))
+    case: dict[str, Any] = {"steps": [step], "symptom": "dead_letters_waiting"}
+    assert kinds(life(("proposed", "11-10 09:00"), **case)) == ["approve"]
+    assert kinds(life(VERIFIED, **case)) == []
+
+
+def test_the_newest_case_of_an_attribute_wins() -> None:
+    older = life(("verified", "11-10 09:00"), case_id="a")
+    newer = life(
+        ("proposed", "11-12 09:00"), case_id="b", steps=[("VisibilityTimeout", "45", "67")]
+    )
+    assert told(newer, older) == [("approve", "VisibilityTimeout", "67")]
+
+
+def test_what_another_symptom_proposes_for_the_attribute_wins_as_well() -> None:
+    older = life(("observed", "11-10 09:00"), case_id="a")
+    newer = life(
+        ("proposed", "11-12 09:00"),
+        case_id="b",
+        symptom="in_flight_limit",
+        steps=[("VisibilityTimeout", "45", "30")],
+    )
+    assert told(older, newer) == [("approve", "VisibilityTimeout", "30")]
+
+
+def test_what_was_mended_stays_to_be_written_where_more_is_wrong() -> None:
+    mended = life(("verified", "11-10 09:00"), case_id="a")
+    refused = life(("refused", "11-12 09:00", "over the ceiling"), case_id="b", steps=[])
+    assert told(mended, refused) == [
+        ("write_into_template", "VisibilityTimeout", "45"),
+        ("mend", "", ""),
+    ]
+
+
+@pytest.mark.parametrize("state", ["escalated", "refused", "proposed", "contested"])
+def test_what_has_healed_since_is_not_asked_again(state: str) -> None:
+    older = life((state, "11-10 09:00"), case_id="a", steps=[])
+    assert kinds(older, life(("verified", "11-12 09:00"), case_id="b")) == ["write_into_template"]
+
+
+def test_what_was_declined_does_not_come_again_and_takes_nothing_away() -> None:
+    mended = life(("verified", "11-10 09:00"), case_id="a")
+    declined = life(
+        ("proposed", "11-12 09:00"),
+        ("declined", "11-12 10:00"),
+        case_id="b",
+        steps=[("VisibilityTimeout", "45", "67")],
+    )
+    assert kinds(declined) == []
+    assert told(mended, declined) == [("write_into_template", "VisibilityTimeout", "45")]
+    asked_before = life(("observed", "11-10 09:00"), case_id="a")
+    assert kinds(asked_before, declined) == []
+
+
+def test_what_was_rolled_back_does_not_come_again() -> None:
+    rolled_back = life(("verified", "11-10 09:00"), ("rolled_back", "11-12 10:00"))
+    assert kinds(rolled_back) == []
+    again = life(("verified", "11-11 09:00"), ("rolled_back", "11-12 10:00"), case_id="b")
+    assert kinds(life(("verified", "11-10 09:00"), case_id="a"), again) == []
+
+
+def test_a_change_that_is_being_tried_takes_the_older_value_away() -> None:
+    older = life(("verified", "11-10 09:00"), case_id="a")
+    newer = life(("applied", "11-12 09:00"), case_id="b", steps=[("VisibilityTimeout", "45", "67")])
+    assert kinds(older, newer) == []
+
+
+def test_a_queue_that_is_gone_asks_for_nothing() -> None:
+    mended = life(("verified", "11-10 09:00"), case_id="a")
+    gone = life(("closed", "11-12 09:00", GONE), case_id="b", came_from="escalated", steps=[])
+    assert kinds(mended, gone) == []
+    elsewhere = life(("verified", "11-10 09:00"), case_id="c", queue="invoices")
+    assert kinds(mended, gone, elsewhere) == ["write_into_template"]
+    made_again = life(("observed", "11-13 09:00"), case_id="d")
+    assert kinds(mended, gone, made_again) == ["mend"]
+
+
+def test_a_queue_that_callers_miss_asks_for_itself_alone() -> None:
+    mended = life(("verified", "11-10 09:00"), case_id="a")
+    missing = life(("escalated", "11-12 09:00"), case_id="b", symptom="queue_missing", steps=[])
+    (deed,) = deeds_of_cases(days_of(WEEK), [mended, missing])
+    assert (deed.kind, deed.symptom) == ("mend", "queue_missing")
+
+
+def test_a_case_that_did_not_move_this_week_asks_for_nothing() -> None:
+    assert kinds(life(("proposed", "11-08 23:59:59"))) == []
+    assert kinds(life(("proposed", "11-16 00:00"))) == []
+    assert kinds(life(("applied", "11-08 09:00"), ("verified", "11-09 00:00"))) == [
+        "write_into_template"
+    ]
+
+
+def test_what_came_since_the_week_counts() -> None:
+    since = life(("proposed", "11-12 09:00"), ("declined", "11-16 08:00"))
+    assert kinds(since) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"queue": "x; rm -rf ~"}, {"case_id": "a\nb"}, {"case_id": "x" * 2_000}]
+)
+def test_no_command_where_it_could_not_be_shown_whole(fields: dict[str, Any]) -> None:
+    (deed,) = deeds_of_cases(days_of(WEEK), [life(("escalated", "11-10 09:00"), **fields)])
+    assert deed.command == ""

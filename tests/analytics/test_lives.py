@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from analytics.iso_week import days_of
+from analytics.lives import lives, shortened, steps_of
+from tests.analytics.authored import at
+from tests.analytics.week_authored import WEEK, life
+
+DAYS = days_of(WEEK)
+
+
+def test_a_case_is_open_until_its_state_is_final() -> None:
+    still_open = life(("proposed", "11-10 09:00"))
+    assert (still_open.opened_at, still_open.ended_at) == (at("11-10 09:00"), None)
+    declined = life(("proposed", "11-10 09:00"), ("declined", "11-10 10:00"))
+    assert declined.ended_at == at("11-10 10:00")
+
+
+def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
+    older = life(("escalated", "11-10 09:00"), first_n=4)
+    assert older.opening is None
+    assert older.opened_at == at("11-08 08:00")
+
+
+@pytest.mark.parametrize(
+    ("failed_calls", "is_swept"),
+    [(0, True), (1, False), (None, False), (False, False), ("0", False)],
+)
+def test_a_case_without_a_failed_call_is_swept(failed_calls: object, is_swept: bool) -> None:
+    assert life(("observed", "11-10 09:00"), failed_calls=failed_calls).is_swept is is_swept
+
+
+def test_a_case_that_fails_later_on_was_still_opened_by_a_sweep() -> None:
+    swept = life(("applied", "11-10 09:00"), failed_calls=0)
+    later = life(("ineffective", "11-10 10:00"), failed_calls=9, first_n=2)
+    (both,) = lives([*later.transitions, *swept.transitions])
+    assert both.is_swept
+
+
+@pytest.mark.parametrize(
+    ("paged", "pages"), [(True, 1), (False, 0), (1, 0), ("true", 0), (None, 0)]
+)
+def test_only_true_is_a_page(paged: object, pages: int) -> None:
+    (case,) = life(("escalated", "11-10 09:00")).transitions
+    document = case.document() | {"paged": paged}
+    (found,) = lives([type(case).from_document(json.loads(json.dumps(document)))])
+    assert len(found.pages(DAYS)) == pages
+
+
+def test_the_week_begins_and_ends_at_midnight_utc() -> None:
+    edges = life(
+        ("escalated", "11-08 23:59:59"),
+        ("escalated", "11-09 00:00"),
+        ("escalated", "11-15 23:59:59"),
+        ("escalated", "11-16 00:00"),
+        paged=(1, 2, 3, 4),
+    )
+    assert [each.n for each in edges.pages(DAYS)] == [2, 3]
+
+
+def test_what_is_no_step_is_passed_over() -> None:
+    case = life(("applied", "11-10 09:00")).newest
+    odd = [None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {}]
+    document = case.document()
+    document["steps"] = [*odd, *document["steps"]]
+    (step,) = steps_of(type(case).from_document(document))
+    assert (step.attribute, step.before, step.after) == ("VisibilityTimeout", "30", "45")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("ten letter", "ten letter"),
+        ("eleven lett", "eleven ..."),
+        (None, ""),
+        (7, ""),
+        (["a"], ""),
+        ("\ud800", "\\ud800"),
+        ("\ud800\ud800", "\\ud800\\..."),
+        ("\N{GREEK SMALL LETTER ALPHA}" * 10, "\N{GREEK SMALL LETTER ALPHA}" * 10),
+    ],
+)
+def test_texts_are_bounded_and_can_be_spelled(text: object, shown: str) -> None:
+    assert shortened(text, 10) == shown

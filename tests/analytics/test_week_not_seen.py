@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from analytics.iso_week import days_of
+from analytics.week_not_seen import not_seen
+from analytics.week_rows import NightRows
+from functions.healing.nightly import NightRead
+from tests.analytics.week_authored import DAYS, MADE_AT, MONDAY, WEEK, file, night
+
+READ = NightRead(MONDAY, MADE_AT, "native", "", files=9, records=10_000, failed_calls=3)
+REGULAR = {
+    day: replace(READ, day=day)
+    for day in (MONDAY + timedelta(days=number) for number in range(-14, 7))
+}
+
+
+def nights(reads: dict[Any, NightRead], tables: Any = None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = not_seen(days_of(WEEK), tables or {}, reads)["nights"]
+    return found
+
+
+def test_a_week_like_the_ones_before() -> None:
+    found = nights(REGULAR)
+    assert [each["day"] for each in found] == [str(day) for day in DAYS]
+    assert found[3] == {
+        "day": "2026-11-12",
+        "reader": "native",
+        "why_fallback": "",
+        "records": 10_000,
+        "usual_records": 10_000,
+        "verdict": "read",
+    }
+
+
+def test_each_night_has_its_own_verdict() -> None:
+    fallen_back = replace(READ, day=DAYS[3], reader="spark_json", why_fallback="no isal")
+    reads = {
+        **REGULAR,
+        DAYS[1]: replace(READ, day=DAYS[1], records=1_999),
+        DAYS[2]: replace(READ, day=DAYS[2], records=0, failed_calls=0),
+        DAYS[3]: fallen_back,
+    }
+    del reads[DAYS[6]]
+    found = nights(reads)
+    assert [each["verdict"] for each in found] == [
+        "read", "far_fewer", "nothing_read", "read", "read", "read", "missing",
+    ]  # fmt: skip
+    assert (found[3]["reader"], found[3]["why_fallback"]) == ("spark_json", "no isal")
+    assert found[6]["usual_records"] is None
+
+
+def test_an_older_night_is_known_by_its_tables_alone() -> None:
+    tables = {MONDAY: NightRows([], [file("a"), file("b")]), DAYS[1]: night()}
+    older, empty, *missing = nights({}, tables)
+    assert (older["verdict"], older["records"], older["reader"]) == ("read", 20, "")
+    assert {each["verdict"] for each in [empty, *missing]} == {"missing"}
+
+
+def test_the_first_week_knows_nothing_usual() -> None:
+    found = nights({day: read for day, read in REGULAR.items() if day >= DAYS[5]})
+    assert [each["usual_records"] for each in found] == [None] * 7

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from analytics.iso_week import days_of
+from analytics.week_queues import queue_days
+from tests.analytics.week_authored import DAYS, WEEK, arn, incident, night
+
+
+def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
+    nights = {
+        DAYS[0]: night(
+            incident(queue_arn="d"),
+            incident(queue_arn="c", failed_calls=9),
+            incident(queue_arn="b"),
+            incident(queue_arn="unresolved", outcome="not_seen"),
+        ),
+        DAYS[6]: night(incident(queue_arn="unresolved", outcome="not_seen")),
+    }
+    found = queue_days(days_of(WEEK), nights)
+    assert [each["queue_arn"] for each in found["queues"]] == ["unresolved", "c", "b", "d"]
+    assert found["queues"][0] == {
+        "queue_arn": "unresolved",
+        "incidents": [1, 0, 0, 0, 0, 0, 1],
+        "failed_calls": 6,
+        "not_healed": 2,
+    }
+    assert found["queues"][1]["not_healed"] == 0
+    assert (found["queues_left_out"], found["incidents_left_out"]) == (0, 0)
+
+
+def test_the_rest_is_counted() -> None:
+    rows = [incident(queue_arn=arn(f"q{n:02}")) for n in range(23)]
+    found = queue_days(days_of(WEEK), {DAYS[2]: night(*rows, rows[0])})
+    assert [each["queue_arn"] for each in found["queues"]] == [arn(f"q{n:02}") for n in range(20)]
+    assert (found["queues_left_out"], found["incidents_left_out"]) == (3, 3)
+
+
+def test_a_week_without_nights_has_no_queues() -> None:
+    assert queue_days(days_of(WEEK), {}) == {
+        "queues": [], "queues_left_out": 0, "incidents_left_out": 0,
+    }  # fmt: skip

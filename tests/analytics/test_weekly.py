@@ -1,0 +1,152 @@
+"""A week's document from what lies in folders; no Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from analytics import tables
+from analytics.case_files import case_files
+from analytics.iso_week import days_of
+from analytics.storage.arrow import FolderStorage
+from analytics.weekly import Weekly
+from functions.healing.nightly import NightRead, night_key
+from functions.report import read
+from tests.analytics.authored import Account, transition
+from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, file, incident
+
+SUMMARY = f"summary/week={WEEK}/summary.json"
+READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
+
+
+def put_night(account: Account, day: date, *incidents: dict[str, Any]) -> None:
+    out = FolderStorage(str(account.out))
+    for name, schema, rows in (
+        ("incidents", tables.INCIDENTS, incidents),
+        ("quality", tables.QUALITY, [file("a")]),
+    ):
+        table = pa.Table.from_pylist(list(rows), schema=schema)
+        out.put(tables.path_of(name, day), tables.parquet(table))
+
+
+def put_read(account: Account, read_of: NightRead, **document: object) -> None:
+    content = json.dumps(read_of.document() | document).encode()
+    FolderStorage(str(account.out)).put(night_key(read_of.day), content)
+
+
+def written(account: Account, *, with_cases: bool = True) -> dict[str, Any]:
+    cases = FolderStorage(str(account.cases)) if with_cases else None
+    said: list[str] = []
+    Weekly(cases, FolderStorage(str(account.out)), said.append).write(WEEK, MADE_AT)
+    assert said[-1].startswith(SUMMARY)
+    document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
+    read(document)
+    return document
+
+
+def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
+    seen = {"first_at": "11-09 08:00", "last_at": "11-09 08:10"}
+    return transition(1, "escalated", when, **seen) | {
+        "case_id": case_id, "paged": True, **fields,
+    }  # fmt: skip
+
+
+def test_a_week_that_nothing_was_written_of(account: Account) -> None:
+    document = written(account)
+    assert document["totals"]["incidents"] == 0
+    assert {each["verdict"] for each in document["not_seen"]["nights"]} == {"missing"}
+    assert document["reached_a_person"]["total"] == 0
+
+
+def test_tables_cases_and_nights_meet_in_the_document(account: Account) -> None:
+    put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
+    put_night(account, MONDAY - timedelta(days=7), incident(3))
+    for back in range(15):
+        put_read(account, replace(READ, day=MONDAY - timedelta(days=back)))
+    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    document = written(account)
+    assert document["totals"]["incidents"] == 2
+    assert [each["week"] for each in document["previous_weeks"]] == ["2026-W45"]
+    assert document["not_seen"]["nights"][0]["usual_records"] == 10_000
+    assert document["reached_a_person"]["total"] == 1
+    (deed,) = document["do_this_week"]
+    assert (deed["kind"], deed["incidents"]) == ("mend", 2)
+
+
+def test_without_cases_nothing_is_said_about_them(account: Account) -> None:
+    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    document = written(account, with_cases=False)
+    assert "reached_a_person" not in document
+    assert not read(document).cases_were_read
+
+
+def test_the_cases_of_the_days_around_the_week_are_read(account: Account) -> None:
+    days = {"10-31": False, "11-01": True, "11-15": True, "11-20": True}
+    for day in days:
+        account.record_transitions(paging(f"c-{day}", f"{day} 09:00"))
+    found = case_files(FolderStorage(str(account.cases)), days_of(WEEK))
+    assert found.since == date(2026, 11, 1)
+    read_days = {each.case_id.removeprefix("c-") for each in found.transitions}
+    assert read_days == {day for day, is_read in days.items() if is_read}
+
+
+def test_a_case_file_that_is_none_is_counted_and_stops_nothing(account: Account) -> None:
+    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    folder = account.cases / "dt=2026-11-10"
+    (folder / "a.json").write_bytes(b"{")
+    (folder / "b.json").write_bytes(b"[" * 100_000)
+    (folder / "c.json").write_text(json.dumps(paging("c", "11-10 09:00") | {"to": "mended"}))
+    (account.cases / "notes").mkdir()
+    (account.cases / "notes" / "d.json").write_bytes(b"not asked for")
+    document = written(account)
+    assert document["not_seen"]["case_files_unreadable"] == 3
+    assert document["reached_a_person"]["total"] == 1
+
+
+ODD: list[dict[str, Any]] = [
+    {"steps": ["VisibilityTimeout", None, {"attribute": 7}]},
+    {"steps": "VisibilityTimeout"},
+    {"reason": {"a": 1}},
+    {"paged": "yes"},
+    {"actor": None},
+    {"queue_arn": ""},
+    {"symptom": "\x00<b>"},
+    {"case_id": ""},
+    {"evidence": {"first_at": "0001-01-01T00:00:00+14:00", "last_at": "2026-11-10T09:00:00Z"}},
+    {"evidence": {"first_at": "2026-11-09T08:00Z", "last_at": "2026-11-09T08:00Z"}, "n": 9},
+    {"at": "9999-12-31T23:59:59-14:00"},
+    {"n": 10**400},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: next(iter(odd)))
+def test_an_odd_case_file_stops_nothing(account: Account, odd: dict[str, Any]) -> None:
+    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    path = account.cases / "dt=2026-11-10" / "odd.json"
+    path.write_text(json.dumps(paging("odd", "11-10 09:00") | odd))
+    document = written(account)
+    assert "lease_expired-1" in {each["case_id"] for each in document["reached_a_person"]["cases"]}
+
+
+def test_a_night_that_tells_of_another_day_is_not_believed(account: Account) -> None:
+    put_read(account, READ, day="2026-11-10")
+    out = FolderStorage(str(account.out))
+    out.put(night_key(MONDAY + timedelta(days=1)), b"{")
+    (monday, tuesday, *_) = written(account)["not_seen"]["nights"]
+    assert (monday["verdict"], tuesday["verdict"]) == ("missing", "missing")
+
+
+def test_a_week_written_twice_is_the_same_but_for_when(account: Account) -> None:
+    put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
+    account.record_transitions(paging("a", "11-10 09:00"), paging("b", "11-10 09:00"))
+    first = written(account)
+    later = Weekly(FolderStorage(str(account.cases)), FolderStorage(str(account.out)), print)
+    later.write(WEEK, MADE_AT + timedelta(days=1))
+    second = json.loads((account.out / SUMMARY).read_bytes())
+    assert second["made_at"] != first["made_at"]
+    assert {**second, "made_at": ""} == {**first, "made_at": ""}
