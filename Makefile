@@ -4,10 +4,14 @@ PORT ?= 0
 SETTINGS ?=
 STORY ?= lease
 NAMES ?=
+ONLY ?=
+PEERS ?=
+KEEP ?=
 RUN := .venv/bin/python
 # Every worker of the tests, and every process that they start, finds what the last one compiled.
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/build/bytecode'
-LOCKS := requirements.txt functions/requirements.txt functions/report/requirements.txt
+LOCKS := requirements.txt analytics/requirements.txt functions/requirements.txt \
+	functions/report/requirements.txt
 COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header \
 	--universal --python-version 3.11
 
@@ -53,8 +57,8 @@ prove: .venv/.ready ## the long evidence, its figures in a table and in build/pr
 	@$(COMPILED) $(RUN) -m pytest -m story tests/local_account/demo
 	@$(RUN) -m tests.prove $(NAMES)
 
-bench: .venv/.ready ## what it costs, as ratios measured in one run, in a table and in build/bench/
-	@$(RUN) -m bench
+bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or night, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
+	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) docs/derive.py
@@ -67,9 +71,10 @@ synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credential
 
 lock: ## write the requirements.txt files anew from the .in files beside them
 	@$(COMPILE) requirements.in -o requirements.txt
-	@for part in functions functions/report; do \
+	@for part in analytics functions functions/report; do \
 		$(COMPILE) --constraints requirements.txt $$part/requirements.in -o $$part/requirements.txt || exit; \
 	done
+	@$(COMPILE) bench/peers.in -o bench/peers.txt
 
 clean: ## everything that set-up and runs have made
 	@rm -rf .venv .wheels build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

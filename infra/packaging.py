@@ -60,7 +60,7 @@ def stage(
 
     Raises WheelsUnavailable, and ForeignLibrary where a library is not for Lambda's processor.
     """
-    _install(folder, contents.lock, target, wheels)
+    install(folder, contents.lock, target, wheels)
     _strip(folder, asks_versions=contents.asks_versions)
     _copy(folder, contents.ours, contents.left_out)
     if target == LAMBDA:
@@ -85,7 +85,11 @@ def _copy(folder: Path, ours: Sequence[str], left_out: Sequence[str]) -> None:
         (folder / name).unlink()
 
 
-def _install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
+def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
+    """Put what `lock` names into `folder`, for `target`, from `wheels` alone.
+
+    Raises WheelsUnavailable.
+    """
     if not wheels.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {CURE}")
     offline = ("--no-index", "--offline", "--find-links", str(wheels), "--require-hashes")

@@ -1,28 +1,38 @@
-"""`python -m infra.wheels` fills `.wheels/` with what the Lambda zips contain.
+"""`python -m infra.wheels` fills `.wheels/` with what Lambda zips and the job's archive contain.
 
 Synth installs from there and needs no network.
 """
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WHEELS = ROOT / ".wheels"
 LOCK = ROOT / "functions" / "requirements.txt"
 REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"
-LOCKS = (LOCK, REPORT_LOCK)
+NIGHT_LOCK = ROOT / "analytics" / "requirements.txt"
 CURE = "run `.venv/bin/python -m infra.wheels`"
+LAMBDA_PYTHON = "3.13"
+# What emr-7.14.0 has beside its default, 3.9.
+EMR_PYTHON = "3.11"
+# Every lock, with the Python of AWS's that it is for.
+PYTHONS: Mapping[Path, str] = {
+    LOCK: LAMBDA_PYTHON,
+    REPORT_LOCK: LAMBDA_PYTHON,
+    NIGHT_LOCK: EMR_PYTHON,
+}
 
-_FOR_LAMBDA = (
-    *("--python-version", "3.13", "--implementation", "cp"),
+# The glibc of Amazon Linux 2023 is 2.34.
+_ARM64 = (
     *("--platform", "manylinux_2_28_aarch64"),
+    *("--platform", "manylinux_2_27_aarch64"),
+    *("--platform", "manylinux_2_24_aarch64"),
     *("--platform", "manylinux_2_17_aarch64"),
     *("--platform", "manylinux2014_aarch64"),
 )
@@ -30,20 +40,25 @@ _FOR_THIS_MACHINE: tuple[str, ...] = ()
 
 
 class WheelsUnavailable(Exception):
-    """What the Lambda zips contain is not there; says the cure."""
+    """What the Lambda zips or the job's archive contain is not there; says the cure."""
 
 
-def fill(locks: Sequence[Path] = LOCKS, wheels: Path = WHEELS) -> None:
-    """Replace `wheels` by what `locks` name, for Lambda and for this machine.
+def fill(pythons: Mapping[Path, str] = PYTHONS, wheels: Path = WHEELS) -> None:
+    """Replace `wheels` by what these locks name, for AWS and for this machine.
 
     Raises WheelsUnavailable, and keeps what was there, when something cannot be fetched.
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
         fresh = Path(folder) / "wheels"
-        for lock, target in itertools.product(locks, (_FOR_LAMBDA, _FOR_THIS_MACHINE)):
-            _download(lock, fresh, target)
+        for lock, python in pythons.items():
+            for target in (_for_aws(python), _FOR_THIS_MACHINE):
+                _download(lock, fresh, target)
         shutil.rmtree(wheels, ignore_errors=True)
         fresh.rename(wheels)
+
+
+def _for_aws(python: str) -> tuple[str, ...]:
+    return ("--python-version", python, "--implementation", "cp", *_ARM64)
 
 
 def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:

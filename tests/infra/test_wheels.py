@@ -20,7 +20,7 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there(
     folder.mkdir()
     (folder / "kept.whl").write_bytes(b"")
     with pytest.raises(wheels.WheelsUnavailable) as unavailable:
-        wheels.fill([lock], folder)
+        wheels.fill({lock: wheels.LAMBDA_PYTHON}, folder)
     assert str(unavailable.value).endswith(wheels.CURE)
     assert "\n" not in str(unavailable.value)
     assert [each.name for each in tmp_path.glob(".wheels*")] == [".wheels"]
@@ -38,9 +38,15 @@ def test_the_command_says_one_line_and_exits_1(
     assert capsys.readouterr().err == "nothing could be fetched\n"
 
 
-@pytest.mark.parametrize("lock", wheels.LOCKS, ids=lambda each: each.parent.name)
+@pytest.mark.parametrize("lock", wheels.PYTHONS, ids=lambda each: each.parent.name)
 def test_every_package_of_a_sub_lock_is_there(lock: Path) -> None:
     names = [line.split("==")[0] for line in lock.read_text().splitlines() if "==" in line]
     there = [each.name.lower() for each in wheels.WHEELS.iterdir()]
     for name in names:
         assert any(each.startswith(name.replace("-", "_")) for each in there), name
+
+
+@pytest.mark.parametrize("lock", wheels.PYTHONS, ids=lambda each: each.parent.name)
+def test_what_travels_is_what_was_tested(lock: Path) -> None:
+    everything = (wheels.ROOT / "requirements.txt").read_text().splitlines()
+    assert {line for line in lock.read_text().splitlines() if "==" in line} <= set(everything)
