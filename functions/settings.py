@@ -173,6 +173,14 @@ class StartNightSettings(LambdaSettings):
 
 
 @dataclass(frozen=True)
+class WatchNightSettings(LambdaSettings):
+    """What watch_night needs."""
+
+    application_id: str
+    report_bucket: str
+
+
+@dataclass(frozen=True)
 class DeliverReportSettings(LambdaSettings):
     """What deliver_report needs."""
 

@@ -9,6 +9,7 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
 from functions.healing.looks import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
+from functions.healing.nightly import NIGHTS
 from functions.healing.steps import Owner
 from infra.heal_role import heal_looks
 from infra.own_queues import queue_arn
@@ -29,7 +30,7 @@ class Meant(NamedTuple):
 
 
 # The Lambdas that nobody waits for.
-_PARKING = ("StartNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
+_PARKING = ("StartNight", "WatchNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
 # What writes beside heal.
 _OWNERS = {
     "AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS,
@@ -79,6 +80,7 @@ _ON_QUARANTINES = (
 )
 _ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
+_ON_RUNS = "Every run of our own application; each night has a new one."
 _ON_LOOKS = {
     "queue": _ON_QUEUES,
     "function": "Any function of the account may read a managed queue; its timeout is looked at.",
@@ -119,6 +121,7 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
         ("Redrive/Role", _of_letters(stack)),
         ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | writes | cases),
         ("Night/Role", _of_the_night(stack, settings)),
+        ("WatchNight/Role", _of_the_watch(stack)),
         ("DeliverReport/Role", _of_the_report(stack)),
     ):
         for resource, reason in found.items():
@@ -150,6 +153,12 @@ def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     written = (f"{reports}/{each}" for each in (*TABLES, LOGS))
     keys = {f"arn:{partition}:kms:{stack.region}:*:key/*": _ON_A_TRAILS_KEY} if existing else {}
     return {f"{each}/*": _ON_OBJECTS for each in (*folders, *written)} | keys
+
+
+def _of_the_watch(stack: Stack) -> dict[str, str]:
+    application = f"<{_logical_id(stack, 'Night/Application')}.Arn>"
+    nights = f"{_bucket(stack, 'Reports')}/{NIGHTS}/*"
+    return {nights: _ON_OBJECTS, f"{application}/jobruns/*": _ON_RUNS}
 
 
 def _of_the_report(stack: Stack) -> dict[str, str]:

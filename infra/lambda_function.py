@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
@@ -16,6 +18,9 @@ from functions.settings import LambdaSettings
 from infra.lambda_environment import hand_over
 from infra.own_queues import dead_letter_queue
 from infra.roles import allow, own_role
+
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
+MOST_TRIES = 185
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,25 @@ class ParkingLambda(OwnLambda):
             on_failure=destinations.SqsDestination(self.dead_letters),
             max_event_age=patience,
             retry_attempts=2,
+        )
+
+    def starts_with(
+        self, name: str, pattern: events.EventPattern, *, description: str, patience: Duration
+    ) -> None:
+        """Events of the default bus that invoke it; those that cannot are parked beside its own."""
+        events.Rule(
+            self,
+            name,
+            description=description,
+            event_pattern=pattern,
+            targets=[
+                targets.LambdaFunction(
+                    self.function,
+                    dead_letter_queue=self.dead_letters,
+                    max_event_age=patience,
+                    retry_attempts=MOST_TRIES,
+                )
+            ],
         )
 
 

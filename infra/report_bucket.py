@@ -6,10 +6,11 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.healing.nightly import NIGHTS
 from infra.buckets import retained_bucket
 
 # What the job writes, each below its own prefix; a page is made from the last.
-TABLES = ("incidents", "failed_calls", "quality", "summary")
+TABLES = ("incidents", "failed_calls", "quality", NIGHTS, "summary")
 LOGS = "logs"
 LOGS_KEPT_DAYS = 90
 

@@ -16,6 +16,7 @@ ATTACH_DEAD_LETTERS = "attach-dead-letters"
 RESTORE_POLICY = "restore-policy"
 REDRIVE = "redrive"
 START_NIGHT = "start-night"
+WATCH_NIGHT = "watch-night"
 SCHEDULE = "schedule"
 NIGHT = "night"
 DELIVER_REPORT = "deliver-report"
@@ -32,6 +33,7 @@ LEFT_OUT = (
     RESTORE_POLICY,
     REDRIVE,
     START_NIGHT,
+    WATCH_NIGHT,
     SCHEDULE,
     NIGHT,
     DELIVER_REPORT,

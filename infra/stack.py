@@ -41,6 +41,7 @@ from infra.start_night import StartNight
 from infra.sweep import Sweep
 from infra.topics import Topics
 from infra.trail import Trail
+from infra.watch_night import WatchNight
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class MendqStack(Stack):
         )
         self._schedules.nightly(start_night, self._settings.night)
         self._schedules.weekly(start_night, self._settings.report)
+        WatchNight(self, "WatchNight", code=self._lambdas, night=night, reports=buckets.reports)
         self._output("NightApplication", night.application.attr_application_id)
 
     def _heal(self, desk: CaseDesk) -> Heal:

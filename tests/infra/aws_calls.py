@@ -16,6 +16,7 @@ REGION = "us-east-1"
 _PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag"}
 _ACTION = {
     "lambda:Invoke": "lambda:InvokeFunction",
+    "s3:ListObjectsV2": "s3:ListBucket",
     **{
         f"sqs:{each}Batch": f"sqs:{each}"
         for each in ("SendMessage", "DeleteMessage", "ChangeMessageVisibility")

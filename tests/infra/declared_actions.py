@@ -36,6 +36,7 @@ DECLARED = {
         **_PARKING,
         "iam:PassRole": "StartJobRun hands the job's role to EMR Serverless",
     },
+    "watch_night": {**_RUNTIME, **_PARKING},
     "deliver_report": {**_RUNTIME, **_PUBLISHING, **_PARKING},
     "follow_up": {
         **_RUNTIME,

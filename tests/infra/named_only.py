@@ -61,6 +61,7 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "Scan": _OPERATORS,
     },
     "start_night": {},
+    "watch_night": {},
     "deliver_report": {},
     "pulse": {},
 }

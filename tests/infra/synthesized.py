@@ -29,6 +29,7 @@ OWN_ROLES = tuple(
         "restore-policy",
         "redrive",
         "start-night",
+        "watch-night",
         "schedule",
         "night",
         "deliver-report",

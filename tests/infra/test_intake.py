@@ -24,6 +24,7 @@ DEAD_LETTERS = (
     "IntakeDeadLetters",
     "IntakeUndelivered",
     "StartNightDeadLetters",
+    "WatchNightDeadLetters",
     "DeliverReportDeadLetters",
     "FollowUpDeadLetters",
     "PulseDeadLetters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from io import BytesIO
 from typing import Any
@@ -14,9 +14,13 @@ import pytest
 from functions.aws.report_bucket import ReportBucket
 from functions.aws.send_verdict import send_once
 from functions.aws.start_job import start
+from functions.aws.watch_night import watch
 from functions.healing.night import Roots, night
-from functions.settings import StartNightSettings
+from functions.healing.night_watch import Watched
+from functions.healing.nightly import night_key
+from functions.settings import StartNightSettings, WatchNightSettings
 from tests.functions.aws.conftest import Account, moto_account
+from tests.functions.healing.test_night_watch import event as ended
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.case_runs import approving, following_up, pulsing, rolling_back
 from tests.infra.declared_actions import DECLARED
@@ -93,6 +97,23 @@ def _start_night() -> Recorded:
     return recorded
 
 
+def _watch_night() -> Recorded:
+    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
+    run = {"name": "night-2026-11-20", "state": "FAILED", "stateDetails": "any"}
+    recorded = recording(
+        {
+            "GetJobRun": {"jobRun": {**run, "createdAt": at, "updatedAt": at}},
+            "ListObjectsV2": {"Contents": [{"Key": night_key(date(2026, 11, 20))}]},
+            "GetObject": {"Body": BytesIO(b"{}")},
+        }
+    )
+    function = template_of("default").only("AWS::Lambda::Function", "WatchNight")
+    settings = WatchNightSettings.from_environment(function["Environment"]["Variables"])
+    told = ended(detail={"applicationId": settings.application_id})
+    assert isinstance(watch(recorded.clients, settings, told), Watched)
+    return recorded
+
+
 def _deliver_report() -> Recorded:
     recorded = recording({"GetObject": {"Body": BytesIO(b"{}")}}, otherwise={})
     bucket = ReportBucket(recorded.clients.s3, "reports")
@@ -127,6 +148,7 @@ LAMBDAS: dict[str, tuple[str, Callable[[], Recorded]]] = {
     "attach_dead_letters": ("AttachDeadLettersRole", attaching),
     "redrive": ("RedriveRole", redriven),
     "start_night": ("StartNightRole", _start_night),
+    "watch_night": ("WatchNightRole", _watch_night),
     "deliver_report": ("DeliverReportRole", _deliver_report),
     "follow_up": ("FollowUpRole", following_up),
     "approve": ("ApproveRole", approving),

@@ -1,0 +1,147 @@
+"""What a run of the night left behind when it ended: the figures that alarms watch, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from functions.healing.nightly import DOUBTFUL, Judged, NightRead, Verdict, judged
+
+SOURCE = "aws.emr-serverless"
+DETAIL_TYPE = "EMR Serverless Job Run State Change"
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
+ENDED = ("SUCCESS", "FAILED", "CANCELLED")
+_RUN_ID = re.compile(r"[0-9a-z]{1,64}")
+_NIGHT = re.compile(r"night-([0-9]{4}-[0-9]{2}-[0-9]{2})")
+
+
+class NightMetric(StrEnum):
+    """One datum each per night that ended, at the time at which it did, without a dimension.
+
+    EventBridge may tell of an end twice: watch the maximum, never the sum.
+    """
+
+    FAILED = "NightsFailed"
+    WRITTEN = "NightsWritten"
+    DOUBTFUL = "NightsDoubtful"
+    FALLBACKS = "NightFallbacks"
+    RECORDS_READ = "NightRecordsRead"
+    BYTES_UNREADABLE = "NightBytesUnreadable"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job run as EMR Serverless describes it; `details` is its own word, for people."""
+
+    id: str
+    name: str
+    state: str
+    details: str
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def day(self) -> date | None:
+        """The day that it is the night of; None for a week, and for what somebody else named."""
+        found = _NIGHT.fullmatch(self.name)
+        try:
+            return date.fromisoformat(found[1]) if found else None
+        except ValueError:
+            return None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def ended_well(self) -> bool:
+        return self.state == "SUCCESS"
+
+    def wrote(self, night: NightRead) -> bool:
+        """Whether this run wrote it, and no earlier one."""
+        return night.made_at >= self.created_at
+
+
+@dataclass(frozen=True)
+class Watched:
+    """`night` is what the run wrote of its day; the unreadable bytes are of all days it wrote."""
+
+    run: Run
+    day: date
+    night: NightRead | None
+    bytes_unreadable: int
+    judged: Judged
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
+
+    def metrics(self) -> dict[NightMetric, int]:
+        """Every one, so that what is missing was not watched."""
+        night = self.night
+        return {
+            NightMetric.FAILED: int(self.verdict is Verdict.FAILED),
+            NightMetric.WRITTEN: int(night is not None),
+            NightMetric.DOUBTFUL: int(self.verdict in DOUBTFUL),
+            NightMetric.FALLBACKS: int(night is not None and night.fell_back),
+            NightMetric.RECORDS_READ: night.records if night else 0,
+            NightMetric.BYTES_UNREADABLE: self.bytes_unreadable,
+        }
+
+    @property
+    def is_fine(self) -> bool:
+        return self.verdict is Verdict.READ and self.run.ended_well
+
+    @property
+    def why(self) -> str:
+        """A sentence for whoever is woken by the figures."""
+        sentences = {
+            Verdict.FAILED: f"the run ended {self.run.state} and wrote nothing of {self.day}",
+            Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail began "
+            "later, or there was nothing new to say",
+            Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
+            Verdict.FAR_FEWER: f"{self._records} records were read of {self.day} where "
+            f"{self.judged.usual_records} are usual",
+            Verdict.READ: f"{self._records} records were read of {self.day}",
+        }
+        said = [sentences[self.verdict]]
+        if self.bytes_unreadable:
+            said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
+        if self.night and self.night.fell_back:
+            said.append(f"read by the slower reader: {self.night.why_fallback}")
+        if self.night and not self.run.ended_well:
+            said.append(f"the run ended {self.run.state} after it had written: {self.run.details}")
+        return "; ".join(said)
+
+    @property
+    def _records(self) -> int:
+        return self.night.records if self.night else 0
+
+
+def watched(run: Run, day: date, nights: Mapping[date, NightRead]) -> Watched:
+    """What `run` did for `day`; `nights` are that day's and those before it, as they lie there."""
+    night = nights.get(day)
+    if night is not None and not run.wrote(night):
+        night = None
+    unreadable = sum(each.bytes_unreadable for each in nights.values() if run.wrote(each))
+    verdict = judged(night, nights.values(), run_failed=not run.ended_well)
+    return Watched(run, day, night, unreadable, verdict)
+
+
+def run_named_in(event: object, application_id: str) -> str | None:
+    """The run that an event is about; None where it is none of this application's. Total.
+
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
+    """
+    if not isinstance(event, dict):
+        return None
+    detail = event.get("detail")
+    if (event.get("source"), event.get("detail-type")) != (SOURCE, DETAIL_TYPE):
+        return None
+    if not isinstance(detail, dict) or detail.get("applicationId") != application_id:
+        return None
+    run_id = detail.get("jobRunId")
+    return run_id if isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) else None

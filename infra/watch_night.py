@@ -1,0 +1,76 @@
+"""The Lambda that looks at every night that ended, well or not."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from functions.healing.night_watch import DETAIL_TYPE, ENDED, SOURCE
+from functions.healing.nightly import NIGHTS
+from functions.settings import WatchNightSettings
+from infra.lambda_function import Handler, ParkingLambda
+from infra.night import Night
+from infra.roles import WATCH_NIGHT
+
+HANDLER = Handler(
+    "watch_night",
+    "Mendq: tells of a night that failed or read too little",
+    timeout=Duration.seconds(60),
+    memory_mb=256,
+)
+# A night that nobody heard of within this time is missing: the alarm on its figures says so.
+PATIENCE = Duration.hours(6)
+
+
+class WatchNight(ParkingLambda):
+    """It reads what nights say of themselves, asks about our own runs, and writes nothing."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        code: lambda_.Code,
+        night: Night,
+        reports: s3.IBucket,
+    ) -> None:
+        super().__init__(
+            scope, name, handler=HANDLER, code=code, purpose=WATCH_NIGHT, patience=PATIENCE
+        )
+        runs = f"{night.application.attr_arn}/jobruns/*"
+        self.may(["emr-serverless:GetJobRun"], runs)
+        self.may(["s3:GetObject"], reports.arn_for_objects(f"{NIGHTS}/*"))
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[reports.bucket_arn],
+                conditions={"StringLike": {"s3:prefix": f"{NIGHTS}/*"}},
+            )
+        )
+        application_id = night.application.attr_application_id
+        self.knows(
+            WatchNightSettings(
+                account=Stack.of(self).account,
+                application_id=application_id,
+                report_bucket=reports.bucket_name,
+            )
+        )
+        self.starts_with(
+            "RunEnded",
+            run_ended(application_id),
+            description="A job run of Mendq's application ended",
+            patience=PATIENCE,
+        )
+
+
+def run_ended(application_id: str) -> events.EventPattern:
+    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
+    return events.EventPattern(
+        source=[SOURCE],
+        detail_type=[DETAIL_TYPE],
+        detail={"applicationId": [application_id], "state": list(ENDED)},
+    )

@@ -1,0 +1,183 @@
+"""What is told of a run that ended; each sentence has a case that turns it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.healing.night_watch import NightMetric, Run, Watched, run_named_in, watched
+from functions.healing.nightly import FALLBACK, NATIVE, NightRead, Verdict
+
+DAY = date(2026, 11, 15)
+CREATED_AT = datetime(2026, 11, 16, 2, tzinfo=UTC)
+RUN = Run("00f1", "night-2026-11-15", "SUCCESS", "", CREATED_AT, CREATED_AT + timedelta(minutes=9))
+ID = "00f1982r1uukb925"
+
+
+def night(day: date = DAY, records: int = 10_000, **fields: Any) -> NightRead:
+    made_at = fields.pop("made_at", CREATED_AT + timedelta(minutes=2))
+    fields = {"files": 1, "bytes": 100, "failed_calls": min(records, 3), **fields}
+    return NightRead(day, made_at, fields.pop("reader", NATIVE), "", records=records, **fields)
+
+
+def see(*nights: NightRead, state: str = "SUCCESS", details: str = "") -> Watched:
+    run = replace(RUN, state=state, details=details)
+    return watched(run, DAY, {each.day: each for each in nights})
+
+
+def earlier(records: int = 10_000, days: int = 5) -> list[NightRead]:
+    return [
+        night(DAY - timedelta(days=n), records, made_at=CREATED_AT - timedelta(days=n))
+        for n in range(1, days + 1)
+    ]
+
+
+def figures(seen: Watched) -> dict[str, int]:
+    """Without those that are zero."""
+    return {str(name): value for name, value in seen.metrics().items() if value}
+
+
+def test_a_good_night_is_fine() -> None:
+    seen = see(night(), *earlier())
+    assert seen.is_fine
+    assert figures(seen) == {"NightsWritten": 1, "NightRecordsRead": 10_000}
+    assert seen.metrics().keys() == set(NightMetric), "a figure that is missing was not watched"
+    assert seen.why == "10000 records were read of 2026-11-15"
+
+
+def test_more_than_can_be_passed_over_was_unreadable_and_the_night_is_there() -> None:
+    """Exit code 3: to EMR the run failed."""
+    seen = see(
+        night(bytes_unreadable=40), *earlier(), state="FAILED", details="Job failed. ExitCode: 3."
+    )
+    assert figures(seen) == {
+        "NightsWritten": 1, "NightRecordsRead": 10_000, "NightBytesUnreadable": 40,
+    }  # fmt: skip
+    assert not seen.is_fine
+    assert seen.why == (
+        "10000 records were read of 2026-11-15; 40 bytes were unreadable: quality names the files; "
+        "the run ended FAILED after it had written: Job failed. ExitCode: 3."
+    )
+
+
+def test_what_was_unreadable_of_the_day_before_counts_where_this_run_wrote_it() -> None:
+    """Exit code 3 is about all days that the run wrote."""
+    again = night(DAY - timedelta(days=1), bytes_unreadable=7)
+    other_nights = [replace(each, bytes_unreadable=100) for each in earlier()[1:]]
+    seen = see(night(), again, *other_nights, state="FAILED")
+    assert figures(seen)["NightBytesUnreadable"] == 7
+
+
+def test_nothing_read_in_an_active_trail_is_told_though_the_run_ended_well() -> None:
+    """Exit code 4, and 0 where the day before had something."""
+    silent = night(records=0, files=0, bytes=0)
+    for state in ("SUCCESS", "FAILED"):
+        seen = see(silent, *earlier(), state=state)
+        assert figures(seen) == {"NightsWritten": 1, "NightsDoubtful": 1}
+        assert seen.why.startswith("nothing was read of 2026-11-15 though the trail is active")
+        assert not seen.is_fine
+
+
+def test_far_fewer_than_usual_is_told_with_the_usual() -> None:
+    seen = see(night(records=100), *earlier())
+    assert figures(seen) == {"NightsWritten": 1, "NightsDoubtful": 1, "NightRecordsRead": 100}
+    assert seen.why == "100 records were read of 2026-11-15 where 10000 are usual"
+
+
+def test_the_slower_reader_is_told_with_its_reason() -> None:
+    slow = replace(night(reader=FALLBACK), why_fallback="no isal on the executors")
+    seen = see(slow, *earlier())
+    assert figures(seen) == {"NightsWritten": 1, "NightFallbacks": 1, "NightRecordsRead": 10_000}
+    assert seen.why.endswith("; read by the slower reader: no isal on the executors")
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
+def test_a_run_that_ended_without_writing_failed(state: str) -> None:
+    seen = see(*earlier(), state=state)
+    assert figures(seen) == {"NightsFailed": 1}
+    assert seen.why == f"the run ended {state} and wrote nothing of 2026-11-15"
+
+
+def test_what_an_earlier_run_wrote_does_not_excuse_this_one() -> None:
+    there = night(made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK)
+    assert figures(see(there, *earlier(), state="FAILED")) == {"NightsFailed": 1}
+    assert see(there, *earlier()).verdict is Verdict.MISSING
+
+
+def test_a_run_that_had_nothing_to_write_did_not_fail() -> None:
+    seen = see(*earlier())
+    assert (figures(seen), seen.verdict) == ({}, Verdict.MISSING)
+    assert "the trail began later" in seen.why
+    assert not seen.is_fine
+
+
+@pytest.mark.parametrize(
+    "name", ["week-2026-W46", "", "night-", "night-2026-13-01", "night-2026-11-15x", "backfill"]
+)
+def test_another_run_is_no_night(name: str) -> None:
+    assert replace(RUN, name=name).day is None
+
+
+def test_a_nights_name_tells_its_day() -> None:
+    assert RUN.day == DAY
+
+
+def event(**over: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
+    detail = {"jobRunId": "00f1cbn5g4bb0c01", "applicationId": ID, "state": "FAILED"}
+    whole = {
+        "version": "0",
+        "source": "aws.emr-serverless",
+        "detail-type": "EMR Serverless Job Run State Change",
+        "detail": {**detail, **over.pop("detail", {})},
+    }
+    return {**whole, **over}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        [],
+        None,
+        "x",
+        event(source="drill"),
+        event(**{"detail-type": "EMR Serverless Application State Change"}),
+        event(detail={"applicationId": "00another"}),
+        event(detail={"applicationId": None}),
+        event(detail={"jobRunId": None}),
+        event(detail={"jobRunId": "../../x"}),
+        event(detail={"jobRunId": "0" * 65}),
+        event(detail={"jobRunId": ["00f1"]}),
+        event() | {"detail": ["x"]},
+        event() | {"detail": None},
+    ],
+)
+def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
+    assert run_named_in(wrong, ID) is None
+
+
+def test_an_event_of_our_application_names_its_run() -> None:
+    assert run_named_in(event(), ID) == "00f1cbn5g4bb0c01"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["source", "detail-type", "detail", "jobRunId", "applicationId"]), inner
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_no_event_breaks_it(given_event: object) -> None:
+    assert run_named_in(given_event, ID) is None

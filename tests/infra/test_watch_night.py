@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ministack.services.eventbridge import _matches_pattern
+
+from functions.healing.nightly import night_key
+from functions.settings import WatchNightSettings
+from tests.functions.handlers.test_watch_night import DAY
+from tests.infra.permissions import decision
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, template_of
+
+
+def _rule() -> Any:
+    return template_of("default").only("AWS::Events::Rule", "WatchNight")
+
+
+def _statements() -> list[dict[str, Any]]:
+    return template_of("default").statements("WatchNightRole")
+
+
+def _bucket() -> str:
+    return template_of("default").arn_of("AWS::S3::Bucket", "Reports")
+
+
+def _application() -> str:
+    return template_of("default").arn_of("AWS::EMRServerless::Application", "Night")
+
+
+def _settings() -> WatchNightSettings:
+    function = template_of("default").only("AWS::Lambda::Function", "WatchNight")
+    return WatchNightSettings.from_environment(function["Environment"]["Variables"])
+
+
+def _event(detail: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
+    told = {
+        "jobRunId": "00f1cbn5g4bb0c01",
+        "applicationId": _settings().application_id,
+        "releaseLabel": "emr-7.14.0",
+        "state": "FAILED",
+        "previousState": "RUNNING",
+    }
+    event = {"Source": "aws.emr-serverless", "DetailType": "EMR Serverless Job Run State Change"}
+    return {**event, "Detail": told | (detail or {}), **changes}
+
+
+def _starts(event: dict[str, Any]) -> bool:
+    matches: bool = _matches_pattern(json.dumps(_rule()["EventPattern"]), event)
+    return matches
+
+
+@pytest.mark.parametrize(
+    "state", ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"]
+)
+def test_a_run_that_goes_on_starts_nothing(state: str) -> None:
+    assert not _starts(_event({"state": state}))
+
+
+def test_another_application_source_or_kind_of_event_starts_nothing() -> None:
+    assert not _starts(_event({"applicationId": "00another"}))
+    assert not _starts(_event(Source="drill"))
+    assert not _starts(_event(DetailType="EMR Serverless Job Run Retry"))
+
+
+@pytest.mark.parametrize("state", ["SUCCESS", "FAILED", "CANCELLED"])
+def test_the_end_of_a_run_starts_it(state: str) -> None:
+    assert _starts(_event({"state": state}))
+
+
+def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
+    (target,) = _rule()["Targets"]
+    config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "WatchNight")
+    parked = config["DestinationConfig"]["OnFailure"]["Destination"]
+    assert parked == target["DeadLetterConfig"]["Arn"]
+    assert parked.startswith(f"{QUEUE_ARNS}WatchNightDeadLetters")
+    assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 6 * 3_600
+    assert 0 < config["MaximumRetryAttempts"] <= 2
+    assert decision(_statements(), "sqs:SendMessage", parked) == "Allow"
+
+
+def test_this_rule_alone_may_start_it_and_park() -> None:
+    template = template_of("default")
+    rule = template.arn_of("AWS::Events::Rule", "WatchNight")
+    function = template.arn_of("AWS::Lambda::Function", "WatchNight")
+    permissions = template.all("AWS::Lambda::Permission").values()
+    (permission,) = (
+        each["Properties"] for each in permissions if each["Properties"]["SourceArn"] == rule
+    )
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["FunctionName"] == function
+    policy = template.only("AWS::SQS::QueuePolicy", "WatchNightDeadLetters")
+    (allowed,) = (
+        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
+    )
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rule}}
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        ("s3:GetObject", "incidents/dt=2026-11-15/incidents.parquet"),
+        ("s3:GetObject", "summary/week=2026-W46/summary.json"),
+        ("s3:GetObject", "logs/nights/dt=2026-11-15/night.json"),
+        ("s3:PutObject", night_key(DAY)),
+        ("s3:DeleteObject", night_key(DAY)),
+    ],
+)
+def test_it_may_not_touch_what_is_no_night_nor_write_one(action: str, key: str) -> None:
+    assert decision(_statements(), action, f"{_bucket()}/{key}") == "ImplicitDeny"
+
+
+def test_it_may_read_nights_and_list_them_alone() -> None:
+    assert decision(_statements(), "s3:GetObject", f"{_bucket()}/{night_key(DAY)}") == "Allow"
+    for prefix, may in (("nights/dt=", "Allow"), ("summary/", "ImplicitDeny")):
+        keys = {"s3:prefix": prefix}
+        assert decision(_statements(), "s3:ListBucket", _bucket(), keys=keys) == may
+    assert decision(_statements(), "s3:ListBucket", _bucket()) == "ImplicitDeny"
+
+
+def test_it_may_ask_about_runs_of_our_application_and_do_nothing_to_them() -> None:
+    run = f"{_application()}/jobruns/00f1cbn5g4bb0c01"
+    assert decision(_statements(), "emr-serverless:GetJobRun", run) == "Allow"
+    another = "arn:another/jobruns/00f1cbn5g4bb0c01"
+    assert decision(_statements(), "emr-serverless:GetJobRun", another) == "ImplicitDeny"
+    for action in ("CancelJobRun", "StartJobRun", "GetDashboardForJobRun"):
+        for resource in (run, _application()):
+            may = decision(_statements(), f"emr-serverless:{action}", resource)
+            assert may == "ImplicitDeny"
+
+
+def test_the_night_may_write_what_it_says_of_itself() -> None:
+    of_the_night = template_of("default").statements("NightRole")
+    for action in ("s3:GetObject", "s3:PutObject"):
+        assert decision(of_the_night, action, f"{_bucket()}/{night_key(DAY)}") == "Allow"
+
+
+def test_it_knows_its_application_and_the_bucket_and_nothing_beside() -> None:
+    function = template_of("default").only("AWS::Lambda::Function", "WatchNight")
+    variables = function["Environment"]["Variables"]
+    settings = _settings()
+    assert variables == settings.to_environment()
+    assert settings.account == ACCOUNT
+    assert settings.report_bucket.startswith("ReportsBucket")
+    assert settings.application_id.startswith("NightApplication")
+    assert function["Handler"] == "functions.handlers.watch_night.handler"
+    assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
+
+
+def test_it_goes_in_the_small_zip_of_the_others() -> None:
+    functions = template_of("default").all("AWS::Lambda::Function")
+    code = {
+        name.removesuffix("Function")[:10]: each["Properties"]["Code"]
+        for name, each in functions.items()
+    }
+    assert code["WatchNight"] == code["StartNight"]
+
+
+def test_lambda_alone_may_be_it_and_its_name_is_literal() -> None:
+    role = template_of("default").only("AWS::IAM::Role", "WatchNightRole")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert role["RoleName"] == "mendq-watch-night-us-east-1"
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
