@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from functions.report.names import marked, plain, quoted
+from functions.report.nights import nights_in_doubt, slower_reader
 from functions.report.outcomes import why_in_words
-from functions.report.summary import NOT_SEEN, Counts, Summary
-from functions.report.visible import visible
+from functions.report.summary import NOT_SEEN, Counts, Incident, Summary
 from functions.report.words import byte_size, counted, day, listed, share
 
 MOST_CODES = 10
@@ -15,29 +16,40 @@ BLIND = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
 )
-# An incident is a burst of failed calls; the night knows a case by those alone.
-WITHOUT_A_CALL = (
-    "Cases that a sweep opened where no call failed: they are no incidents and count nowhere on "
-    "this page; `mendq cases` lists them."
+CASES_NOT_READ = (
+    "Mendq's cases were not read: who was paged, what sweeps found and what to do this week are "
+    "not known."
 )
 
 
 def not_seen(summary: Summary) -> tuple[str, ...]:
-    """A sentence for each thing that was not seen; the last two are true of every week."""
+    """A sentence for each thing that was not seen; the last is true of every week.
+
+    They hold marked names.
+    """
     sentences = (
         _nights(summary),
+        *nights_in_doubt(summary),
+        *slower_reader(summary),
         _files(summary),
+        _case_files(summary),
         _unlabelled(summary.not_seen.unlabelled),
         _without_a_case(summary),
         _left_out(summary),
     )
-    return (*(each for each in sentences if each), WITHOUT_A_CALL, BLIND)
+    return (*(each for each in sentences if each), BLIND)
 
 
 def not_seen_in_short(summary: Summary) -> str:
-    """The same on one line: nights, files, codes."""
-    sentences = (_nights(summary), _files(summary), _unlabelled(summary.not_seen.unlabelled))
-    return " ".join(each for each in sentences if each)
+    """The same on one line, with nothing but text: nights, files, codes."""
+    doubts = nights_in_doubt(summary)
+    sentences = (
+        _nights(summary),
+        *doubts,
+        _files(summary),
+        _unlabelled(summary.not_seen.unlabelled),
+    )
+    return plain(" ".join(each for each in sentences if each))
 
 
 def _nights(summary: Summary) -> str:
@@ -67,11 +79,18 @@ def _files(summary: Summary) -> str:
     )
 
 
+def _case_files(summary: Summary) -> str:
+    if not summary.cases_were_read:
+        return CASES_NOT_READ
+    count = summary.not_seen.case_files_unreadable
+    return f"{counted(count, 'case file')} could not be read." if count else ""
+
+
 def _unlabelled(codes: Counts) -> str:
     if not codes:
         return ""
     most_first = sorted(codes, key=lambda item: (-item[1], item[0]))
-    names = [f"{visible(_code(code))} ({count:,})" for code, count in most_first[:MOST_CODES]]
+    names = [f"{marked(_code(code))} ({count:,})" for code, count in most_first[:MOST_CODES]]
     rest = [f"{len(codes) - MOST_CODES:,} more"] if len(codes) > MOST_CODES else []
     calls = sum(count for _, count in codes)
     have, them = ("has a code", "it") if calls == 1 else ("have codes", "them")
@@ -89,9 +108,14 @@ def _without_a_case(summary: Summary) -> str:
     if not count:
         return ""
     listed_ones = [each for each in summary.cases if each.outcome == NOT_SEEN]
-    reasons = Counter(why_in_words(each) or "no reason given" for each in listed_ones)
+    reasons = Counter(_reason(each) for each in listed_ones)
     without = f"{counted(count, 'incident')} {'has' if count == 1 else 'have'} no case"
     return f"{without}: {listed(_weighed(reasons, count))}." if reasons else f"{without}."
+
+
+def _reason(incident: Incident) -> str:
+    why = why_in_words(incident)
+    return quoted(why) if why else "no reason given"
 
 
 def _weighed(reasons: Counter[str], count: int) -> Sequence[str]:
@@ -106,6 +130,6 @@ def _left_out(summary: Summary) -> str:
         return ""
     are = "is" if summary.cases_left_out == 1 else "are"
     return (
-        f"The table lists the {counted(len(summary.cases), 'worst incident')}; "
+        f"The page lists the {counted(len(summary.cases), 'worst incident')}; "
         f"{summary.cases_left_out:,} more {are} in the report bucket, under incidents/."
     )

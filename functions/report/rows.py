@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from functions.report.outcomes import tone, why_in_words
+from functions.report.places import place_in
 from functions.report.summary import Incident, Summary
 from functions.report.visible import visible
 from functions.report.words import counted, duration, principal_name, queue_name, span
@@ -24,6 +26,7 @@ class Row:
     when: str
     outcome: str
     tone: str
+    is_healed: bool
     paged: bool
     case_id: str
     why: str
@@ -32,21 +35,26 @@ class Row:
 
 def rows(summary: Summary) -> tuple[Row, ...]:
     """The summary's cases in its order, worst first."""
-    several_places = len(summary.accounts) * len(summary.regions) > 1
-    return tuple(_row(each, several_places=several_places) for each in summary.cases)
+    return tuple(_row(summary, each) for each in summary.cases)
 
 
-def _row(incident: Incident, *, several_places: bool) -> Row:
+def healed_count(every: Sequence[Row]) -> str:
+    """What the page folds away."""
+    return counted(sum(each.is_healed for each in every), "healed incident")
+
+
+def _row(summary: Summary, incident: Incident) -> Row:
     seconds = incident.seconds_to_heal
     return Row(
         label=visible(incident.label),
         calls=_calls(incident),
         caller=_caller(incident),
         queue=queue_name(incident.queue_arn),
-        place=_place(incident.queue_arn) if several_places else "",
+        place=place_in(summary, incident.queue_arn),
         when=span(incident.first_failure, incident.last_failure),
         outcome=visible(incident.outcome.replace("_", " ")),
         tone=tone(incident.outcome),
+        is_healed=incident.is_healed,
         paged=incident.paged,
         case_id=visible(incident.case_id),
         why=why_in_words(incident),
@@ -67,9 +75,3 @@ def _caller(incident: Incident) -> str:
         return ""
     more = len(incident.principals) - 1
     return principal_name(incident.principals[0]) + (f" and {more} more" if more else "")
-
-
-def _place(queue_arn: str) -> str:
-    """`123456789012, us-east-1` of an ARN."""
-    parts = queue_arn.split(":")
-    return visible(f"{parts[4]}, {parts[3]}") if len(parts) == 6 else ""

@@ -6,18 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from functions.report.habits import HABITS
+from functions.report.names import marked, plain, quoted
 from functions.report.outcomes import why_in_words
 from functions.report.summary import UNRESOLVED, Incident, Summary
-from functions.report.visible import visible
 from functions.report.words import counted, queue_name
 
-# All healed, so it takes a habit to stand out.
-FEWEST_HEALED = 3
+# Below this many, nothing is a habit.
+FEWEST = 3
 
 
 @dataclass(frozen=True)
 class Standout:
-    """`queue` `says` and, in a second sentence that may be empty, `because`."""
+    """`queue` `says` and, in sentences of their own, `because`; both hold marked names."""
 
     queue: str
     says: str
@@ -25,7 +26,7 @@ class Standout:
 
     @property
     def sentence(self) -> str:
-        return f"{self.queue} {self.says}"
+        return f"{self.queue} {plain(self.says)}"
 
 
 def standout(summary: Summary) -> Standout | None:
@@ -35,22 +36,36 @@ def standout(summary: Summary) -> Standout | None:
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
     open_ones = [each for each in named if not each.is_healed and not each.is_count_only]
-    among = " among the listed incidents" if summary.cases_left_out else ""
     if open_ones:
-        return _not_healed(named, open_ones, among)
-    return _often_healed([each for each in named if each.is_healed], among)
+        return _not_healed(summary, named, open_ones)
+    return _often_healed(summary, [each for each in named if each.is_healed])
 
 
-def _not_healed(named: list[Incident], open_ones: list[Incident], among: str) -> Standout | None:
+def _not_healed(
+    summary: Summary, named: list[Incident], open_ones: list[Incident]
+) -> Standout | None:
     queue_arn = _leader(open_ones)
     mine = [each for each in open_ones if each.queue_arn == queue_arn]
     if queue_arn is None or (len(mine) == 1 and len(open_ones) > 1):
         return None
-    all_mine = sum(each.queue_arn == queue_arn for each in named)
-    # A list that was cut has lost healed ones first, so it cannot say of how many.
-    how_many = f"{counted(len(mine), 'incident')} not healed" if among else ""
-    says = f"stands out{among}: {how_many or _how_many(len(mine), all_mine)}."
-    return Standout(queue_name(queue_arn), says, _because(mine))
+    queue, because = queue_name(queue_arn), _because(mine)
+    if summary.cases_left_out:
+        return Standout(queue, _of_a_cut_list(summary, queue_arn, len(mine)), because)
+    all_mine = [each for each in named if each.queue_arn == queue_arn]
+    how_many = _how_many(len(mine), len(all_mine))
+    if habit := _habit(summary, all_mine):
+        return Standout(queue, habit, f"{how_many[0].upper()}{how_many[1:]}. {because}")
+    return Standout(queue, f"stands out: {how_many}.", because)
+
+
+def _of_a_cut_list(summary: Summary, queue_arn: str, listed: int) -> str:
+    """A list that was cut lost healed ones first, so it cannot say of how many."""
+    row = next((each for each in summary.queue_days.queues if each.queue_arn == queue_arn), None)
+    if row is None:
+        count = counted(listed, "incident")
+        return f"stands out among the listed incidents: {count} not healed."
+    share = f"{sum(row.incidents):,} of {counted(summary.totals.incidents, 'incident')}"
+    return f"stands out: {share} came from it, {row.not_healed:,} not healed."
 
 
 def _how_many(open_count: int, count: int) -> str:
@@ -62,13 +77,29 @@ def _how_many(open_count: int, count: int) -> str:
     return f"{open_count} of its {count} incidents {were} not healed"
 
 
-def _often_healed(healed: list[Incident], among: str) -> Standout | None:
+def _often_healed(summary: Summary, healed: list[Incident]) -> Standout | None:
     queue_arn = _leader(healed)
     mine = [each for each in healed if each.queue_arn == queue_arn]
-    if queue_arn is None or len(mine) < FEWEST_HEALED or 2 * len(mine) <= len(healed):
+    if queue_arn is None or len(mine) < FEWEST or 2 * len(mine) <= len(healed):
         return None
-    says = f"stands out{among}: it had {len(mine)} of the {len(healed)}, all healed."
-    return Standout(queue_name(queue_arn), says, _because(mine))
+    queue, because = queue_name(queue_arn), _because(mine)
+    if summary.cases_left_out:
+        among = f"{len(mine)} of the {len(healed)} listed incidents"
+        return Standout(queue, f"stands out: {among} came from it, all healed.", because)
+    if habit := _habit(summary, mine):
+        return Standout(queue, habit, f"All healed. {because}")
+    how_many = f"it had {len(mine)} of the {len(healed)}, all healed"
+    return Standout(queue, f"stands out: {how_many}.", because)
+
+
+def _habit(summary: Summary, mine: list[Incident]) -> str:
+    """What the queue keeps doing, where one symptom came often; empty where none did."""
+    label, count = _commonest(each.label for each in mine)
+    if count < FEWEST or label not in HABITS:
+        return ""
+    total = max(dict(summary.by_label).get(label, 0), count)
+    share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
+    return f"{HABITS[label]}: {share} {marked(label)} incidents came from it."
 
 
 def _leader(incidents: Iterable[Incident]) -> str | None:
@@ -89,7 +120,8 @@ def _because(mine: list[Incident]) -> str:
     reasons = [why_in_words(each) for each in mine if each.label == label and not each.is_healed]
     calls = counted(sum(each.failed_calls for each in mine), "failed call")
     reason, _ = _commonest(each for each in reasons if each)
-    return f"{visible(label)}{often}, {calls}" + (f": {reason}" if reason else "")
+    said = f": {quoted(reason)}" if reason else ""
+    return f"{marked(label)}{often}, {calls}{said}."
 
 
 def _commonest(texts: Iterable[str]) -> tuple[str, int]:

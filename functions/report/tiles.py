@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from functions.report.summary import EarlierWeek, Summary, Totals
-from functions.report.words import counted, duration, listed, number, share
+from functions.report.words import duration, listed, number, share
 
 # Below this many, a share or a median says less than the figures themselves.
 SMALLEST_N = 5
+INCIDENTS_TITLE = "Incidents"
+HEALED_TITLE = "Healed without a page"
+PAGED_TITLE = "Paged a person"
+Written = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -41,29 +45,34 @@ class Tile:
 
 
 def tiles(summary: Summary) -> tuple[Tile, ...]:
-    """Incidents, healed, paged, failed calls, time to heal; none where nothing was read."""
+    """Incidents, healed, paged, time to heal, failed calls; none where nothing was read."""
     if summary.nothing_was_read:
         return ()
     return (
-        _counted(summary, "Incidents", lambda week: week.incidents),
+        _counted(summary, INCIDENTS_TITLE, lambda week: week.incidents),
         _healed(summary),
-        _counted(summary, "Reached a person", lambda week: week.paged),
-        _counted(summary, "Failed calls", lambda week: week.failed_calls),
+        _paged(summary),
         _time_to_heal(summary),
+        _counted(summary, "Failed calls", lambda week: week.failed_calls),
     )
 
 
-def against(now: float, before: Sequence[float], unit: str = "") -> Change:
-    """`now` against the median of the weeks `before`; says how many those are."""
+def against(
+    now: float, before: Sequence[float], written: Written = number, apart: Written | None = None
+) -> Change:
+    """`now` against the median of the weeks `before`; says how many those are.
+
+    `written` says a figure, `apart` the difference of two where that is said otherwise.
+    """
     if not before:
         return Change("level", "no earlier week to compare with")
     usual = median(before)
-    basis = f"the {len(before)}-week median of {number(usual)}{unit}"
+    basis = f"the {len(before)}-week median of {written(usual)}"
     if len(before) == 1:
-        basis = f"the {number(usual)}{unit} of the one earlier week"
+        basis = f"the {written(usual)} of the one earlier week"
     if now == usual:
         return Change("level", f"equal to {basis}")
-    size = f"{number(abs(now - usual))}{' points' if unit else ''}"
+    size = (apart or written)(abs(now - usual))
     if now > usual:
         return Change("rise", f"{size} above {basis}")
     return Change("fall", f"{size} below {basis}")
@@ -79,7 +88,7 @@ def _counted(
 
 def _healed(summary: Summary) -> Tile:
     incidents, healed = summary.totals.incidents, summary.totals.healed
-    title = "Healed without a page"
+    title = HEALED_TITLE
     if not incidents:
         return Tile(title, "0", "", "there was nothing to heal")
     tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share")
@@ -87,7 +96,8 @@ def _healed(summary: Summary) -> Tile:
         return _judged(summary, tile, Change("level", ""), rise="good")
     weeks = [each for each in summary.previous_weeks if each.incidents >= SMALLEST_N]
     percents = [round(100 * each.healed / each.incidents) for each in weeks]
-    change = against(round(100 * healed / incidents), percents, " %")
+    percent = round(100 * healed / incidents)
+    change = against(percent, percents, lambda it: f"{number(it)} %", _points)
     tile = replace(tile, note=f"{share(healed, incidents)}, {change.sentence}")
     return _judged(summary, tile, change, rise="good")
 
@@ -102,18 +112,30 @@ def _judged(summary: Summary, tile: Tile, change: Change, *, rise: str) -> Tile:
     return replace(tile, direction=change.direction, tone=tone)
 
 
+def _points(difference: float) -> str:
+    return f"{number(difference)} points"
+
+
+def _paged(summary: Summary) -> Tile:
+    tile = _counted(summary, PAGED_TITLE, lambda week: week.paged)
+    incidents = summary.totals.incidents
+    return replace(tile, of=f"of {incidents:,}") if incidents else tile
+
+
 def _time_to_heal(summary: Summary) -> Tile:
-    """Of the listed incidents alone: the summary holds no others."""
+    """The median of all that were timed; of few, each of them."""
     title = "Time to heal"
-    known = [each.seconds_to_heal for each in summary.cases]
-    seconds = sorted(each for each in known if each is not None)
-    if not seconds:
-        return Tile(title, "\N{EN DASH}", "", "nothing was healed")
-    of = counted(len(seconds), "listed incident" if summary.cases_left_out else "incident")
-    if len(seconds) == 1:
-        return Tile(title, duration(seconds[0]), "", of)
-    if len(seconds) < SMALLEST_N:
+    count, middle = summary.totals.healed_with_time, summary.totals.median_seconds_to_heal
+    if not count or middle is None:
+        note = "nobody timed it" if summary.totals.healed else "nothing was healed"
+        return Tile(title, "\N{EN DASH}", "", note)
+    seconds = sorted(each for label in summary.times_to_heal for each in label.seconds)
+    if count < SMALLEST_N and len(seconds) == count:
         every = listed([duration(each) for each in seconds])
-        return Tile(title, duration(seconds[-1]), "", f"the longest of {of}: {every}")
-    between = f"from {duration(seconds[0])} to {duration(seconds[-1])}"
-    return Tile(title, duration(median(seconds)), "", f"median of {of}, {between}")
+        note = f"the longest of {count}: {every}" if count > 1 else "1 incident"
+        return Tile(title, duration(seconds[-1]), "", note)
+    weeks = [each for each in summary.previous_weeks if each.healed_with_time >= SMALLEST_N]
+    before = [it for each in weeks if (it := each.median_seconds_to_heal) is not None]
+    change = against(middle, before, duration)
+    note = f"median of {count:,}, {change.sentence}"
+    return _judged(summary, Tile(title, duration(middle), "", note), change, rise="bad")

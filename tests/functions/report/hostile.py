@@ -6,6 +6,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.functions.report.week_parts import (
+    deed,
+    night,
+    paged,
+    queue_days,
+    reached_a_person,
+    swept,
+    times,
+)
 from tests.functions.report.weeks import DAYS, incident, week
 
 PAYLOADS = (
@@ -23,6 +32,9 @@ PAYLOADS = (
     "a\nSubject: paid", "a\r\n\r\nb", "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "\x00", "\ud800",
     "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",
 )  # fmt: skip
+KINDS = ("write_into_template", "approve", "decide", "mend", "mend_caller", "label_code")
+WHYS = ("verified", "proposed", "refused", "contested", "unlabelled", "caller_bug")
+DEED_NUMBERS = {"incidents", "failed_calls", "queues"}
 TEXT = st.one_of(
     st.sampled_from(PAYLOADS),
     st.text(st.characters(exclude_categories=[]), max_size=120),
@@ -44,7 +56,13 @@ def hostile_weeks(draw: st.DrawFn) -> dict[str, Any]:
         not_seen={
             "unlabelled": dict.fromkeys(draw(st.lists(TEXT, max_size=3)), 2),
             "unreadable_files": [{"file": file, "reason": reason} for file, reason in files],
+            "nights": [draw(_nights(day)) for day in range(2)],
         },
+        queue_days=queue_days(cases, DAYS),
+        times_to_heal=[times(label, *range(1, n + 2)) for n, label in enumerate(labels)],
+        reached_a_person=reached_a_person(*(draw(_paged()) for _ in cases)),
+        swept=swept(paged=1) | {"cases": 2, "by_symptom": dict.fromkeys(labels, 1)},
+        do_this_week=[draw(_deeds()) for _ in range(draw(st.integers(0, 3)))],
     )
     document["per_day"] += [
         {"date": f"{DAYS[n % 7]}", "label": label, "incidents": n + 1, "failed_calls": 3}
@@ -67,3 +85,23 @@ def _incidents(draw: st.DrawFn, day: int) -> dict[str, Any]:
         principals=draw(st.lists(TEXT, max_size=3)),
         paged=draw(st.booleans()),
     )
+
+
+@st.composite
+def _paged(draw: st.DrawFn) -> dict[str, Any]:
+    names = ("case_id", "queue_arn", "symptom", "state", "reason")
+    return paged(swept=draw(st.booleans()), **{name: draw(TEXT) for name in names})
+
+
+@st.composite
+def _deeds(draw: st.DrawFn) -> dict[str, Any]:
+    kinds = st.sampled_from(KINDS) | TEXT
+    texts = {name: draw(TEXT) for name in deed() if name not in {"kind", "why", *DEED_NUMBERS}}
+    return deed() | texts | {"kind": draw(kinds), "why": draw(st.sampled_from(WHYS) | TEXT)}
+
+
+@st.composite
+def _nights(draw: st.DrawFn, day: int) -> dict[str, Any]:
+    verdict = draw(st.sampled_from(("read", "far_fewer", "nothing_read", "failed")) | TEXT)
+    reader = draw(st.sampled_from(("native", "spark_json")) | TEXT)
+    return night(DAYS[day], reader=reader, why_fallback=draw(TEXT), verdict=verdict)

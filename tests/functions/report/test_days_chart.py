@@ -13,7 +13,8 @@ from functions.report.per_day import PerDay, per_day
 from functions.report.read_summary import read
 from tests.functions.report.drawn import SVG, drawn
 from tests.functions.report.hostile import hostile_weeks
-from tests.functions.report.weeks import incident, paged, reached_a_person, summary
+from tests.functions.report.week_parts import paged, reached_a_person
+from tests.functions.report.weeks import incident, summary
 
 
 def _texts(week: PerDay, size: Size = WIDE) -> list[str]:

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
-from functions.report.not_seen import BLIND, WITHOUT_A_CALL, not_seen, not_seen_in_short
-from tests.functions.report.weeks import DAYS, incident, summary
+from functions.report.names import plain
+from functions.report.not_seen import BLIND, CASES_NOT_READ, not_seen, not_seen_in_short
+from functions.report.read_summary import read
+from functions.report.summary import Summary
+from tests.functions.report.week_parts import night, without_newer
+from tests.functions.report.weeks import DAYS, incident, summary, week
 
 ALL_NIGHTS = "All 7 nights were read."
 ALL_FILES = "412 trail files (81.2 MB): all were readable."
@@ -14,8 +18,12 @@ COUNTED = "a caller's mistake, counted only"
 NOT_MANAGED = "Mendq does not manage this queue"
 
 
+def sentences(week: Summary) -> list[str]:
+    return [plain(each) for each in not_seen(week)]
+
+
 def test_a_week_seen_whole_still_says_what_no_trail_shows() -> None:
-    assert not_seen(summary()) == (ALL_NIGHTS, ALL_FILES, WITHOUT_A_CALL, BLIND)
+    assert sentences(summary()) == [ALL_NIGHTS, ALL_FILES, BLIND]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +64,31 @@ def test_a_week_seen_whole_still_says_what_no_trail_shows() -> None:
 )
 def test_what_was_not_seen_is_counted(seen: dict[str, Any], sentence: str) -> None:
     week = summary(not_seen=seen)
-    assert sentence in not_seen(week)
+    assert sentence in sentences(week)
     assert sentence in not_seen_in_short(week)
+
+
+def test_an_older_night_or_one_without_the_cases_says_what_is_not_known() -> None:
+    assert CASES_NOT_READ in not_seen(read(without_newer(week())))
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [(1, "1 case file could not be read."), (3, "3 case files could not be read.")],
+)
+def test_cases_that_could_not_be_read_are_counted(count: int, sentence: str) -> None:
+    assert sentence in not_seen(summary(not_seen={"case_files_unreadable": count}))
+
+
+def test_a_night_that_read_too_little_is_in_the_short_form_too() -> None:
+    few = night(DAYS[1], records=900, verdict="far_fewer")
+    said = not_seen_in_short(summary(not_seen={"nights": [few]}))
+    assert "Tue 10 Nov had far fewer records than usual: 900, where 181,000 are usual." in said
 
 
 def test_many_unknown_codes_are_cut() -> None:
     codes = {f"unlabelled:C{n:02}": 1 for n in range(12)}
-    assert not_seen(summary(not_seen={"unlabelled": codes}))[2].endswith("C09 (1) and 2 more.")
+    assert sentences(summary(not_seen={"unlabelled": codes}))[2].endswith("C09 (1) and 2 more.")
 
 
 def unseen(why: str | None) -> Any:
@@ -83,16 +109,16 @@ def unseen(why: str | None) -> Any:
 def test_incidents_without_a_case_are_counted_by_reason(
     whys: list[str | None], sentence: str
 ) -> None:
-    assert not_seen(summary([unseen(each) for each in whys]))[2] == sentence
+    assert sentences(summary([unseen(each) for each in whys]))[2] == sentence
 
 
 def test_reasons_beyond_the_list_are_not_made_up() -> None:
-    sentence = not_seen(summary([unseen("event_lost")], by_outcome={"not_seen": 3}))[2]
+    sentence = sentences(summary([unseen("event_lost")], by_outcome={"not_seen": 3}))[2]
     assert sentence == (
         "3 incidents have no case: "
         "CloudTrail recorded the calls, and probably no event reached Mendq (1)."
     )
-    assert not_seen(summary(by_outcome={"not_seen": 3}))[2] == "3 incidents have no case."
+    assert sentences(summary(by_outcome={"not_seen": 3}))[2] == "3 incidents have no case."
 
 
 @pytest.mark.parametrize(
@@ -100,5 +126,5 @@ def test_reasons_beyond_the_list_are_not_made_up() -> None:
     [(1, "1 more is in the report bucket, "), (9_950, "9,950 more are in the report bucket, ")],
 )
 def test_a_list_that_was_cut_says_where_the_rest_is(left_out: int, ends: str) -> None:
-    sentence = not_seen(summary([incident()], cases_left_out=left_out))[2]
-    assert sentence == f"The table lists the 1 worst incident; {ends}under incidents/."
+    sentence = sentences(summary([incident()], cases_left_out=left_out))[2]
+    assert sentence == f"The page lists the 1 worst incident; {ends}under incidents/."

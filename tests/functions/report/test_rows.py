@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.report.rows import Row, rows
+from functions.report.rows import Row, healed_count, rows
 from tests.functions.report.weeks import incident, summary
 
 
@@ -22,6 +22,7 @@ def test_a_row_says_what_happened() -> None:
         when="Mon 9 14:02\N{EN DASH}14:09",
         outcome="healed",
         tone="good",
+        is_healed=True,
         paged=False,
         case_id="lease_expired-0a1b2c3d4e5f",
         why="the lease of 30 s was too short",
@@ -77,3 +78,12 @@ def test_an_unresolved_queue_has_no_place() -> None:
 def test_the_order_is_the_summary_s() -> None:
     names = [each.queue for each in rows(summary([incident("b"), incident("a"), incident("c")]))]
     assert names == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("healed", "said"),
+    [(0, "0 healed incidents"), (1, "1 healed incident"), (3, "3 healed incidents")],
+)
+def test_what_is_folded_away_is_counted(healed: int, said: str) -> None:
+    cases = [incident(outcome="refused"), *(incident(day=n) for n in range(healed))]
+    assert healed_count(rows(summary(cases))) == said

@@ -4,10 +4,18 @@ from typing import Any
 
 import pytest
 
+from functions.catalogue import CATALOGUE
+from functions.report.habits import HABITS
+from functions.report.names import plain
 from functions.report.standout import standout
 from tests.functions.report.weeks import incident, summary
 
 WHY = "the need is above the ceiling of 900 s"
+
+
+# A label that no habit is known of.
+def other(cases: list[Any]) -> list[Any]:
+    return [each | {"label": "a_label"} for each in cases]
 
 
 def refused(queue: str, *, count: int = 1, failed_calls: int = 12, **fields: Any) -> list[Any]:
@@ -43,13 +51,13 @@ def test_nobody_stands_out(cases: list[Any]) -> None:
     [
         (refused("a"), "a stands out: its one incident was not healed."),
         (refused("a", count=2), "a stands out: neither of its 2 incidents was healed."),
-        (refused("a", count=3), "a stands out: none of its 3 incidents was healed."),
+        (other(refused("a", count=3)), "a stands out: none of its 3 incidents was healed."),
         (
-            [*refused("a"), *healed("a", 3)],
+            other([*refused("a"), *healed("a", 3)]),
             "a stands out: 1 of its 4 incidents was not healed.",
         ),
         (
-            [*refused("a", count=2), *healed("a", 3), *refused("b")],
+            other([*refused("a", count=2), *healed("a", 3), *refused("b")]),
             "a stands out: 2 of its 5 incidents were not healed.",
         ),
         (
@@ -64,10 +72,26 @@ def test_nobody_stands_out(cases: list[Any]) -> None:
             [*refused("a", count=2), *healed("b", 9)],
             "a stands out: neither of its 2 incidents was healed.",
         ),
-        (healed("a", 3), "a stands out: it had 3 of the 3, all healed."),
+        (other(healed("a", 3)), "a stands out: it had 3 of the 3, all healed."),
+        (
+            other([*healed("a", 4), *healed("b", 3)]),
+            "a stands out: it had 4 of the 7, all healed.",
+        ),
+        (
+            refused("a", count=3),
+            "a keeps outrunning its lease: all 3 lease_expired incidents came from it.",
+        ),
+        (
+            [*refused("a"), *healed("a", 3), *healed("b", 2)],
+            "a keeps outrunning its lease: 4 of 6 lease_expired incidents came from it.",
+        ),
         (
             [*healed("a", 4), *healed("b", 3)],
-            "a stands out: it had 4 of the 7, all healed.",
+            "a keeps outrunning its lease: 4 of 7 lease_expired incidents came from it.",
+        ),
+        (
+            [*refused("a", count=2), *refused("a", label="access_denied")],
+            "a stands out: none of its 3 incidents was healed.",
         ),
     ],
 )
@@ -78,37 +102,51 @@ def test_one_queue_stands_out(cases: list[Any], sentence: str) -> None:
 
 
 def test_a_list_that_was_cut_says_what_it_counts() -> None:
-    found = standout(summary(refused("a", count=2), cases_left_out=4))
+    found = standout(summary(refused("a", count=3), cases_left_out=4))
     assert found is not None
-    assert found.says == "stands out among the listed incidents: 2 incidents not healed."
+    assert found.says == "stands out: 3 of 3 incidents came from it, 3 not healed."
+    nowhere = {"queues": [], "queues_left_out": 1, "incidents_left_out": 3}
+    found = standout(summary(refused("a", count=3), cases_left_out=4, queue_days=nowhere))
+    assert found is not None
+    assert found.says == "stands out among the listed incidents: 3 incidents not healed."
+
+
+def test_a_list_that_was_cut_counts_healed_ones_among_itself() -> None:
+    found = standout(summary(healed("a", 3), cases_left_out=4))
+    assert found is not None
+    assert found.says == "stands out: 3 of the 3 listed incidents came from it, all healed."
 
 
 @pytest.mark.parametrize(
     ("cases", "because"),
     [
-        (refused("a"), f"lease_expired, 12 failed calls: {WHY}"),
-        (refused("a", failed_calls=1), f"lease_expired, 1 failed call: {WHY}"),
-        (refused("a", why=None), "lease_expired, 12 failed calls"),
+        (refused("a"), f"lease_expired, 12 failed calls: {WHY}."),
+        (refused("a", failed_calls=1), f"lease_expired, 1 failed call: {WHY}."),
+        (refused("a", why=None), "lease_expired, 12 failed calls."),
         (
             refused("a", why="not_managed"),
-            "lease_expired, 12 failed calls: Mendq does not manage this queue",
+            "lease_expired, 12 failed calls: Mendq does not manage this queue.",
         ),
         (
             [*refused("a", count=2), *refused("a", label="access_denied", why="its own")],
-            f"lease_expired (2 of 3), 36 failed calls: {WHY}",
+            f"lease_expired (2 of 3), 36 failed calls: {WHY}.",
         ),
         (
             [*refused("a", count=2, why="b"), *refused("a", why="c"), *refused("a", why=None)],
-            "lease_expired, 48 failed calls: b",
+            "None of its 4 incidents was healed. lease_expired, 48 failed calls: b.",
         ),
         (
             [*refused("a", why="b"), *refused("a", why="a")],
-            "lease_expired, 24 failed calls: a",
+            "lease_expired, 24 failed calls: a.",
         ),
-        (healed("a", 3), "lease_expired, 36 failed calls"),
+        (healed("a", 3), "All healed. lease_expired, 36 failed calls."),
     ],
 )
 def test_and_says_why(cases: list[Any], because: str) -> None:
     found = standout(summary(cases))
     assert found is not None
-    assert found.because == because
+    assert plain(found.because) == because
+
+
+def test_habits_are_those_of_symptoms() -> None:
+    assert set(HABITS) <= {each.name for each in CATALOGUE}

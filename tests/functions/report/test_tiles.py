@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from functions.report.read_summary import read
 from functions.report.tiles import Change, Tile, against, tiles
-from tests.functions.report.weeks import DAYS, earlier, incident, summary
+from tests.functions.report.week_parts import without_newer
+from tests.functions.report.weeks import DAYS, earlier, incident, summary, week
 
 
 @pytest.mark.parametrize(
@@ -80,10 +82,10 @@ def test_a_share_is_said_from_five_incidents_on(  # noqa: PLR0917 - a table's co
     [
         ([], "\N{EN DASH}", "nothing was healed"),
         ([41], "41 s", "1 incident"),
-        ([85, 41], "1 min 25 s", "the longest of 2 incidents: 41 s and 1 min 25 s"),
-        ([4, 3, 2, 1], "4 s", "the longest of 4 incidents: 1 s, 2 s, 3 s and 4 s"),
-        ([9, 1, 2, 3, 5_000], "3 s", "median of 5 incidents, from 1 s to 1 h 23 min"),
-        ([1, 2, 3, 4, 5, 6], "4 s", "median of 6 incidents, from 1 s to 6 s"),
+        ([85, 41], "1 min 25 s", "the longest of 2: 41 s and 1 min 25 s"),
+        ([4, 3, 2, 1], "4 s", "the longest of 4: 1 s, 2 s, 3 s and 4 s"),
+        ([9, 1, 2, 3, 5_000], "3 s", "median of 5, no earlier week to compare with"),
+        ([1, 2, 3, 4, 5, 6], "3 s", "median of 6, no earlier week to compare with"),
     ],
 )
 def test_time_to_heal_is_a_median_from_five_on(
@@ -93,9 +95,36 @@ def test_time_to_heal_is_a_median_from_five_on(
     assert (tile.figure, tile.note) == (figure, note)
 
 
-def test_a_list_that_was_cut_says_so() -> None:
-    note = _tile("Time to heal", healed(1, 2, 3, 4, 5), cases_left_out=1).note
-    assert note == "median of 5 listed incidents, from 1 s to 5 s"
+@pytest.mark.parametrize(
+    ("before", "note", "tone"),
+    [
+        (52.0, "median of 5, 11 s below the 2-week median of 52 s", "good"),
+        (41.0, "median of 5, equal to the 2-week median of 41 s", "plain"),
+        (30.0, "median of 5, 11 s above the 2-week median of 30 s", "bad"),
+        (None, "median of 5, no earlier week to compare with", "plain"),
+    ],
+)
+def test_the_median_stands_against_those_of_weeks_before(
+    before: float | None, note: str, tone: str
+) -> None:
+    weeks = earlier(9, 9, healed=9, median_seconds=before)
+    few = earlier(4, healed=4, median_seconds=9_000.0)
+    tile = _tile("Time to heal", healed(40, 40, 41, 50, 60), previous_weeks=[*few, *weeks])
+    assert (tile.note, tile.tone) == (note, tone)
+
+
+def test_what_an_older_night_did_not_time_is_not_made_up() -> None:
+    found = {each.title: each for each in tiles(read(without_newer(week(healed(41)))))}
+    assert (found["Time to heal"].figure, found["Time to heal"].note) == (
+        "\N{EN DASH}",
+        "nobody timed it",
+    )
+
+
+def test_how_many_paged_is_said_of_how_many() -> None:
+    tile = _tile("Paged a person", [incident(outcome="escalated"), *healed(1, 2)])
+    assert tile.in_words == "1 of 3, no earlier week to compare with"
+    assert _tile("Paged a person", []).in_words == "0, no earlier week to compare with"
 
 
 def test_a_week_with_days_missing_is_not_judged() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from functions.report.names import plain
 from functions.report.read_summary import read
-from functions.report.verdict import headline, verdict_text
+from functions.report.verdict import headline, others, verdict_text
 from tests.functions.report.hostile import hostile_weeks
 from tests.functions.report.weeks import DAYS, busy_week, incident, summary
 
@@ -30,36 +31,16 @@ def of(*outcomes: str) -> list[Any]:
         ),
         ([], NOTHING, "Nothing was read this week: whether there were incidents is not known."),
         ([], NO_NIGHT, "Nothing was read this week: whether there were incidents is not known."),
-        (of("healed"), {}, "1 incident: healed without a page."),
-        (of("healed", "healed"), {}, "2 incidents: both healed without a page."),
-        (of("healed", "healed", "healed"), {}, "3 incidents: all healed without a page."),
-        (of("refused"), {}, "1 incident: not healed, 1 refused."),
-        (
-            of("refused", "expired"),
-            {},
-            "2 incidents: none healed, 1 refused, 1 expired without an answer.",
-        ),
-        (
-            of("applied", "refused"),
-            {},
-            "2 incidents: none healed, 1 changed but not verified yet, 1 refused.",
-        ),
-        (of("healed", "refused"), {}, "2 incidents: 1 healed without a page, 1 refused."),
-        (of("escalated"), {}, "1 incident: not healed, 1 paged a person."),
-        (
-            of("healed", "escalated", "escalated"),
-            {},
-            "3 incidents: 1 healed without a page, 2 paged a person.",
-        ),
-        (
-            of("observed", "observed"),
-            {},
-            "2 incidents: none healed, 2 only observed (mode observe).",
-        ),
+        (of("healed"), {}, "1 incident, healed before anyone was paged."),
+        (of("healed", "healed"), {}, "2 incidents, both healed before anyone was paged."),
+        (of(*["healed"] * 3), {}, "3 incidents, all healed before anyone was paged."),
+        (of("refused"), {}, "1 incident, not healed before anyone was paged."),
+        (of("refused", "expired"), {}, "2 incidents, none healed before anyone was paged."),
+        (of("healed", "refused"), {}, "2 incidents, 1 healed before anyone was paged."),
         (
             of("healed", "healed"),
             {"nights_missing": ["2026-11-10", "2026-11-11"]},
-            "2 incidents in the 5 days that were read: both healed without a page.",
+            "2 incidents in the 5 days that were read, both healed before anyone was paged.",
         ),
     ],
 )
@@ -67,27 +48,51 @@ def test_the_headline(cases: list[Any], not_seen: dict[str, Any], said: str) -> 
     assert headline(summary(cases, not_seen=not_seen)) == said
 
 
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([], ""),
+        (of("healed", "healed"), ""),
+        (of("refused"), "What became of it: 1 refused."),
+        (of("refused", "expired"), "What became of them: 1 refused, 1 expired without an answer."),
+        (
+            of("applied", "refused"),
+            "What became of them: 1 changed but not verified yet, 1 refused.",
+        ),
+        (of("healed", "refused"), "The other: 1 refused."),
+        (of("healed", "escalated", "escalated"), "The other 2: 2 paged a person."),
+        (of("observed", "observed"), "What became of them: 2 only observed (mode observe)."),
+        (of("healed", "a_word"), "The other: 1 a_word."),
+    ],
+)
+def test_what_became_of_the_others(cases: list[Any], said: str) -> None:
+    assert plain(others(summary(cases))) == said
+
+
 def test_ten_thousand_incidents_are_counted_from_the_totals() -> None:
     totals = {"incidents": 10_000, "failed_calls": 1, "queues": 9, "healed": 9_990, "paged": 10}
-    assert headline(summary(of("escalated"), totals=totals)) == (
-        "10,000 incidents: 9,990 healed without a page, 10 paged a person."
-    )
+    week = summary(of("escalated"), totals=totals)
+    assert headline(week) == "10,000 incidents, 9,990 healed before anyone was paged."
+    assert others(week) == "The other 10: 10 paged a person."
 
 
 def test_the_text_has_the_verdict_first_and_then_the_figures() -> None:
     lines = verdict_text(read(busy_week())).split("\n")
     assert lines[0] == "Mendq, week 46 of 2026 (9 to 15 Nov 2026, UTC)"
-    assert lines[1].startswith("26 incidents: 19 healed without a page")
-    assert lines[2] == "invoices stands out: 3 of its 13 incidents were not healed."
-    assert lines[3].startswith("Why: lease_expired, 224 failed calls: the need of 1,380 s")
-    starts = [each.partition(":")[0] for each in lines[4:]]
-    assert starts == [
-        "Incidents",
-        "Healed without a page",
-        "Reached a person",
-        "Failed calls",
-        "Read",
-    ]
+    assert lines[1] == (
+        "26 incidents, 19 healed before anyone was paged. The other 7: 1 only observed "
+        "(mode observe), 1 refused, 3 without a case, 2 paged a person."
+    )
+    assert lines[2] == (
+        "invoices keeps outrunning its lease: 13 of 19 lease_expired incidents came from it."
+    )
+    assert lines[3].startswith("Why: 3 of its 13 incidents were not healed. lease_expired, 224")
+    assert lines[4] == (
+        "Do first: Set VisibilityTimeout of invoices to 690 s in its template. "
+        "Behind 9 incidents with 240 failed calls this week."
+    )
+    starts = [each.partition(":")[0] for each in lines[5:]]
+    assert starts == ["Incidents", "Healed without a page", "Paged a person", "Read"]
 
 
 def test_a_week_in_which_nothing_was_read_gives_no_figures() -> None:
