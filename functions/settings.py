@@ -29,8 +29,12 @@ class LambdaSettings:
     account: str
 
     def to_environment(self) -> dict[str, str]:
-        """The variables that `from_environment` reads back; text as it is, all else as JSON."""
-        return {variable_of(each.name): _to_text(getattr(self, each.name)) for each in fields(self)}
+        """The variables that `from_environment` reads back; text as it is, all else as JSON.
+
+        What is not set has none.
+        """
+        values = {variable_of(each.name): getattr(self, each.name) for each in fields(self)}
+        return {name: _to_text(each) for name, each in values.items() if each is not None}
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -182,10 +186,12 @@ class WatchNightSettings(LambdaSettings):
 
 @dataclass(frozen=True)
 class DeliverReportSettings(LambdaSettings):
-    """What deliver_report needs."""
+    """What deliver_report needs; without a sender nothing goes by mail."""
 
     report_bucket: str
     topic_arn: str
+    sender: str | None = None
+    recipients: tuple[str, ...] = ()
 
 
 def variable_of(field_name: str) -> str:
@@ -210,7 +216,7 @@ def _plain(value: object) -> object:
 
 
 def _from_text(text: str, kind: Any) -> Any:
-    if kind is str:
+    if kind in (str, str | None):
         if not text:
             raise ValueError("it is empty")
         return text

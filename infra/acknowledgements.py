@@ -11,6 +11,7 @@ from constructs import Construct
 from functions.healing.looks import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
 from functions.healing.nightly import NIGHTS
 from functions.healing.steps import Owner
+from infra.deliver_report import OBJECTS, configuration_sets_arn
 from infra.heal_role import heal_looks
 from infra.own_queues import queue_arn
 from infra.owner_lambda import owner_looks
@@ -80,6 +81,7 @@ _ON_QUARANTINES = (
 )
 _ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
+_ON_CONFIGURATION_SETS = "Which one an identity sends by is set in SES; the sender is one alone."
 _ON_RUNS = "Every run of our own application; each night has a new one."
 _ON_LOOKS = {
     "queue": _ON_QUEUES,
@@ -122,7 +124,7 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
         ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | writes | cases),
         ("Night/Role", _of_the_night(stack, settings)),
         ("WatchNight/Role", _of_the_watch(stack)),
-        ("DeliverReport/Role", _of_the_report(stack)),
+        ("DeliverReport/Role", _of_the_report(stack, settings)),
     ):
         for resource, reason in found.items():
             yield Meant(path, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
@@ -161,9 +163,11 @@ def _of_the_watch(stack: Stack) -> dict[str, str]:
     return {nights: _ON_OBJECTS, f"{application}/jobruns/*": _ON_RUNS}
 
 
-def _of_the_report(stack: Stack) -> dict[str, str]:
-    keys = ("summary/*", "report/*", "report/*/delivered")
-    return {f"{_bucket(stack, 'Reports')}/{each}": _ON_OBJECTS for each in keys}
+def _of_the_report(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
+    bucket = _bucket(stack, "Reports")
+    found = {f"{bucket}/{keys}": _ON_OBJECTS for _, keys in OBJECTS}
+    sets = _shown(stack.resolve(configuration_sets_arn(stack)))
+    return found | ({sets: _ON_CONFIGURATION_SETS} if settings.report.sender else {})
 
 
 def _bucket(stack: Stack, name: str) -> str:

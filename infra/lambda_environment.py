@@ -24,6 +24,7 @@ _GROWING = {
         "say the start of several names and a *, or tag the queues instead",
     ),
     variable_of("freeze_calendars"): ("freezeCalendars", "name fewer calendars"),
+    variable_of("recipients"): ("report.recipients", "name a list's address instead of many"),
 }
 
 

@@ -80,6 +80,7 @@ class MendqStack(Stack):
             code=lambda_.Code.from_asset(str(code.report)),
             reports=reports,
             info=topics.info,
+            mail=settings.report,
         )
         ledger = Ledger(self, "Ledger").table
         desk = CaseDesk(ledger, cases, topics, settings)

@@ -33,6 +33,7 @@ _CONFIG = Config(
     read_timeout=_SECONDS_TO_READ,
     retries={"mode": "standard", "total_max_attempts": _TRIES},
 )
+_PATIENT_ONCE = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,17 @@ class Clients:
     def sns(self) -> SNSClient:
         client: SNSClient = self.session.client("sns", config=_CONFIG)
         return client
+
+    @cached_property
+    def sns_once(self) -> SNSClient:
+        """Sends once: what SNS may have taken, whoever calls decides whether to send again."""
+        client: SNSClient = self.session.client("sns", config=_PATIENT_ONCE)
+        return client
+
+    @cached_property
+    def mail(self) -> Any:
+        """SES; it sends once, for the same reason, and a mail with pictures takes its time."""
+        return self.session.client("sesv2", config=_PATIENT_ONCE)
 
     @cached_property
     def tagging(self) -> ResourceGroupsTaggingAPIClient:

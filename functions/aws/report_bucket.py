@@ -1,21 +1,12 @@
-"""The report bucket: summaries in, pages out, each week delivered once.
-
-https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-"""
+"""The report bucket: summaries in, pages out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
-from functions.aws.errors import code_of
-
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 @dataclass(frozen=True)
@@ -36,19 +27,3 @@ class ReportBucket:
             Bucket=self.name, Key=key, Body=page.encode(), ContentType="text/html; charset=utf-8"
         )
         return key
-
-    def is_first_delivery(self, week: str) -> bool:
-        """Take the week's only place; False where it was taken before."""
-        try:
-            self.client.put_object(
-                Bucket=self.name, Key=f"report/week={week}/delivered", Body=b"", IfNoneMatch="*"
-            )
-        except ClientError as error:
-            if code_of(error) in _TAKEN:
-                return False
-            raise
-        return True
-
-    def give_up_delivery(self, week: str) -> None:
-        """Free the week's place again, because nothing was delivered."""
-        self.client.delete_object(Bucket=self.name, Key=f"report/week={week}/delivered")

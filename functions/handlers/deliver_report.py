@@ -1,20 +1,27 @@
-"""A week's summary in the report bucket in, its page and its verdict out."""
+"""A week's summary in the report bucket in, its page, its verdict and its mails out."""
 
 from __future__ import annotations
 
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, partial
 from typing import Any
 
-from aws_lambda_powertools import Logger
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
+from functions.aws.deliver import ReportNotDelivered
+from functions.aws.delivery_marks import DeliveryMarks
+from functions.aws.delivery_telemetry import counting, log
+from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.report_bucket import ReportBucket
-from functions.aws.send_verdict import send_once
-from functions.report import page, read, verdict_text
+from functions.aws.send_report import send_report
+from functions.healing.not_mailed import Again
+from functions.report import outgoing, page, read
 from functions.settings import DeliverReportSettings
 
-logger = Logger(service="deliver_report")
+logger = Logger(service="deliver_report", json_serializer=to_line)
+metrics = Metrics(namespace=NAMESPACE)
 
 
 @cache
@@ -23,21 +30,26 @@ def _cold_start() -> tuple[DeliverReportSettings, Clients]:
 
 
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
-    """Make the page anew for every summary; send the verdict once a week.
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Make the page anew for every summary; send each week once to everybody it reaches.
 
-    Raises SummaryUnreadable, or what AWS raises, so that the event is tried again and then parked.
+    Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
+    again and then parked; what was sent is not sent again.
     """
     settings, clients = _cold_start()
-    bucket = ReportBucket(clients.s3, settings.report_bucket)
-    summary = read(bucket.summary(event["detail"]["object"]["key"]))
-    where = f"s3://{settings.report_bucket}/{bucket.put_page(summary.week, page(summary))}"
-    sent = send_once(
-        clients,
-        bucket,
-        topic_arn=settings.topic_arn,
-        week=summary.week,
-        message=f"{verdict_text(summary)}\n\n{where}",
-    )
-    logger.info("delivered", week=summary.week, page=where, sent=sent)
-    return {"week": summary.week, "page": where, "sent": sent}
+    key = event["detail"]["object"]["key"]
+    with counting(metrics) as deliveries:
+        bucket = ReportBucket(clients.s3, settings.report_bucket)
+        summary = read(bucket.summary(key))
+        place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
+        clock, owner = partial(datetime.now, UTC), context.aws_request_id
+        marks = DeliveryMarks(clients.s3, bucket.name, summary.week, owner, clock)
+        again = Again(context.function_name, clients.region, key)
+        report = outgoing(summary, place, clients.region, settings.sender or "")
+        delivery = send_report(clients, settings, marks, report, again)
+        deliveries.append(delivery)
+        log(logger, summary.week, place, delivery)
+        if delivery.failed:
+            raise ReportNotDelivered("; ".join(each.why for each in delivery.failed))
+    return {"week": summary.week, "page": place, "sent_to": list(delivery.reached)}

@@ -1,6 +1,6 @@
 """The settings of a deployment. Nothing here knows CDK or AWS: a mistake is told in a blink."""
 
-from infra.settings.deployment import NOT_USED_YET, DeploymentSettings, merge, read
+from infra.settings.deployment import DeploymentSettings, merge, read
 from infra.settings.groups import (
     Environment,
     NightSettings,
@@ -11,7 +11,6 @@ from infra.settings.groups import (
 from infra.settings.mistakes import Mistake, SettingsRefused
 
 __all__ = [
-    "NOT_USED_YET",
     "DeploymentSettings",
     "Environment",
     "Mistake",

@@ -15,15 +15,6 @@ from infra.settings.kinds import ByName, ListOf, ModeWord, Number, Reading
 from infra.settings.mistakes import SettingsRefused
 from infra.settings.sections import Section, setting
 
-# Read and checked, so that settings written today hold tomorrow; nothing acts on them yet.
-NOT_USED_YET = frozenset(
-    {
-        "report.sender",
-        "report.recipients",
-    }
-)
-
-
 _NEVER_ACTS = {
     "count only": "is only counted",
     "report only": "is only reported",
@@ -109,11 +100,6 @@ class DeploymentSettings:
             if kind.below_floor(value)
         )
 
-    def set_but_not_used_yet(self) -> tuple[str, ...]:
-        """The settings that differ from their defaults although nothing acts on them yet."""
-        ours, shipped = dict(leaves_of(self)), dict(leaves_of(DeploymentSettings()))
-        return tuple(name for name in ours if ours[name] != shipped[name] and not_used_yet(name))
-
     def _timing(self) -> Iterator[tuple[str, float, Number]]:
         for name, (each, described) in Section(Timing, TIMING).settings().items():
             assert isinstance(described.kind, Number)  # noqa: S101 - TIMING holds nothing else
@@ -144,11 +130,6 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(base[key], Mapping) and isinstance(over[key], Mapping)
     }
     return {**base, **over, **both}
-
-
-def not_used_yet(name: str) -> bool:
-    """Whether a setting, or the object around it, is only read and checked so far."""
-    return name in NOT_USED_YET or name.split(".", maxsplit=1)[0] in NOT_USED_YET
 
 
 def leaves_of(settings: DeploymentSettings) -> Iterator[tuple[str, Any]]:

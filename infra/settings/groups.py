@@ -90,11 +90,19 @@ class ReportSettings:
     )
     sender: str | None = field(
         default=None,
-        metadata=setting(shapes.MAIL, "Whom it comes from: an SES identity, verified by hand."),
+        metadata=setting(
+            shapes.MAIL,
+            "Whom it comes from. The address, or its domain, must be an identity that was verified "
+            "in SES, in the stack's region. Without a sender nothing goes by mail.",
+        ),
     )
     recipients: tuple[str, ...] = field(
         default=(),
-        metadata=setting(ListOf(shapes.MAIL, "e-mail addresses"), "Who gets it by mail."),
+        metadata=setting(
+            ListOf(shapes.MAIL, "e-mail addresses", most=50),
+            "Who gets it by mail, each in a mail of its own. In SES's sandbox these must be "
+            "verified as well.",
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import Field
 from typing import Any
 
 from functions.healing.mode import Mode
-from infra.settings.deployment import DEPLOYMENT, not_used_yet
+from infra.settings.deployment import DEPLOYMENT
 from infra.settings.kinds import ListOf
 from infra.settings.sections import Section, Setting
 
@@ -22,10 +22,8 @@ its cure, and nothing is deployed while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
 `mendq` or when `queues` names it; how far Mendq goes there is the lower of the queue's mode and the
-symptom's autonomy. What says "not used yet" is read and checked, but nothing acts on it in this
-version.
+symptom's autonomy.
 """
-_UNUSED = "Not used yet."
 
 
 def page() -> str:
@@ -44,21 +42,14 @@ def _tables(section: Section, path: str) -> Iterator[str]:
     for name, (_, described) in section.settings().items():
         inner = _object_of(described)
         if inner is not None:
-            yield f"\n## `{name}`\n\n{' '.join(_sentences(name, described))}\n"
+            yield f"\n## `{name}`\n\n{described.says}\n"
             yield from _tables(
                 inner, f"{name}{'[]' if isinstance(described.kind, ListOf) else ''}."
             )
 
 
 def _row(name: str, field: Field[Any], described: Setting) -> str:
-    says = " ".join(_sentences(name, described))
-    return f"| `{name}` | {described.kind.words} | {_default(field)} | {says} |"
-
-
-def _sentences(name: str, described: Setting) -> Iterator[str]:
-    yield described.says
-    if not_used_yet(name):
-        yield _UNUSED
+    return f"| `{name}` | {described.kind.words} | {_default(field)} | {described.says} |"
 
 
 def _object_of(described: Setting) -> Section | None:

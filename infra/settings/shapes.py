@@ -52,7 +52,9 @@ BUCKET = Text(
     "our-cloudtrail-logs",
     lambda text: "leave out arn:aws:s3:::" if text.startswith("arn:") else None,
 )
-_MAIL = r"[^@\s<>,;]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"
+# What needs no quotes in a header; SES takes ASCII alone.
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_MAIL = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+"
 MAIL = Text("an e-mail address", re.compile(_MAIL), "sqs@example.com")
 PAGE = Text(
     "an e-mail address or an https URL",

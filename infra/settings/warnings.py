@@ -10,11 +10,11 @@ from infra.settings.deployment import DeploymentSettings
 
 def warnings(settings: DeploymentSettings) -> Iterator[str]:
     """One line for each, for whoever synthesizes; nothing is refused for it."""
-    if unused := settings.set_but_not_used_yet():
-        yield f"set but not used yet: {', '.join(unused)}"
     reached = settings.pages.urgent or settings.pages.info
     if max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE and not reached:
         yield (
             "nobody is subscribed: Mendq may propose or heal, and neither pages.urgent nor "
             "pages.info names an address, so its pages reach nobody"
         )
+    if settings.report.sender is not None and not settings.report.recipients:
+        yield "nobody is mailed: report.sender is set, and report.recipients names no address"

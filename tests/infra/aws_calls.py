@@ -13,7 +13,7 @@ from functions.aws.clients import Clients
 REGION = "us-east-1"
 # Where IAM does not call a service as botocore does.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
-_PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag"}
+_PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag", "sesv2": "ses"}
 _ACTION = {
     "lambda:Invoke": "lambda:InvokeFunction",
     "s3:ListObjectsV2": "s3:ListBucket",
@@ -75,3 +75,5 @@ def _actions(service: str, operation: str, params: Mapping[str, Any]) -> Iterato
     else:
         action = f"{prefix}:{operation}"
         yield _ACTION.get(action, action)
+        if action == "ses:SendEmail" and "Raw" in params["Content"]:
+            yield "ses:SendRawEmail"

@@ -53,7 +53,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
             "urgent": ["on-call@example.com", "https://events.example.com/key"],
             "info": ["sqs@example.com", "https://events.example.com/key"],
         },
-        "report": {"weekday": "FRIDAY", "hour": 9, "timeZone": "Europe/Berlin"},
+        "report": {
+            "weekday": "FRIDAY",
+            "hour": 9,
+            "timeZone": "Europe/Berlin",
+            "sender": "reports@mail.example.com",
+            "recipients": ["ada@example.com", "grace@example.org"],
+        },
         "night": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
         "queues": ["orders", "billing-*"],
         "trail": {

@@ -57,17 +57,6 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
-@pytest.mark.usefixtures("light_code")
-def test_what_is_set_and_not_used_yet_is_one_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = {"timing": {"soakFactor": 2}, "report": {"sender": "c@d.io"}}
-    monkeypatch.setattr(synthesis, "raw_settings", lambda _: said)
-    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path))
-    runpy.run_path(str(ROOT / "app.py"))
-    assert capsys.readouterr().err == "set but not used yet: report.sender\n"
-
-
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

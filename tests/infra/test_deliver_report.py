@@ -10,7 +10,7 @@ from functions.aws.report_bucket import ReportBucket
 from functions.settings import DeliverReportSettings
 from tests.infra.aws_calls import recording
 from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, template_of
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
 
 KEY = "summary/week=2026-W46/summary.json"
 
@@ -19,8 +19,8 @@ def _rule() -> Any:
     return template_of("default").only("AWS::Events::Rule", "DeliverReport")
 
 
-def _statements() -> list[dict[str, Any]]:
-    return template_of("default").statements("DeliverReportRole")
+def _statements(name: str = "default") -> list[dict[str, Any]]:
+    return template_of(name).statements("DeliverReportRole")
 
 
 def _bucket() -> str:
@@ -48,7 +48,7 @@ def _starts(event: dict[str, Any]) -> bool:
     "key",
     [
         "report/week=2026-W46/report.html",
-        "report/week=2026-W46/delivered",
+        "report/week=2026-W46/delivered/verdict.json",
         "summary/week=2026-W46/_temporary/0/summary.json.part",
         "incidents/dt=2026-11-10/incidents.parquet",
         "logs/summary/week=2026-W46/summary.json",
@@ -93,7 +93,7 @@ def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
 def test_this_rule_alone_may_start_it_and_park() -> None:
     template = template_of("default")
     rule = template.arn_of("AWS::Events::Rule", "DeliverReport")
-    permission = template.only("AWS::Lambda::Permission")
+    permission = template.only("AWS::Lambda::Permission", "DeliverReport")
     assert permission["Principal"] == "events.amazonaws.com"
     assert permission["SourceArn"] == rule
     policy = template.only("AWS::SQS::QueuePolicy", "DeliverReportDeadLetters")
@@ -112,7 +112,8 @@ def test_this_rule_alone_may_start_it_and_park() -> None:
         ("s3:PutObject", KEY),
         ("s3:DeleteObject", KEY),
         ("s3:DeleteObject", "report/week=2026-W46/report.html"),
-        ("s3:DeleteObjectVersion", "report/week=2026-W46/delivered"),
+        ("s3:DeleteObject", "report/week=2026-W46/delivered/verdict.json"),
+        ("s3:DeleteObjectVersion", "report/week=2026-W46/delivered/verdict.json"),
     ],
 )
 def test_it_may_not_touch_what_is_not_its_own(action: str, key: str) -> None:
@@ -124,8 +125,8 @@ def test_it_may_read_and_write_what_is_its_own() -> None:
     for action, key in (
         ("s3:GetObject", KEY),
         ("s3:PutObject", bucket.put_page("2026-W46", "<!doctype html>")),
-        ("s3:PutObject", "report/week=2026-W46/delivered"),
-        ("s3:DeleteObject", "report/week=2026-W46/delivered"),
+        ("s3:PutObject", "report/week=2026-W46/delivered/verdict.json"),
+        ("s3:GetObject", "report/week=2026-W46/delivered/verdict.json"),
     ):
         assert decision(_statements(), action, f"{_bucket()}/{key}") == "Allow"
 
@@ -140,8 +141,60 @@ def test_it_publishes_to_the_topic_and_with_its_key_alone() -> None:
         assert decision(_statements(), action, "arn:another") == "ImplicitDeny"
 
 
+SENDER = "reports@mail.example.com"
+
+
+def _mailing(identity: str, action: str = "ses:SendRawEmail", sender: str = SENDER) -> str:
+    arn = f"arn:aws:ses:{REGION}:{ACCOUNT}:{identity}"
+    return decision(_statements("named"), action, arn, keys={"ses:FromAddress": sender})
+
+
+def test_it_mails_from_nobody_elses_address() -> None:
+    for action in ("ses:SendEmail", "ses:SendRawEmail"):
+        for identity in (f"identity/{SENDER}", "identity/example.com", "configuration-set/ours"):
+            for sender in ("ceo@example.com", "reports@mail.example.com.evil.io", ""):
+                assert _mailing(identity, action, sender) == "ImplicitDeny"
+            assert _mailing(identity, action) == "Allow"
+
+
+@pytest.mark.parametrize("identity", ["another.com", "com", "org", "ceo@example.com", "*"])
+def test_it_mails_by_no_identity_of_anybody_else(identity: str) -> None:
+    assert _mailing(f"identity/{identity}") == "ImplicitDeny"
+
+
+@pytest.mark.parametrize(
+    "identity",
+    ["mail.example.com", "example.com", "ada@example.com", "grace@example.org", "example.org"],
+)
+def test_it_mails_whichever_of_its_identities_was_verified(identity: str) -> None:
+    """In the sandbox SES asks for the recipients' as well."""
+    assert _mailing(f"identity/{identity}") == "Allow"
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["ses:SendBulkEmail", "ses:SendTemplatedEmail", "ses:CreateEmailIdentity", "ses:SendBounce"],
+)
+def test_it_does_nothing_else_in_ses(action: str) -> None:
+    assert _mailing(f"identity/{SENDER}", action) == "ImplicitDeny"
+
+
+def test_without_a_sender_it_may_not_mail_at_all() -> None:
+    assert "ses:" not in json.dumps(_statements())
+
+
+def test_it_knows_whom_to_mail() -> None:
+    function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
+    settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
+    assert (settings.sender, settings.recipients) == (
+        SENDER,
+        ("ada@example.com", "grace@example.org"),
+    )
+
+
 def test_it_reads_its_settings_back_as_they_were_set() -> None:
     settings = _settings()
+    assert (settings.sender, settings.recipients) == (None, ())
     assert settings.account == ACCOUNT
     assert settings.report_bucket.startswith("ReportsBucket")
     assert settings.topic_arn.startswith("TopicsInfoTopic")

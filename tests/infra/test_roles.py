@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from typing import Any
 
 import pytest
 
+from functions.aws.delivery_marks import DeliveryMarks
 from functions.aws.report_bucket import ReportBucket
-from functions.aws.send_verdict import send_once
+from functions.aws.send_report import send_report
 from functions.aws.start_job import start
 from functions.aws.watch_night import watch
 from functions.healing.night import Roots, night
 from functions.healing.night_watch import Watched
 from functions.healing.nightly import night_key
-from functions.settings import StartNightSettings, WatchNightSettings
+from functions.healing.not_mailed import Again
+from functions.report import outgoing
+from functions.settings import DeliverReportSettings, StartNightSettings, WatchNightSettings
 from tests.functions.aws.conftest import Account, moto_account
 from tests.functions.healing.test_night_watch import event as ended
+from tests.functions.report.weeks import summary as quiet_week
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.case_runs import approving, following_up, pulsing, rolling_back
 from tests.infra.declared_actions import DECLARED
@@ -115,12 +119,20 @@ def _watch_night() -> Recorded:
 
 
 def _deliver_report() -> Recorded:
-    recorded = recording({"GetObject": {"Body": BytesIO(b"{}")}}, otherwise={})
+    answers = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
+    recorded = recording(answers, otherwise={})
     bucket = ReportBucket(recorded.clients.s3, "reports")
     assert bucket.summary("summary/week=2026-W46/summary.json") == b"{}"
     bucket.put_page("2026-W46", "<!doctype html>")
-    bucket.give_up_delivery("2026-W46")
-    assert send_once(recorded.clients, bucket, topic_arn="arn", week="2026-W46", message="text")
+    function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
+    settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
+    marks = DeliveryMarks(
+        recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
+    )
+    report = outgoing(quiet_week(), "s3://reports/page", "us-east-1", settings.sender or "")
+    again = Again("deliver", "us-east-1", "summary.json")
+    delivery = send_report(recorded.clients, settings, marks, report, again)
+    assert delivery.reached == (settings.topic_arn, *settings.recipients)
     return recorded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
@@ -31,10 +32,13 @@ class AtCall:
 
     is_deaf = False
 
-    def __init__(self, account: Account, event: str, strike_at: int) -> None:
+    def __init__(
+        self, account: Account, event: str, strike_at: int, clients: Sequence[Any] = ()
+    ) -> None:
         self.strike_at, self.calls, self.call = strike_at, 0, ""
         self._event = event
-        self._emitters: list[Any] = [each.meta.events for each in every_client(account.clients)]
+        among = clients or every_client(account.clients)
+        self._emitters: list[Any] = [each.meta.events for each in among]
         for each in self._emitters:
             each.register_last(event, self._come_by)
 
@@ -62,8 +66,10 @@ class AtCall:
 class Fault(AtCall):
     """Strikes once: the process is killed before or after a call, or the call's answer is lost."""
 
-    def __init__(self, account: Account, kind: str, strike_at: int) -> None:
-        super().__init__(account, EVENTS[kind], strike_at)
+    def __init__(
+        self, account: Account, kind: str, strike_at: int, clients: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(account, EVENTS[kind], strike_at, clients)
         self.kind = kind
 
     def act(self) -> None:

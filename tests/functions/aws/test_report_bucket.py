@@ -8,18 +8,6 @@ def bucket(account: Account) -> ReportBucket:
     return ReportBucket(account.clients.s3, "cases")
 
 
-def test_a_week_is_delivered_once(account: Account) -> None:
-    assert bucket(account).is_first_delivery("2026-W46")
-    assert not bucket(account).is_first_delivery("2026-W46")
-    assert bucket(account).is_first_delivery("2026-W47")
-
-
-def test_a_delivery_that_failed_can_be_made_again(account: Account) -> None:
-    assert bucket(account).is_first_delivery("2026-W46")
-    bucket(account).give_up_delivery("2026-W46")
-    assert bucket(account).is_first_delivery("2026-W46")
-
-
 def test_the_page_lies_under_its_week(account: Account) -> None:
     key = bucket(account).put_page("2026-W46", "<p>ü</p>")
     stored = account.clients.s3.get_object(Bucket="cases", Key=key)

@@ -11,9 +11,9 @@ import functions
 import infra
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
-from infra.settings import NOT_USED_YET, DeploymentSettings, SettingsRefused, merge, read
+from infra.settings import DeploymentSettings, SettingsRefused, merge, read
 from infra.settings.bounds import LIMITS, TIMING
-from infra.settings.deployment import DEPLOYMENT, leaves_of
+from infra.settings.deployment import leaves_of
 from infra.settings.kinds import Number
 from infra.settings.page import page
 from infra.settings.sections import camel
@@ -102,24 +102,13 @@ def test_without_floors_the_other_bounds_still_hold() -> None:
         read({"timing": {"propagationSeconds": -1}}, floors=False)
 
 
-def test_only_what_is_set_and_not_used_yet_is_listed() -> None:
-    settings = read({"mode": "heal", "report": {"hour": 7, "sender": "a@b.io"}})
-    assert settings.set_but_not_used_yet() == ("report.sender",)
-
-
 def test_a_limit_counts_as_used_once_the_lambdas_or_the_stack_read_it() -> None:
     read_by = [each for each in FUNCTIONS.rglob("*.py") if each.name != "limits.py"]
     sources = "\n".join(each.read_text() for each in (*read_by, STACK))
     for section, shape in (("limits", Limits), ("timing", Timing)):
         for each in fields(shape):
             read_somewhere = re.search(rf"\.{each.name}\b", sources) is not None
-            path = f"{section}.{camel(each.name)}"
-            assert read_somewhere != (path in NOT_USED_YET), path
-
-
-def test_what_is_not_used_yet_can_be_set() -> None:
-    known = {path for path, _ in leaves_of(DeploymentSettings())} | set(DEPLOYMENT.settings())
-    assert known >= NOT_USED_YET
+            assert read_somewhere, f"{section}.{camel(each.name)}"
 
 
 def test_merging_goes_deep_and_replaces_lists() -> None:
@@ -134,7 +123,7 @@ def test_merging_goes_deep_and_replaces_lists() -> None:
     assert base["trail"] == {"create": True, "eventNames": ["x"]}, "the base stays as it was"
 
 
-def test_the_page_names_every_setting_and_what_is_not_used_yet() -> None:
+def test_the_page_names_every_setting() -> None:
     rows = {
         found[1]: line
         for line in page().splitlines()
@@ -143,6 +132,5 @@ def test_the_page_names_every_setting_and_what_is_not_used_yet() -> None:
     for path, _ in leaves_of(DeploymentSettings()):
         if path == "environments":
             continue
-        unused = path in NOT_USED_YET or path.split(".")[0] in NOT_USED_YET
-        assert ("Not used yet." in rows[path]) == unused, path
+        assert path in rows
     assert "`environments[].account`" in page()

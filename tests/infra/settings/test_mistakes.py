@@ -112,6 +112,25 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"pages": {"urgent": ["http://x.io"]}}, "pages.urgent[0]", "is not an e-mail", "use https://"),
     ({"pages": {"info": ["on-call"]}}, "pages.info[0]", "is not an e-mail", "on-call@example.com"),
     ({"pages": {"info": ["a@b"]}}, "pages.info[0]", "is not an e-mail", "on-call@example.com"),
+    *(
+        ({"report": {"sender": each}}, "report.sender", "is not an e-mail", "sqs@example.com")
+        for each in (
+            "a@b.io\nBcc: c@d.io",
+            "a b@c.io",
+            "Mendq <a@b.io>",
+            "a(b)@c.io",
+            '"a b"@c.io',
+            "a..b@c.io",
+            ".a@b.io",
+            "a:b@c.io",
+            "a\\b@c.io",
+            "ä@b.io",
+            "a@bä.io",
+            "a@b.io, c@d.io",
+            "a@@b.io",
+            f"{'a' * 65}@b.io",
+        )
+    ),
     ({"report": {"weekday": "Monday"}}, "report.weekday", "is not a weekday", "mean MONDAY?"),
     ({"report": {"hour": 24}}, "report.hour", "24 is out of range", "from 0 to 23"),
     ({"report": {"timeZone": "CET!"}}, "report.timeZone", "is not a time zone", "Europe/Berlin"),

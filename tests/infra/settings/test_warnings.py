@@ -34,9 +34,16 @@ def test_acting_while_pages_reach_nobody_is_one(key: str, mode: str) -> None:
     assert "pages.info" in line
 
 
+def test_a_sender_without_recipients_is_one() -> None:
+    (line,) = warnings(read({"report": {"sender": "mendq@example.com"}}))
+    assert line.startswith("nobody is mailed: ")
+    both = {"sender": "mendq@example.com", "recipients": ["sqs@example.com"]}
+    assert list(warnings(read({"report": both}))) == []
+
+
 def test_every_warning_is_a_line_of_its_own() -> None:
     lines = list(warnings(read({"mode": "heal", "report": {"sender": "mendq@example.com"}})))
     assert [line.partition(":")[0] for line in lines] == [
-        "set but not used yet",
         "nobody is subscribed",
+        "nobody is mailed",
     ]
