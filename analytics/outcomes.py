@@ -69,8 +69,8 @@ def _reached_a_person(transitions: Sequence[Case]) -> str | None:
     """Mended, but not without a page: a person may have closed it, so healing is not claimed."""
     if not any(each.paged for each in transitions):
         return None
-    words = [str(each.state) for each in transitions if each.state in _SAME_WORD]
-    return words[-1] if words else str(State.ESCALATED)
+    states = [each.state for each in transitions if each.state in _SAME_WORD - {State.APPROVED}]
+    return str(states[-1]) if states else str(State.ESCALATED)
 
 
 def has_ended(state: State) -> bool:

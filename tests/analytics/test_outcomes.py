@@ -56,8 +56,23 @@ def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
         (went("applied", "ineffective", "closed", paged=("ineffective",)), "ineffective"),
         (went("applied", "verified", paged=("applied",)), "escalated"),
         (went("proposed", "approved"), "approved"),
+        (went("proposed", "approved", "applied", "verified", "watching"), "approved"),
+        (went("proposed", "approved", "applied"), "applied"),
+        (went("proposed", "approved", "applied", "applied_unproven"), "applied"),
+        (went("proposed", "approved", "applied", "ineffective"), "ineffective"),
+        (went("proposed", "approved", "applied", "verified", "contested"), "contested"),
+        (went("proposed", "approved", "expired", paged=("proposed",)), "expired"),
+        # What opens as approved, settings let through: nobody was asked.
         (went("approved"), "approved"),
         (went("approved", "applied", "verified"), "healed"),
+        (went("approved", "applied", "verified", "watching", "closed"), "healed"),
+        (went("approved", "applied", "verified", paged=("verified",)), "escalated"),
+        (went("applied", "ineffective", "escalated", paged=("escalated",)), "escalated"),
+        (went("applied", "ineffective", "escalated", "closed", paged=("escalated",)), "escalated"),
+        (went("applied", "ineffective", "applied", "verified"), "healed"),
+        (went("applied", "verified", "watching", "escalated"), "escalated"),
+        (went("applied", "contested", "closed", paged=("contested",)), "contested"),
+        (went("contested", "closed", paged=("contested",)), "contested"),
     ],
 )
 def test_the_latest_transition_decides(transitions: list[Case], word: str) -> None:
