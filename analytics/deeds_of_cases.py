@@ -117,11 +117,18 @@ def _deed(kind: str, life: Life, step: Step | None) -> Deed:
         attribute=step.attribute if step else "",
         before=_before(life, step.attribute) if step else "",
         after=step.after if step else "",
+        owner=_owner(case),
         command=_command(verb, case),
         case_id=case.case_id,
         reason=case.reason if isinstance(case.reason, str) else "",
         cure=_CURES.get(case.symptom, ""),
     )
+
+
+def _owner(case: Case) -> str:
+    """The stack that deploys the queue, and what it is called there; empty where none was named."""
+    named = [case.evidence.get(each) for each in ("stack", "resource")]
+    return ", ".join(each for each in named if each and isinstance(each, str)) if named[0] else ""
 
 
 def _before(life: Life, attribute: str) -> str:

@@ -22,6 +22,7 @@ from functions.healing.proposal import Proposal
 from functions.healing.repeats import is_repeat, is_repeat_of_a_sweep
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
+from functions.healing.tags import deployed_by
 
 ACTOR = "heal"
 # What a plan's case opens in where heal does not carry it out itself.
@@ -178,7 +179,7 @@ class Decision:
     def _case(
         self, state: State, reason: str, steps: tuple[AttributeStep, ...], code: str = ""
     ) -> Case:
-        return opened(
+        case = opened(
             state,
             queue_arn=self.group.queue_arn,
             symptom=self.group.symptom.name,
@@ -190,6 +191,7 @@ class Decision:
             code=code,
             previous=self.view.case,
         )
+        return replace(case, evidence={**case.evidence, **deployed_by(self.facts.tags)})
 
     def _apply(self, plan: Plan) -> Outcome:
         case = self._case(State.APPLIED, plan.reason, plan.steps)

@@ -22,6 +22,7 @@ from functions.healing.plain_text import (
 )
 from functions.healing.queue_names import arn_of
 from functions.healing.states import State
+from functions.healing.tags import deployed_by
 from functions.healing.template_lines import NUMBER, template_lines
 from functions.healing.write_commands import (
     create_queue_command,
@@ -154,9 +155,8 @@ def template(
     """Both values as the owner of the queue would write them; of what is contested alone."""
     if State.CONTESTED not in (case.state, case.code):
         return ()
-    stack, resource = (
-        tags.get(f"aws:cloudformation:{each}") for each in ("stack-name", "logical-id")
-    )
+    owner_of = deployed_by(tags)
+    stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
     of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
     owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
     lines = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,25 @@ def test_a_deed_says_what_the_case_says() -> None:
     assert deed.cure.startswith("Raise VisibilityTimeout")
     assert deed.document()["template_line"] == "VisibilityTimeout: 45"
     assert deed.owner == ""
+
+
+@pytest.mark.parametrize(
+    ("evidence", "owner"),
+    [
+        ({"stack": "shop", "resource": "Orders"}, "shop, Orders"),
+        ({"stack": "shop"}, "shop"),
+        ({"resource": "Orders"}, ""),
+        ({"stack": "", "resource": "Orders"}, ""),
+        ({"stack": ["shop"], "resource": 7}, ""),
+    ],
+)
+def test_the_owner_is_the_stack_that_deploys_the_queue(
+    evidence: dict[str, Any], owner: str
+) -> None:
+    case = life(("observed", "11-10 09:00")).newest
+    known = replace(case, evidence={**case.evidence, **evidence})
+    (deed,) = deeds_of_cases(days_of(WEEK), [Life((known,))])
+    assert deed.owner == owner
 
 
 def test_what_is_proposed_is_approved_by_its_command() -> None:
