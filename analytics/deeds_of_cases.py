@@ -108,6 +108,8 @@ def _stands_in_the_queue(step: Step) -> bool:
 
 def _deed(kind: str, life: Life, step: Step | None) -> Deed:
     case = life.newest
+    # What somebody has set in place of what Mendq wrote is in no case.
+    is_overruled = case.state is State.CONTESTED and case.came_from is not None
     verb = "approve" if kind == APPROVE else "show"
     return Deed(
         kind=kind,
@@ -115,7 +117,7 @@ def _deed(kind: str, life: Life, step: Step | None) -> Deed:
         queue_arn=case.queue_arn,
         symptom=case.symptom,
         attribute=step.attribute if step else "",
-        before=_before(life, step.attribute) if step else "",
+        before=_before(life, step.attribute) if step and not is_overruled else "",
         after=step.after if step else "",
         owner=_owner(case),
         command=_command(verb, case),
@@ -127,8 +129,11 @@ def _deed(kind: str, life: Life, step: Step | None) -> Deed:
 
 def _owner(case: Case) -> str:
     """The stack that deploys the queue, and what it is called there; empty where none was named."""
-    named = [case.evidence.get(each) for each in ("stack", "resource")]
-    return ", ".join(each for each in named if each and isinstance(each, str)) if named[0] else ""
+    stack, resource = (case.evidence.get(each) for each in ("stack", "resource"))
+    if not (stack and isinstance(stack, str)):
+        return ""
+    named = f", {resource}" if resource and isinstance(resource, str) else ""
+    return f"CloudFormation stack {stack}{named}"
 
 
 def _before(life: Life, attribute: str) -> str:

@@ -84,8 +84,8 @@ def test_a_deed_says_what_the_case_says() -> None:
 @pytest.mark.parametrize(
     ("evidence", "owner"),
     [
-        ({"stack": "shop", "resource": "Orders"}, "shop, Orders"),
-        ({"stack": "shop"}, "shop"),
+        ({"stack": "shop", "resource": "Orders"}, "CloudFormation stack shop, Orders"),
+        ({"stack": "shop"}, "CloudFormation stack shop"),
         ({"resource": "Orders"}, ""),
         ({"stack": "", "resource": "Orders"}, ""),
         ({"stack": ["shop"], "resource": 7}, ""),
@@ -116,6 +116,15 @@ def test_the_template_says_what_stood_there_before_the_first_step() -> None:
     case = Life((*first.transitions, *second.transitions))
     (deed,) = deeds_of_cases(days_of(WEEK), [case])
     assert (deed.before, deed.after) == ("30", "67")
+
+
+@pytest.mark.parametrize(("came_from", "theirs"), [(None, "30"), ("applied", ""), ("verified", "")])
+def test_a_person_s_value_is_named_only_where_a_case_knows_it(
+    came_from: str | None, theirs: str
+) -> None:
+    case = life(("contested", "11-10 09:00"), came_from=came_from)
+    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    assert (deed.before, deed.after) == (theirs, "45")
 
 
 def test_each_attribute_of_a_case_is_a_deed() -> None:
