@@ -17,11 +17,48 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Cost:
-    """What one go took: wall and CPU milliseconds, AWS calls."""
+    """What one go took and, where a go reads, how many bytes; 0 is what was not looked at."""
 
     wall_ms: float
     cpu_ms: float
     aws_calls: float = 0
+    peak_mb: float = 0
+    compressed_bytes: float = 0
+    raw_bytes: float = 0
+
+
+Costs = dict[str, list[Cost]]
+
+
+def wall(cost: Cost) -> float:
+    return cost.wall_ms
+
+
+def cpu(cost: Cost) -> float:
+    return cost.cpu_ms
+
+
+def aws_calls(cost: Cost) -> float:
+    return cost.aws_calls
+
+
+def peak(cost: Cost) -> float:
+    return cost.peak_mb
+
+
+def raw_rate(cost: Cost) -> float:
+    """MB a second, inflated."""
+    return cost.raw_bytes / cost.wall_ms / 1000
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The costs of several ways by their names; `floor` is the way that ratios are against."""
+
+    name: str
+    title: str
+    floor: str
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -33,15 +70,16 @@ class Way:
 
 
 def interleaved(
-    ways: tuple[Way, ...], rounds: int, tell: Callable[[str], None]
-) -> dict[str, list[Cost]]:
+    ways: tuple[Way, ...], rounds: int, tell: Callable[[str], None], *, dropped: int = 1
+) -> Costs:
     """Costs by way; a machine that slows down slows all ways of a round."""
-    costs: dict[str, list[Cost]] = {each.name: [] for each in ways}
-    for turn in range(rounds + 1):
-        tell(f"round {turn} of {rounds}" if turn else "a round to warm up, dropped")
+    costs: Costs = {each.name: [] for each in ways}
+    for turn in range(1 - dropped, rounds + 1):
+        which = f"round {turn} of {rounds}" if turn > 0 else "a round to warm up, dropped"
         for each in ways:
+            tell(f"{which}: {each.name}")
             cost = each.go()
-            if turn:
+            if turn > 0:
                 costs[each.name].append(cost)
     return costs
 
