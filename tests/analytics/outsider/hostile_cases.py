@@ -1,0 +1,101 @@
+"""Writes cases in every state that the contract's table knows, and what may lie beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
+from tests.analytics.outsider.hostile_calls import Published, midnight
+from tests.analytics.outsider.hostile_lives import Plan, plans
+from tests.analytics.outsider.hostile_records import ERRORS, failed, named
+
+
+def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
+    """Write the transitions and what lies beside them; the calls that belong to them."""
+    calls: list[Published] = []
+    for number, plan in enumerate(plans()):
+        start = midnight(first_day) + timedelta(seconds=random.randrange(86_400 * 3 - 7200))
+        place = Place(ACCOUNTS[0], REGIONS[0], f"case-{number}")
+        calls += _burst(random, place, start, plan)
+        for which, (ending, first, last) in enumerate(plan.cases):
+            about = Place(place.account, place.region, plan.queue or place.queue)
+            taken = start + timedelta(seconds=first), start + timedelta(seconds=last)
+            life = list(transitions(f"{plan.symptom}-{number}-{which}", about, plan, ending, taken))
+            put(root, life)
+    write_other_files(root, first_day)
+    return calls
+
+
+def _burst(random: Random, place: Place, start: datetime, plan: Plan) -> list[Published]:
+    times = [start + timedelta(seconds=each) for each in plan.burst]
+    return [
+        Published(
+            when + timedelta(minutes=5), place.account, place.region,
+            {**failed(random, place, ERRORS[0], when), **named(place)},
+        )
+        for when in times
+    ]  # fmt: skip
+
+
+def transitions(
+    case_id: str, place: Place, plan: Plan, ending: str, taken: tuple[datetime, datetime]
+) -> Iterator[dict[str, Any]]:
+    """Whether of one moment or growing, the evidence is 90 s old; `!` pages."""
+    before = None
+    for n, state in enumerate(ending.split(), start=1):
+        to = state.removesuffix("!")
+        last_at = taken[1] + (n - 1) * timedelta(hours=plan.hours_apart)
+        at = last_at + timedelta(seconds=90, milliseconds=7)
+        evidence = {
+            "failed_calls": 3, "first_request_id": "a", "last_request_id": "b", "principals": [],
+            "first_at": _text(taken[0]),
+            "last_at": _text(last_at if plan.evidence_grows else taken[1]),
+        }  # fmt: skip
+        yield {
+            "schema": 1, "case_id": case_id, "n": n, "at": _text(at), "from": before, "to": to,
+            "queue_arn": place.arn, "account": place.account, "region": place.region,
+            "symptom": plan.symptom, "reason": 'Größe \u2028 {"n": 9}', "evidence": evidence,
+            "steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}],
+            "paged": state.endswith("!"), "actor": "heal", "a_later_version_s": {"field": [1]},
+        }  # fmt: skip
+        before = to
+
+
+def put(root: Path, life: list[dict[str, Any]]) -> None:
+    for each in life:
+        path = root / f"dt={each['at'][:10]}" / f"{each['case_id']}-{each['n']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(each), encoding="utf-8")
+    last = life[-1]
+    half = path.with_name(f"{last['case_id']}-{last['n'] + 1}.json")
+    half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "contested"})[:-40])
+
+
+def write_other_files(root: Path, first_day: date) -> None:
+    day = root / f"dt={first_day}"
+    day.mkdir(parents=True, exist_ok=True)
+    for name, text in OTHER_FILES.items():
+        (day / name).write_text(text)
+    other = root / "findings" / f"dt={first_day}" / "09.json"
+    other.parent.mkdir(parents=True)
+    other.write_text('{"schema": 1, "findings": []}')
+    (root / "dt=yesterday").mkdir()
+    (root / "dt=yesterday" / "x-1.json").write_text("{}")
+    (root / "README.md").write_text("# Cases")
+
+
+OTHER_FILES = {
+    "README.txt": "not a case", "empty-1.json": "", "list-1.json": "[]", "null-1.json": "null",
+    "object-1.json": "{}", "number-1.json": "1", "page-1.json": "<html>", "x-1.json.tmp": "{",
+    "nan-1.json": '{"schema": 1, "case_id": "nan", "n": NaN}',
+    "types-1.json": '{"schema": 1, "case_id": "types", "n": 1, "at": 5, "to": [], "evidence": 3}',
+}  # fmt: skip
+
+
+def _text(when: datetime) -> str:
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,60 @@
+"""Files that hold nothing which counts, and files that do although they look odd."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+MEGABYTE = 1_000_000
+
+
+def unreadable(text: bytes) -> dict[str, bytes]:
+    """Files that hold records which nobody may count, by a name for each."""
+    whole = _zipped(text)
+    return {
+        "truncated.json.gz": whole[: len(whole) // 2],
+        "without-its-end.json.gz": whole[:-8],
+        "wrong-sum.json.gz": whole[:-8] + b"\0\0\0\0" + whole[-4:],
+        "page.json.gz": b"<!DOCTYPE html><title>503 Slow Down</title>",
+        "page-in-gzip.json.gz": _zipped(b"<html>" + text + b"</html>"),
+        "empty.json.gz": b"",
+        "nothing.json.gz": _zipped(b""),
+        "plain.json.gz": text,
+        "zlib.json.gz": zlib.compress(text),
+        "two.json.gz": whole + whole,
+        "half.json.gz": _zipped(text[: len(text) // 2]),
+        "lines.json.gz": _zipped(text + b"\n" + text),
+        "list.json.gz": _zipped(b"[" + text + b"]"),
+        "lower.json.gz": _zipped(text.replace(b'"Records"', b'"records"')),
+        "object.json.gz": _zipped(b'{"Records": {"a":' + text + b"}}"),
+        "null.json.gz": _zipped(b'{"Records": null}'),
+        "text.json.gz": _zipped(b'"Records"'),
+        "deep.json.gz": _zipped(b'{"Records": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        "60-megabytes.json.gz": _zipped(text[:-1] + b" " * (60 * MEGABYTE) + b"}"),
+        "other.json": text,
+        "moved.json.gz.tmp": whole,
+        "log.gz": whole,
+        "_hidden.json.gz": whole,
+        ".hidden.json.gz": whole,
+    }  # fmt: skip
+
+
+def odd_but_readable(texts: list[bytes]) -> dict[str, bytes]:
+    """Files whose names or sizes are unusual, each with another text of records."""
+    names = [
+        "111122223333_CloudTrail-Digest_us-east-1_copy.json.gz", "a b+c%20d=e.json.gz",
+        "[ab]{c,d}*?.json.gz", "ä\u2028.json.gz", "CloudTrail-Insight.json.gz", "#x.json.gz",
+    ]  # fmt: skip
+    files = {name: _zipped(text) for name, text in zip(names, texts, strict=False)}
+    large = texts[len(names)]
+    return {**files, "large.json.gz": _zipped(large[:-1] + b" " * (48 * MEGABYTE) + b"}")}
+
+
+NEIGHBOURS = (
+    "CloudTrail-Digest", "CloudTrail-Insight", "CloudTrail-NetworkActivity",
+    "CloudTrail-Aggregated", "Config", "vpcflowlogs",
+)  # fmt: skip
+
+
+def _zipped(text: bytes) -> bytes:
+    return gzip.compress(text, compresslevel=1, mtime=0)

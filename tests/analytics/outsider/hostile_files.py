@@ -1,0 +1,99 @@
+"""Trail files that hold the same records in ever other bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.analytics.outsider.hostile_calls import Published
+
+KEYS = re.compile(r'"(errorCode|eventID|eventSource|eventTime|Records)":')
+
+
+def write_trail(random: Random, trail: Path, published: list[Published], largest_file: int) -> int:
+    """Every record into a file of its account, region and publish day; how many files there are."""
+
+    def of_file(each: Published) -> tuple[str, str, str]:
+        return each.account, each.region, each.at.strftime("%Y/%m/%d")
+
+    ordered = sorted(published, key=lambda each: (of_file(each), each.at))
+    numbers = 0
+    for (account, region, day), group in groupby(ordered, key=of_file):
+        waiting = list(group)
+        while waiting:
+            taken = random.randrange(1, largest_file)
+            records = [each.record for each in waiting[:taken]]
+            stamp = waiting[0].at.strftime("%Y%m%dT%H%MZ")
+            waiting = waiting[taken:]
+            numbers += 1
+            name = f"{account}_CloudTrail_{region}_{stamp}_{random.getrandbits(64):016x}.json.gz"
+            path = folder(trail, account, region, day) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encoded(random, records))
+    return numbers
+
+
+def folder(trail: Path, account: str, region: str, day: str, kind: str = "CloudTrail") -> Path:
+    """One account of the three lies under its organization."""
+    above = "AWSLogs/o-exampleorgid" if account.startswith("9") else "AWSLogs"
+    return trail / above / account / kind / region / day
+
+
+def encoded(random: Random, records: list[Any]) -> bytes:
+    text = random.choice(WRITINGS)(random, records).encode("utf-8", "surrogatepass")
+    if random.random() < 0.2:
+        return gzip.compress(text, compresslevel=0, mtime=0)
+    return gzip.compress(text, mtime=0)
+
+
+def compact(random: Random, records: list[Any]) -> str:
+    return json.dumps({"Records": records}, separators=(",", ":"), ensure_ascii=False)
+
+
+def indented(random: Random, records: list[Any]) -> str:
+    return "\n\t " + json.dumps({"Records": records}, indent=2, ensure_ascii=False) + " \r\n"
+
+
+def other_order(random: Random, records: list[Any]) -> str:
+    return json.dumps({"Records": [_shuffled(random, each) for each in records]}, sort_keys=False)
+
+
+def _shuffled(random: Random, record: Any) -> Any:
+    if not isinstance(record, dict):
+        return record
+    return dict(random.sample(list(record.items()), len(record)))
+
+
+def escaped_keys(random: Random, records: list[Any]) -> str:
+    """`"error\\u0043ode":` for `"errorCode":`; the slash of every ARN escaped."""
+
+    def escape(found: re.Match[str]) -> str:
+        at = random.randrange(len(found[1]))
+        return f'"{found[1][:at]}\\u{ord(found[1][at]):04X}{found[1][at + 1 :]}":'
+
+    text = json.dumps({"Records": records}, separators=(",", ":"))
+    return KEYS.sub(escape, text).replace("/", "\\/")
+
+
+def among_others(random: Random, records: list[Any]) -> str:
+    """Other keys around, some called the same further down."""
+    before = {"eventVersion": {"Records": [1, "]"]}, "x": [{"Records": []}]}
+    return json.dumps({**before, "Records": records, "y": {"errorCode": "OverLimit"}})
+
+
+def said_twice(random: Random, records: list[Any]) -> str:
+    """A key that is there twice: the last one counts. Numbers that only some readers take."""
+    text = json.dumps({"Records": records})
+    spoiling = '{"errorCode": "InternalFailure", "big": 1' + "0" * 400 + ', "not": NaN, '
+    return re.sub(r'\{(?="eventVersion")', lambda _: spoiling, text)
+
+
+WRITINGS: tuple[Callable[[Random, list[Any]], str], ...] = (
+    compact, indented, other_order, escaped_keys, among_others, said_twice,
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""Records of failed calls in the shapes that a trail, or an attacker, may give them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from tests.analytics.outsider.hostile_callers import Place, Record, identity
+
+EXPIRED = (
+    "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+)
+ERRORS = (
+    ("MessageNotInflight", "ChangeMessageVisibility", ""),
+    ("AWS.SimpleQueueService.MessageNotInflight", "ChangeMessageVisibility", ""),
+    ("MessageNotInflightException", "ChangeMessageVisibility", ""),
+    ("InvalidParameterValue", "DeleteMessage", EXPIRED),
+    ("InvalidParameterValueException", "DeleteMessage", EXPIRED),
+    ("InvalidParameterValue", "ReceiveMessage", "Value 21 for WaitTimeSeconds is invalid."),
+    ("KMS.ThrottlingException", "SendMessage", "Rate exceeded"),
+    ("KmsThrottled", "ReceiveMessage", "Rate exceeded"),
+    ("KMS.AccessDeniedException", "SendMessage", ""),
+    ("AWS.SimpleQueueService.NonExistentQueue", "SendMessage", "The queue does not exist."),
+    ("QueueDoesNotExist", "GetQueueUrl", ""),
+    ("OverLimit", "ReceiveMessage", "Too many messages in flight"),
+    ("OverLimit", "AddPermission", ""),
+    ("ReceiptHandleIsInvalid", "DeleteMessage", ""),
+    ("MissingRequiredParameterException", "SendMessage", ""),
+    ("AccessDenied", "SendMessage", "no identity-based policy allows the sqs:SendMessage action"),
+    ("InternalFailure", "SendMessage", ""),
+    ("Zeitgeist.Fehler\u2028Ü", "SendMessage", 'one\u2028two \ud83d\ude00 \\u0041 "Records":['),
+    ("<script>alert(1)</script>", "SendMessage", ""),
+)
+NOT_TEXT: tuple[Any, ...] = (None, 5, -1.5e300, True, [], {}, ["x"], {"errorCode": "x"}, "", "\x00")
+
+
+def failed(random: Random, place: Place, error: tuple[str, str, str], when: datetime) -> Record:
+    code, api, message = error
+    record: Record = {
+        "eventVersion": random.choice(["1.08", "1.11", "2.0"]),
+        "userIdentity": identity(random, place),
+        "eventTime": event_time(when),
+        "eventSource": "sqs.amazonaws.com",
+        "eventName": api,
+        "awsRegion": place.region,
+        "sourceIPAddress": "10.0.118.80",
+        "userAgent": "aws-cli/2",
+        "errorCode": code,
+        "errorMessage": message,
+        "requestParameters": None,
+        "responseElements": None,
+        "requestID": f"{random.getrandbits(64):016x}",
+        "eventID": f"{random.getrandbits(128):032x}",
+        "recipientAccountId": place.account,
+        "eventCategory": "Data",
+    }
+    return {**record, **whereabouts(random, place)}
+
+
+def event_time(when: datetime) -> str:
+    """CloudTrail's form; with a fraction only where there is one."""
+    text = when.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{when.microsecond:06}".rstrip("0") + "Z" if when.microsecond else f"{text}Z"
+
+
+def named(place: Place) -> Record:
+    """The fields that tell the queue beyond doubt."""
+    return {"resources": [{"type": "AWS::SQS::Queue", "ARN": place.arn}], "errorMessage": ""}
+
+
+def whereabouts(random: Random, place: Place) -> Record:
+    """The fields that tell the queue, in one of the ways that a record may."""
+    if place.queue is None:
+        return {"resources": random.choice([None, [], 7, [None], [{"ARN": 3}]])}
+    url = f"https://sqs.{place.region}.amazonaws.com/{place.account}/{place.queue}"
+    way = random.random()
+    if way < 0.7:
+        return {"resources": [{"type": "AWS::SQS::Queue", "ARN": place.arn}]}
+    if way < 0.9:
+        return {"requestParameters": {"queueUrl": url}, "resources": [{"ARN": [place.arn]}]}
+    return {"errorMessage": f"no access to {place.arn}", "requestParameters": "none"}
+
+
+def wrong_types(random: Random, record: Record) -> list[Any]:
+    """The record once for each field, with something there that is none; and what is no record."""
+    spoilt: list[Any] = [
+        None,
+        1,
+        "eventID",
+        [],
+        {},
+        [record],
+        json.dumps(record),
+        {"detail": record},
+    ]
+    for field in record:
+        spoiling = copy.deepcopy(record)
+        spoiling[field] = random.choice(NOT_TEXT)
+        if isinstance(spoiling["eventID"], str) and spoiling["eventID"]:
+            spoiling["eventID"] = f"{random.getrandbits(128):032x}"
+        spoilt.append(spoiling)
+    return spoilt
+
+
+def noise(random: Random, record: Record) -> Record:
+    """A record that is no failed call of SQS, though it looks much like one."""
+    quiet = {**record, "eventID": f"{random.getrandbits(128):032x}"}
+    way = random.randrange(4)
+    if way == 0:
+        return {**quiet, "eventSource": "s3.amazonaws.com", "errorCode": "AccessDenied"}
+    if way == 1:
+        return {**quiet, "responseElements": {"errorCode": "MessageNotInflight"}, "errorCode": None}
+    del quiet["errorCode"]
+    return quiet if way == 2 else {**quiet, "additionalEventData": {"errorCode": "OverLimit"}}
+
+
+def later(random: Random) -> timedelta:
+    """How long after a call its file is published."""
+    way = random.random()
+    if way < 0.05:
+        return timedelta(seconds=-random.randrange(1, 90))
+    if way < 0.85:
+        return timedelta(seconds=random.randrange(30, 900))
+    return timedelta(hours=random.randrange(1, 60) if way < 0.97 else random.randrange(60, 24 * 28))

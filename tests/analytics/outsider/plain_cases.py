@@ -1,0 +1,114 @@
+"""Cases, put together from the transitions that a case bucket holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+FINAL = frozenset({"observed", "refused", "declined", "expired", "closed", "rolled_back"})
+GOOD = frozenset({"closed", "watching", "verified"})
+APPLIED = frozenset({"applied", "applied_unproven"})
+
+
+@dataclass(frozen=True)
+class Case:
+    case_id: str
+    transitions: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, transitions: list[dict[str, Any]]) -> Self:
+        ordered = sorted(transitions, key=lambda each: int(each["n"]))
+        return cls(ordered[0]["case_id"], tuple(ordered))
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """The queue's ARN and the symptom."""
+        return self.transitions[0]["queue_arn"], self.transitions[0]["symptom"]
+
+    @property
+    def evidence(self) -> list[tuple[datetime, datetime]]:
+        """What each transition stands on, from its first failed call to its last."""
+        found = [each["evidence"] for each in self.transitions]
+        return [(moment(each["first_at"]), moment(each["last_at"])) for each in found]
+
+    @property
+    def opened_at(self) -> datetime:
+        return moment(self.transitions[0]["at"])
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it first came into a state that is final."""
+        ends = [moment(each["at"]) for each in self.transitions if each["to"] in FINAL]
+        return min(ends, default=None)
+
+    @property
+    def paged(self) -> bool:
+        return any(each["paged"] for each in self.transitions)
+
+    @property
+    def states(self) -> list[str]:
+        return [each["to"] for each in self.transitions]
+
+    @property
+    def outcome(self) -> str:
+        """By the contract's table of outcomes; it leaves open what a good end with a page is."""
+        ended_in = self.states[-1]
+        if ended_in not in GOOD:
+            return "applied" if ended_in in APPLIED else ended_in
+        if ("proposed", "approved") in zip(self.states, self.states[1:], strict=False):
+            return "approved"
+        if not self.paged:
+            return "healed"
+        reached = [each for each in self.states if each not in GOOD | APPLIED | {"approved"}]
+        return reached[-1] if reached else "escalated"
+
+    @property
+    def seconds_to_heal(self) -> float | None:
+        verified = [moment(each["at"]) for each in self.transitions if each["to"] == "verified"]
+        if not verified:
+            return None
+        return (verified[0] - self.evidence[0][0]).total_seconds()
+
+    def overlaps(self, first: datetime, last: datetime) -> bool:
+        return any(since <= last and first <= until for since, until in self.evidence)
+
+
+def cases(root: Path) -> list[Case]:
+    """Those of `root/dt=YYYY-MM-DD/CASE_ID-N.json`; what is no transition is passed over."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(root.glob("dt=????-??-??/*.json")):
+        transition = _transition(path)
+        if transition is not None:
+            found.setdefault(transition["case_id"], []).append(transition)
+    return [Case.of(each) for each in found.values()]
+
+
+def _transition(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or not is_transition(document):
+        return None
+    return document if f"{document['case_id']}-{document['n']}" == path.stem else None
+
+
+def is_transition(document: dict[str, Any]) -> bool:
+    """Whether the fields that count are there, and are what they should be."""
+    evidence = document.get("evidence")
+    texts = [document.get(name) for name in ("case_id", "to", "queue_arn", "symptom")]
+    return (
+        document.get("schema") == 1
+        and isinstance(document.get("n"), int)
+        and all(isinstance(each, str) for each in texts)
+        and isinstance(document.get("paged"), bool)
+        and isinstance(evidence, dict)
+        and all(isinstance(each, str) for each in (document.get("at"), evidence.get("first_at")))
+    )
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,125 @@
+"""The night's tables, by the contract's sentences: no Spark, no code of the night's."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from functions.catalogue import match
+from functions.healing.failed_call import FailedCall
+from tests.analytics.outsider.plain_cases import Case, cases
+from tests.analytics.outsider.plain_trail import failed_calls
+
+LONGEST_GAP = timedelta(seconds=900)
+AROUND = timedelta(days=7)
+Key = tuple[str, str, str, str]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Count:
+    """`incidents` without their identifiers, and how many failed calls, of each day."""
+
+    incidents: dict[date, list[Row]]
+    failed_calls: dict[date, int]
+
+
+def count(trail: Path, case_bucket: Path) -> Count:
+    calls, opened = failed_calls(trail), cases(case_bucket)
+    rows: dict[date, list[Row]] = defaultdict(list)
+    for key, burst in bursts(calls):
+        row = incident(key, burst, opened)
+        rows[row["first_failure"].date()].append(row)
+    return Count(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
+
+
+def bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:
+    """Calls of one account, region, queue and label, each at most 900 s after the one before."""
+    found: list[tuple[Key, list[FailedCall]]] = []
+    for call in sorted(calls, key=lambda each: (key_of(each), each.event_time)):
+        key = key_of(call)
+        if found and found[-1][0] == key and goes_on(found[-1][1], call):
+            found[-1][1].append(call)
+        else:
+            found.append((key, [call]))
+    return found
+
+
+def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
+    return call.event_time - burst[-1].event_time <= LONGEST_GAP
+
+
+def key_of(call: FailedCall) -> Key:
+    symptom = match(call)
+    label = symptom.name if symptom else f"unlabelled:{call.error_code}"
+    return call.account, call.region, call.queue_arn or "unresolved", label
+
+
+def incident(key: Key, burst: list[FailedCall], opened: list[Case]) -> Row:
+    account, region, queue, label = key
+    first, last = burst[0].event_time, burst[-1].event_time
+    joined = [
+        each for each in opened if each.about == (queue, label) and each.overlaps(first, last)
+    ]
+    case = max(joined, key=lambda each: each.opened_at, default=None)
+    return {
+        "account": account,
+        "region": region,
+        "queue_arn": queue,
+        "label": label,
+        "error_codes": sorted({each.error_code for each in burst}),
+        "first_failure": first,
+        "last_failure": last,
+        "failed_calls": len(burst),
+        "principals": sorted({each.principal_arn for each in burst}),
+        "outcome": case.outcome if case else "not_seen",
+        "why": None if case else why(key, burst, opened),
+        "case_id": case.case_id if case else None,
+        "seconds_to_heal": case.seconds_to_heal if case else None,
+        "paged": any(each.paged for each in joined),
+    }
+
+
+def why(key: Key, burst: list[FailedCall], opened: list[Case]) -> str:
+    """Why there is no case, in the order of the table in docs/summary.md."""
+    _, _, queue, label = key
+    first = burst[0].event_time
+    if label.startswith("unlabelled:"):
+        return "unlabelled"
+    if label == "caller_bug":
+        return "count_only"
+    if queue == "unresolved":
+        return "unresolved_queue"
+    if any(each.about == (queue, label) and was_open(each, burst) for each in opened):
+        return "case_open"
+    if not enough_evidence(burst):
+        return "too_little_evidence"
+    return "event_lost" if cases_around(queue, first, opened) else "unknown"
+
+
+def was_open(case: Case, burst: list[FailedCall]) -> bool:
+    """Opened at most 7 days before it or while it lasted, and not ended when it began."""
+    first, last = burst[0].event_time, burst[-1].event_time
+    has_not_ended = case.ended_at is None or case.ended_at >= first
+    return first - AROUND <= case.opened_at <= last and has_not_ended
+
+
+def enough_evidence(burst: list[FailedCall]) -> bool:
+    symptom = match(burst[0])
+    assert symptom is not None
+    calls, within = symptom.evidence.distinct_events, symptom.evidence.within_seconds
+    times = [each.event_time for each in burst]
+    return any(
+        later - earlier <= timedelta(seconds=within)
+        for earlier, later in zip(times, times[calls - 1 :], strict=False)
+    )
+
+
+def cases_around(queue: str, then: datetime, opened: list[Case]) -> bool:
+    """Cases of the queue at most 7 days before, and at most 7 days after."""
+    times = [each.opened_at for each in opened if each.about[0] == queue]
+    before = any(then - AROUND <= each <= then for each in times)
+    return before and any(then <= each <= then + AROUND for each in times)

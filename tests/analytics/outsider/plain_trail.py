@@ -1,0 +1,64 @@
+"""A trail's failed calls, read the slow way: one file after another."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from functions.healing.failed_call import FailedCall, read
+
+LARGEST_BYTES = 50_000_000
+LOG_FILE = re.compile(
+    r"AWSLogs/(?:o-[a-z0-9]+/)?\d{12}/CloudTrail/[a-z0-9-]+/\d{4}/\d\d/\d\d/(?P<name>[^/]+\.json\.gz)"
+)
+OUR_PARTS = (
+    "approve", "attach-dead-letters", "deliver-report", "follow-up", "heal", "night", "pulse",
+    "redrive", "restore-policy", "roll-back", "schedule", "start-night", "sweep",
+)  # fmt: skip
+
+
+def failed_calls(trail: Path) -> list[FailedCall]:
+    """One per eventID, the first by file name; our own roles' left out."""
+    first: dict[str, FailedCall] = {}
+    for path in sorted(log_files(trail), key=lambda each: (each.name, each.as_posix())):
+        for record in records(path.read_bytes()):
+            call = read(record)
+            if isinstance(call, FailedCall):
+                first.setdefault(call.event_id, call)
+    return [each for each in first.values() if not is_our_own(each)]
+
+
+def log_files(trail: Path) -> Iterator[Path]:
+    for path in trail.rglob("*"):
+        found = LOG_FILE.fullmatch(path.relative_to(trail).as_posix())
+        if found and not found["name"].startswith((".", "_")):
+            yield path
+
+
+def records(content: bytes) -> list[Any]:
+    """Those of one file; none where it cannot be read."""
+    try:
+        document = json.loads(_inflated(content))
+    except (ValueError, zlib.error, RecursionError):
+        return []
+    found = document.get("Records") if isinstance(document, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _inflated(content: bytes) -> bytes:
+    """A whole gzip member of at most 50 MB; ValueError or zlib.error for anything else."""
+    inflating = zlib.decompressobj(wbits=31)
+    text = inflating.decompress(content, LARGEST_BYTES + 1)
+    if len(text) > LARGEST_BYTES or not inflating.eof or inflating.unused_data:
+        raise ValueError
+    return text
+
+
+def is_our_own(call: FailedCall) -> bool:
+    """Each account and region has its own Mendq, whose roles carry the region in their names."""
+    ours = {f"arn:aws:iam::{call.account}:role/mendq-{part}-{call.region}" for part in OUR_PARTS}
+    return call.principal_arn in ours

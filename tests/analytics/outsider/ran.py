@@ -1,0 +1,32 @@
+"""The nights of a scene, in the orders in which the contract lets them run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from analytics.days import Days
+from analytics.night import Night
+from analytics.storage import open_root
+from tests.analytics.outsider.scene import Scene
+
+MADE_AT = datetime(2026, 12, 24, tzinfo=UTC)
+
+
+def nightly(days: Sequence[date]) -> list[Days]:
+    """A run for each, in this order."""
+    return [Days(each, each) for each in days]
+
+
+def backfill(days: Sequence[date]) -> list[Days]:
+    return [Days(min(days), max(days))]
+
+
+def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days]) -> None:
+    trail, cases, tables = (open_root(str(each), spark) for each in (scene.trail, scene.cases, out))
+    night = Night(spark, trail, cases, tables, MADE_AT, lambda _: None)
+    for days in runs:
+        night.write(days)

@@ -1,0 +1,72 @@
+"""A whole scene on disk: hostile days of a trail, and the cases of the time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+
+from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
+from tests.analytics.outsider.hostile_calls import DAYS, hostile_calls, midnight
+from tests.analytics.outsider.hostile_cases import write_cases
+from tests.analytics.outsider.hostile_contents import NEIGHBOURS, odd_but_readable, unreadable
+from tests.analytics.outsider.hostile_files import folder, write_trail
+from tests.analytics.outsider.hostile_records import ERRORS, failed
+
+FIRST_DAYS = (date(2026, 11, 10), date(2025, 12, 30), date(2024, 2, 28), date(2026, 3, 30))
+
+
+@dataclass(frozen=True)
+class Scene:
+    trail: Path
+    cases: Path
+    days: tuple[date, ...]
+    files: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much there is; a chain of more than 96 calls lasts longer than a day."""
+
+    bursts: int
+    chained: int
+    records_of_largest_file: int
+
+
+def scene(root: Path, seed: int, size: Size) -> Scene:
+    """Write one: the same seed and size write the same bytes."""
+    random = Random(seed)  # noqa: S311 - the same hostile days again, no secret
+    first_day = FIRST_DAYS[seed % len(FIRST_DAYS)]
+    trail, cases = root / "trail", root / "cases"
+    calls = hostile_calls(random, first_day, size.bursts, size.chained)
+    calls += write_cases(random, cases, first_day)
+    files = write_trail(random, trail, calls, size.records_of_largest_file)
+    files += write_odd_files(random, trail, first_day)
+    return Scene(trail, cases, tuple(first_day + timedelta(days=n) for n in range(DAYS)), files)
+
+
+def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
+    """What cannot be read, what can although it looks odd, and what lies in folders beside."""
+    second = f"{first_day + timedelta(days=1):%Y/%m/%d}"
+    account, region = ACCOUNTS[0], REGIONS[0]
+
+    def text(queue: str) -> bytes:
+        when = midnight(first_day) + timedelta(hours=random.randrange(25, 47))
+        made = [failed(random, Place(account, region, queue), ERRORS[0], when) for _ in range(3)]
+        return json.dumps({"Records": made}).encode()
+
+    here = folder(trail, account, region, second)
+    written = {here / name: each for name, each in unreadable(text("unreadable")).items()}
+    texts = [text(f"odd-{number}") for number in range(9)]
+    written |= {here / name: each for name, each in odd_but_readable(texts).items()}
+    for kind in NEIGHBOURS:
+        beside = folder(trail, account, region, second, kind)
+        name = f"{account}_{kind}_{region}_20240101T0000Z_x.json.gz"
+        written[beside / name] = gzip.compress(text("beside"), mtime=0)
+    for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return len(written)
