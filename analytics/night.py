@@ -17,11 +17,13 @@ from analytics.failed_calls import within
 from analytics.incidents import GAP_SECONDS, incidents
 from analytics.joined import joined
 from analytics.nights import Run, put, put_silent
+from analytics.probe import chosen
 from analytics.quality import quality
+from analytics.readings import Reader
 from analytics.storage import Storage
 from analytics.trail import began
 from analytics.trail_reader import TrailReader
-from functions.healing.nightly import NATIVE, NightRead
+from functions.healing.nightly import NightRead
 
 Say = Callable[[str], None]
 # Failed calls, incidents with their cases, and the quality of the files.
@@ -50,7 +52,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Night:
-    """Where and when a run reads and writes; `say` tells people how far it is."""
+    """Where and when a run reads and writes; `say` tells people how far it is.
+
+    Where no `reader` is given, the one that this Spark can run.
+    """
 
     spark: SparkSession
     trail: Storage
@@ -58,6 +63,7 @@ class Night:
     out: Storage
     made_at: datetime
     say: Say
+    reader: Reader | None = None
 
     def write(self, requested: Days) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
@@ -66,12 +72,14 @@ class Night:
         there already is better than an empty one. What each day's night read is written last: where
         it lies, the tables are whole.
         """
-        reader = TrailReader(self.spark, self.trail)
+        reads = self.reader or chosen(self.spark)
+        self.say(f"reader: {reads.name}" + f" ({reads.why})" * bool(reads.why))
+        reader = TrailReader(self.spark, self.trail, reads)
         try:
             affected, calls, bursts = self._reach(reader, requested)
             found = joined(bursts, self._cases(affected)).persist()
             seen = quality(reader.listing(), reader.readings()).persist()
-            run = Run(self.made_at, NATIVE, "")
+            run = Run(self.made_at, reads.name, reads.why)
             written = self._write_days(run, affected, (calls, found, seen))
             for frame in (calls, bursts, found, seen):
                 frame.unpersist()

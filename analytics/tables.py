@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from analytics.readings import FAULTS
-
 _MOMENT = pa.timestamp("us", tz="UTC")
 _TEXTS = pa.list_(pa.string())
+_FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
 INCIDENTS = pa.schema(
     [
         ("incident_id", pa.string()),
@@ -60,7 +59,7 @@ QUALITY = pa.schema(
         ("reason", pa.string()),
         ("records", pa.int64()),
         ("failed_calls", pa.int64()),
-        ("unreadable_records", FAULTS),
+        ("unreadable_records", _FAULTS),
     ]
 )
 

@@ -1,14 +1,18 @@
 """One trail file: bytes in, its failed SQS calls out. Total: a hostile file costs only itself.
 
+The standard library alone, and the last word: whatever a faster reader does not know to be plain
+comes here, so that all readers give the same rows.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +24,17 @@ MAXIMUM_BYTES = 50 * 1024 * 1024
 MAXIMUM_MEMBERS = 16
 # Each object and list costs memory far beyond its text; a real file has one per 100 bytes or more.
 MAXIMUM_CONTAINERS = 2_000_000
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
+SQS = "sqs.amazonaws.com"
+TOO_MANY_VALUES = "too_many_json_values"
 _NO_FAULTS = frozenset({"not_failed", "not_sqs"})
+# Deeper than every other parser follows, so that none of them reads what is refused here.
+_DEPTH = 3_000
+# Python converts no longer ones; they are legal JSON all the same, and nothing that is read here.
+_MAXIMUM_DIGITS = 4_300
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The file is unreadable; the argument is the reason."""
 
 
@@ -41,30 +51,43 @@ class Reading:
 def read_file(content: bytes) -> Reading:
     """The failed calls with their positions; records that cannot be read, counted by reason."""
     try:
-        records = _records(_json(gunzip(content)))
-    except _Refused as refused:
+        return read_text(gunzip(content))
+    except Refused as refused:
         return Reading(reason=str(refused))
+
+
+def read_text(text: bytes) -> Reading:
+    """The same of what a file holds, inflated."""
+    try:
+        records = _records(_document(text))
+    except Refused as refused:
+        return Reading(reason=str(refused))
+    return judged(len(records), enumerate(records))
+
+
+def judged(records: int, some: Iterable[tuple[int, Any]]) -> Reading:
+    """The reading of `records` records; only `some` of them, with their positions, can matter."""
     calls: list[tuple[int, FailedCall]] = []
     unreadable: Counter[str] = Counter()
-    for position, record in enumerate(records):
+    for position, record in some:
         outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
         if isinstance(outcome, FailedCall):
             calls.append((position, outcome))
         elif outcome.reason not in _NO_FAULTS:
             unreadable[outcome.reason] += 1
-    return Reading(None, len(records), tuple(calls), dict(sorted(unreadable.items())))
+    return Reading(None, records, tuple(calls), dict(sorted(unreadable.items())))
 
 
 def gunzip(content: bytes) -> bytes:
-    """Never more than MAXIMUM_BYTES, whatever the file claims."""
+    """Never more than MAXIMUM_BYTES, whatever the file claims; raise Refused."""
     if not content:
-        raise _Refused("empty")
-    if not content.startswith(_GZIP):
-        raise _Refused("not_gzip")
+        raise Refused("empty")
+    if not content.startswith(GZIP):
+        raise Refused("not_gzip")
     try:
         return b"".join(_members(content))
     except zlib.error as error:
-        raise _Refused("corrupt_gzip") from error
+        raise Refused("corrupt_gzip") from error
 
 
 def _members(rest: bytes) -> Iterator[bytes]:
@@ -74,28 +97,54 @@ def _members(rest: bytes) -> Iterator[bytes]:
         text = member.decompress(rest, left + 1)
         left -= len(text)
         if left < 0:
-            raise _Refused("too_large")
+            raise Refused("too_large")
         if not member.eof:
-            raise _Refused("truncated")
+            raise Refused("truncated")
         yield text
         rest = member.unused_data
-        if not rest.startswith(_GZIP):
+        if not rest.startswith(GZIP):
             return
-    raise _Refused("too_many_gzip_members")
+    raise Refused("too_many_gzip_members")
 
 
-def _json(text: bytes) -> Any:
-    if text.count(b"{") + text.count(b"[") > MAXIMUM_CONTAINERS:
-        raise _Refused("too_many_json_values")
+def holds_too_many_values(text: bytes) -> bool:
+    return (
+        len(text) > MAXIMUM_CONTAINERS and text.count(b"{") + text.count(b"[") > MAXIMUM_CONTAINERS
+    )
+
+
+def parsed(text: bytes) -> Any:
+    """The value of JSON as Python's parser sees it; raise ValueError or RecursionError."""
+    with _deep():
+        return json.loads(text, parse_int=_integer)
+
+
+def _document(text: bytes) -> Any:
+    if holds_too_many_values(text):
+        raise Refused(TOO_MANY_VALUES)
     try:
-        return json.loads(text)
+        return parsed(text)
     except (ValueError, RecursionError) as error:
-        raise _Refused("not_json") from error
+        raise Refused("not_json") from error
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _records(document: Any) -> list[Any]:
     """Digests and other JSON have no list of records."""
     records = document.get("Records") if isinstance(document, dict) else None
     if not isinstance(records, list):
-        raise _Refused("not_a_trail_file")
+        raise Refused("not_a_trail_file")
     return records

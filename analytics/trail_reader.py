@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.days import Days
 from analytics.failed_calls import failed_calls, within
 from analytics.quality import SPARK_LISTED, SUFFIX
-from analytics.readings import SPARK_READING, readings
+from analytics.readings import SPARK_READING, Reader, binary_files, readings
 from analytics.storage import Storage
 from analytics.trail import Branch, PublishFolder, branches, publish_days, publish_folders
 
@@ -20,10 +20,11 @@ ListedFile = tuple[str, int, str, str, object]
 
 @dataclass
 class TrailReader:
-    """The files of a trail as DataFrames, kept by Spark until `close`."""
+    """The files of a trail as DataFrames, as `reader` reads them, kept by Spark until `close`."""
 
     spark: SparkSession
     trail: Storage
+    reader: Reader
     listed: list[ListedFile] = field(default_factory=list)
     _read: set[PublishFolder] = field(default_factory=set)
     _frames: list[DataFrame] = field(default_factory=list)
@@ -48,7 +49,8 @@ class TrailReader:
         with_files = [each.folder for each in new if self._list(each)]
         if with_files:
             root = self.trail.spark_root(with_files)
-            frame = readings(self._binary_files(root, with_files), root)
+            files = binary_files(self.spark, root, with_files)
+            frame = readings(files, root, self.reader)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def readings(self) -> DataFrame:
@@ -72,16 +74,3 @@ class TrailReader:
             for path, size_bytes in files
         ]
         return any(each.path.endswith(SUFFIX) and each.size_bytes for each in files)
-
-    def _binary_files(self, root: str, folders: list[str]) -> DataFrame:
-        return (
-            self.spark.read.format("binaryFile")
-            .option("pathGlobFilter", f"*{SUFFIX}")
-            .option("recursiveFileLookup", value=True)
-            .load([_literal(f"{root}{folder}") for folder in folders])
-        )
-
-
-def _literal(path: str) -> str:
-    """Hadoop reads these characters as a pattern; here they are a folder's name."""
-    return "".join(f"\\{each}" if each in "{}[]*?\\" else each for each in path)
