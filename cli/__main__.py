@@ -17,6 +17,7 @@ from cli.commands.freezing import freeze, thaw
 from cli.commands.pin import pin
 from cli.commands.quarantine import quarantine
 from cli.commands.redrive import redrive
+from cli.commands.report import report
 from cli.commands.roll_back import roll_back
 from cli.commands.show import show
 from cli.commands.sweep import sweep
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "pin": pin,
     "export": export,
     "sweep": sweep,
+    "report": report,
     "explain": explain,
     "redrive": redrive,
     "drill": drill,

@@ -167,7 +167,7 @@ def _of_the_report(stack: Stack, settings: DeploymentSettings) -> dict[str, str]
     bucket = _bucket(stack, "Reports")
     found = {f"{bucket}/{keys}": _ON_OBJECTS for _, keys in OBJECTS}
     sets = _shown(stack.resolve(configuration_sets_arn(stack)))
-    return found | ({sets: _ON_CONFIGURATION_SETS} if settings.report.sender else {})
+    return found | ({sets: _ON_CONFIGURATION_SETS} if settings.report.mails else {})
 
 
 def _bucket(stack: Stack, name: str) -> str:

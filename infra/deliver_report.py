@@ -86,7 +86,7 @@ class DeliverReport(ParkingLambda):
         for action, keys in OBJECTS:
             self.may([action], reports.arn_for_objects(keys))
         info.let_publish(self.role)
-        if mail.sender is not None and mail.recipients:
+        if mail.sender is not None and mail.mails:
             self._may_mail(mail.sender, mail.recipients)
         self.knows(
             DeliverReportSettings(

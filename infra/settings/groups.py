@@ -105,6 +105,11 @@ class ReportSettings:
         ),
     )
 
+    @property
+    def mails(self) -> bool:
+        """Whether anything goes by mail."""
+        return self.sender is not None and bool(self.recipients)
+
 
 @dataclass(frozen=True)
 class NightSettings:

@@ -16,5 +16,5 @@ def warnings(settings: DeploymentSettings) -> Iterator[str]:
             "nobody is subscribed: Mendq may propose or heal, and neither pages.urgent nor "
             "pages.info names an address, so its pages reach nobody"
         )
-    if settings.report.sender is not None and not settings.report.recipients:
+    if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"

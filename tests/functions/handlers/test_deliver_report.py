@@ -29,8 +29,11 @@ KEY = "summary/week=2026-W46/summary.json"
 EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
 READERS = ("ada@example.com", "grace@example.com")
 # The summary, the page; then a verdict and two mails, each of them taken, sent, and noted.
-CALLS = ("GetObject", "PutObject", "PutObject", "Publish", "PutObject")
-CALLS += 2 * ("PutObject", "SendEmail", "PutObject")
+CALLS = (
+    *("GetObject", "PutObject"),
+    *("PutObject", "Publish", "PutObject"),
+    *(2 * ("PutObject", "SendEmail", "PutObject")),
+)
 SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
 
 

@@ -1,0 +1,306 @@
+"""`mendq report`: the page into a file here, the verdict on the terminal."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import asking
+from cli.account import Account
+from cli.commands import report as command
+from cli.reports import Next, next_of, next_report
+from tests.cli.conftest import OUTPUTS, Operator
+from tests.functions.report.weeks import busy_week
+from tests.infra.aws_calls import recording
+
+FILE = "mendq-report-2026-W46.html"
+BERLIN = "Europe/Berlin"
+PAGE = b"<!doctype html>\xc3\xbc"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to write to; no browser."""
+    monkeypatch.setitem(OUTPUTS, "ReportBucket", "cases")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    # moto knows no list of the stack's parts.
+    monkeypatch.setattr(command, "next_report", lambda *_: None)
+    return tmp_path
+
+
+def _put(operator: Operator, key: str, body: bytes) -> None:
+    operator.aws.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
+
+
+def _deliver(
+    operator: Operator, week: str = "2026-W46", page: bytes = PAGE, **changes: object
+) -> None:
+    document: Mapping[str, Any] = {**busy_week(), "week": week, **changes}
+    _put(operator, f"report/week={week}/report.html", page)
+    _put(operator, f"report/week={week}/delivered/verdict.json", b"{}")
+    _put(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())
+
+
+def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
+    operator: Operator, here: Path
+) -> None:
+    for number in range(30, 47):
+        _deliver(operator, f"2026-W{number}")
+    found = operator.json("report", "--week", "2026-W47", code=4)
+    message = found["error"]["message"]
+    assert message.startswith("there is no report of 2026-W47: there are 2026-W39, ")
+    assert message.endswith("2026-W46, and 9 earlier")
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "week",
+    [
+        "46",
+        "2026-46",
+        "2026-W00",
+        "2026-W54",
+        "2025-W53",
+        "0000-W01",
+        "W46",
+        "٢٠٢٦-W46",
+        "../x",
+        "",
+    ],
+)
+def test_what_is_no_week_is_a_mistake(operator: Operator, week: str, here: Path) -> None:
+    _deliver(operator)
+    assert "is no week" in operator.json("report", "--week", week, code=2)["error"]["message"]
+    assert list(here.iterdir()) == []
+
+
+def test_without_a_report_yet_it_says_when_the_first_comes(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    at = Next(datetime(2026, 11, 23, 6, tzinfo=UTC), "2026-W47")
+    monkeypatch.setattr(command, "next_report", lambda *_: at)
+    for arguments in ((), ("--week", "2026-W46")):
+        message = operator.json("report", *arguments, code=4)["error"]["message"]
+        assert message == (
+            "there is no report yet: the first, of 2026-W47, comes some minutes after "
+            "2026-11-23 06:00 UTC"
+        )
+    assert list(here.iterdir()) == []
+
+
+def test_where_the_schedule_cannot_be_read_it_says_so_much(operator: Operator) -> None:
+    message = operator.json("report", code=4)["error"]["message"]
+    assert message == "there is no report yet: the first comes when a week has ended"
+
+
+def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
+    for key in (
+        "report/week=2026-W46.html",
+        "report/week=new/report.html",
+        "report/x",
+        "summary/x",
+    ):
+        _put(operator, key, b"")
+    assert "no report yet" in operator.json("report", code=4)["error"]["message"]
+
+
+def test_what_lies_there_and_differs_is_not_overwritten_unasked(
+    operator: Operator, here: Path
+) -> None:
+    _deliver(operator)
+    (here / FILE).write_bytes(b"mine")
+    assert operator.mendq("report").exit_code == 2
+    assert (here / FILE).read_bytes() == b"mine"
+    assert operator.json("report", "--yes")["written"] is True
+    assert (here / FILE).read_bytes() == PAGE
+
+
+@pytest.mark.parametrize(("answer", "content"), [("n\n", b"mine"), ("y\n", PAGE)])
+def test_it_asks(
+    operator: Operator,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    content: bytes,
+) -> None:
+    monkeypatch.setattr(asking, "somebody_is_there", lambda: True)
+    _deliver(operator)
+    (here / FILE).write_bytes(b"mine")
+    result = operator.mendq("report", given=answer)
+    assert "Overwrite it?" in result.output
+    assert (here / FILE).read_bytes() == content
+
+
+def test_the_same_page_again_changes_nothing(operator: Operator, here: Path) -> None:
+    _deliver(operator)
+    assert operator.json("report")["written"] is True
+    before = (here / FILE).stat().st_mtime_ns
+    again = operator.json("report")
+    assert again["written"] is False
+    assert (here / FILE).stat().st_mtime_ns == before
+    assert "as it was there before" in operator.mendq("report").stdout
+
+
+def test_a_folder_of_that_name_is_one_line(operator: Operator, here: Path) -> None:
+    _deliver(operator)
+    (here / FILE).mkdir()
+    result = operator.mendq("report")
+    assert result.exit_code == 1
+    assert "cannot be written" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_latest_week_is_the_one(operator: Operator, here: Path) -> None:
+    for week in ("2025-W52", "2026-W46", "2026-W09"):
+        _deliver(operator, week)
+    found = operator.json("report")
+    assert (found["week"], found["file"]) == ("2026-W46", str(here / FILE))
+    assert found["weeks"] == ["2025-W52", "2026-W09", "2026-W46"]
+    assert found["place"] == "s3://cases/report/week=2026-W46/report.html"
+    assert operator.json("report", "--week", "2026-W09")["week"] == "2026-W09"
+
+
+def test_open_hands_the_file_to_the_browser(
+    operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: not asked.append(url))
+    _deliver(operator)
+    assert operator.json("report")["opened"] is False
+    assert asked == []
+    assert operator.json("report", "--open")["opened"] is True
+    assert asked == [(here / FILE).as_uri()]
+
+
+def test_without_a_browser_it_says_so(operator: Operator) -> None:
+    _deliver(operator)
+    result = operator.mendq("report", "--open")
+    assert result.exit_code == 0
+    assert "no browser could be started" in result.output
+
+
+def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
+    _deliver(operator)
+    shown = " ".join(operator.mendq("report").stdout.split())
+    for says in (
+        "week 46 of 2026, 9 to 15 Nov 2026 (UTC)",
+        "26 incidents, 19 healed before anyone was paged.",
+        "6 above the 4-week median of 20",
+        "1. Set VisibilityTimeout of invoices to 690 s in its template.",
+        "VisibilityTimeout: 690",
+        "mendq show lease_expired-invoices --region us-east-1",
+        "All 7 nights were read.",
+        f"The page: {FILE}",
+    ):
+        assert says in shown, says
+
+
+def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
+    evil = "\x1b[2J\x07\u202e[bold]x\n\r"
+    document = busy_week()
+    for case in document["cases"]:
+        case.update(queue_arn=evil, label=evil, why=evil, outcome=evil)
+    for deed in document["do_this_week"]:
+        deed.update({name: evil for name, value in deed.items() if isinstance(value, str)})
+    _deliver(operator, **document)
+    result = operator.mendq("report")
+    assert result.exit_code == 0, result.output
+    assert not set(result.stdout) & {"\x1b", "\x07", "\u202e", "\r"}
+    assert "[bold]x" in result.stdout
+
+
+@pytest.mark.parametrize("summary", [b"", b"{}", b'{"schema": 2}'])
+def test_a_summary_of_another_version_costs_the_verdict_alone(
+    operator: Operator, here: Path, summary: bytes
+) -> None:
+    _deliver(operator)
+    _put(operator, "summary/week=2026-W46/summary.json", summary)
+    assert operator.json("report")["verdict"] is None
+    assert (here / FILE).read_bytes() == PAGE
+
+
+def test_a_page_that_was_removed_is_no_report(operator: Operator, here: Path) -> None:
+    _deliver(operator)
+    operator.aws.clients.s3.delete_object(Bucket="cases", Key="report/week=2026-W46/report.html")
+    found = operator.json("report", code=4)["error"]["message"]
+    assert found == "there is no report of 2026-W46: there is no other"
+    assert list(here.iterdir()) == []
+
+
+def _at(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "now", "then", "week"),
+    [
+        ("cron(0 6 ? * MON *)", "UTC", "2026-11-22T12:00Z", "2026-11-23T06:00Z", "2026-W47"),
+        ("cron(0 6 ? * MON *)", "UTC", "2026-11-23T05:59Z", "2026-11-23T06:00Z", "2026-W47"),
+        ("cron(0 6 ? * MON *)", "UTC", "2026-11-23T06:00Z", "2026-11-30T06:00Z", "2026-W48"),
+        (
+            "cron(0 9 ? * FRI *)",
+            "Europe/Berlin",
+            "2026-11-22T12:00Z",
+            "2026-11-27T08:00Z",
+            "2026-W47",
+        ),
+        # The clocks are put forward in between.
+        (
+            "cron(0 9 ? * MON *)",
+            "Europe/Berlin",
+            "2026-03-28T12:00Z",
+            "2026-03-30T07:00Z",
+            "2026-W13",
+        ),
+        ("cron(0 0 ? * MON *)", "Asia/Tokyo", "2026-11-22T12:00Z", "2026-11-22T15:00Z", "2026-W46"),
+    ],
+)
+def test_the_next_one_comes_when_the_schedule_says(
+    expression: str, zone: str, now: str, then: str, week: str
+) -> None:
+    assert next_of(expression, zone, _at(now)) == Next(_at(then), week)
+
+
+def _parts(*logical_ids: str) -> dict[str, Any]:
+    return {
+        "StackResourceSummaries": [
+            {"LogicalResourceId": each, "PhysicalResourceId": f"default/{each}-name"}
+            for each in logical_ids
+        ]
+    }
+
+
+def test_it_is_the_deployed_weekly_schedule_that_says_so() -> None:
+    weekly = {"ScheduleExpression": "cron(0 9 ? * FRI *)", "ScheduleExpressionTimezone": BERLIN}
+    parts = _parts("SchedulesNightly1", "SchedulesWeekly2", "SchedulesRole3")
+    recorded = recording({"ListStackResources": parts, "GetSchedule": weekly})
+    account = Account(recorded.clients.session, "Mendq")  # type: ignore[arg-type]
+    found = next_report(account, _at("2026-11-22T12:00Z"))
+    assert found == Next(_at("2026-11-27T08:00Z"), "2026-W47")
+
+
+def test_a_stack_without_such_a_schedule_says_nothing() -> None:
+    recorded = recording({"ListStackResources": _parts("SchedulesNightly1")})
+    account = Account(recorded.clients.session, "Mendq")  # type: ignore[arg-type]
+    assert next_report(account, _at("2026-11-22T12:00Z")) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone"),
+    [
+        ("rate(7 days)", "UTC"),
+        ("cron(0 6 ? * MOO *)", "UTC"),
+        ("cron(0 24 ? * MON *)", "UTC"),
+        ("cron(0 6 ? * MON *)", "Mars/Olympus"),
+        ("cron(0 6 ? * MON *)", "../etc"),
+    ],
+)
+def test_another_schedule_says_nothing(expression: str, zone: str) -> None:
+    assert next_of(expression, zone, _at("2026-11-22T12:00Z")) is None
