@@ -34,6 +34,8 @@ _TEMPLATES = Environment(
 )
 _TEMPLATES.filters["parts"] = parts
 _LOOKS = {"light": LIGHT, "dark": DARK}
+# Of each list; the page folds the others away, and paper has them all.
+MOST_ROWS = 12
 _SIZES = {"wide": WIDE, "narrow": NARROW}
 
 
@@ -62,6 +64,7 @@ def _verdict(summary: Summary) -> dict[str, Any]:
 def _sections(summary: Summary) -> dict[str, Any]:
     every = rows(summary)
     return {
+        "most_rows": MOST_ROWS,
         "to_do": to_do(summary),
         "to_do_left_out": left_out(summary),
         "heat": heat(summary),

@@ -99,5 +99,9 @@ def _caption(shown: list[TimesToHeal]) -> str:
     dots = (
         "A dot for each healed incident" if every else "Dots for a sample of the healed incidents"
     )
-    ring = ", the ring the 90th percentile" if any(each.p90_seconds for each in shown) else ""
+    ring = (
+        ", the ring the 90th percentile"
+        if any(each.p90_seconds is not None for each in shown)
+        else ""
+    )
     return f"{dots}, on a log scale. The bar is the median{ring}."

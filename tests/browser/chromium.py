@@ -97,6 +97,13 @@ class Chromium:
         stopped = {each["requestId"] for each in failed if each.get("blockedReason") == "csp"}
         return [each["request"]["url"] for each in sent if each["requestId"] not in stopped]
 
+    @property
+    def stopped(self) -> list[str]:
+        """What the browser says that the page's policy stopped."""
+        self.call("Log.enable")
+        entries = [each["entry"] for each in self._of("Log.entryAdded")]
+        return [each["text"] for each in entries if each["source"] == "security"]
+
     def _of(self, method: str) -> list[dict[str, Any]]:
         return [each["params"] for each in self._events if each["method"] == method]
 

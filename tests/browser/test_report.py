@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import re
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.report import page, read
+from tests.browser.axe import PACKAGE, AxeMissing, axe
 from tests.browser.chromium import Chromium
-from tests.functions.report.weeks import DAYS, arn, busy_week, incident, week
+from tests.browser.reports import WEEKS
 
 pytestmark = pytest.mark.browser
 SHOTS = Path(__file__).parents[2] / "build" / "browser"
-DESK, PHONE = 1240, 360
-WIDE_NAME = "W" * 80
-HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
+DESK, TABLET, PHONE = 1240, 768, 360
 
 
-def _weeks() -> dict[str, dict[str, Any]]:
-    missing = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
-    unbroken = incident(
-        queue_arn=arn(WIDE_NAME),
-        label=WIDE_NAME,
-        outcome=WIDE_NAME,
-        why=WIDE_NAME * 3,
-        case_id=WIDE_NAME,
-        error_codes=[WIDE_NAME],
-        principals=[f"arn:aws:iam::123456789012:role/{WIDE_NAME}"],
-    )
-    return {
-        "busy": busy_week(),
-        "quiet": week(),
-        "nothing-read": week(not_seen=missing),
-        "one": week([incident()], not_seen={"nights_missing": ["2026-11-10"]}),
-        "long-names": week([unbroken] * 3),
-        "hostile": week([incident(label=HOSTILE, why=HOSTILE, queue_arn=arn(HOSTILE))] * 2),
-    }
-
-
-WEEKS = _weeks()
+@cache
+def html_of(name: str) -> str:
+    return page(read(WEEKS[name]))
 
 
 @pytest.fixture
@@ -56,17 +37,18 @@ def opened(tmp_path: Path, browser: Chromium) -> Any:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [DESK, 768, PHONE])
+@pytest.mark.parametrize("width", [DESK, TABLET, PHONE])
 @pytest.mark.parametrize("name", WEEKS)
 def test_nothing_is_wider_than_the_window(opened: Any, name: str, width: int, dark: bool) -> None:
-    shown = opened(page(read(WEEKS[name])), width, dark=dark)
-    shown.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    shown = opened(html_of(name), width, dark=dark)
+    shown.evaluate(OPEN_ALL)
     shown.screenshot(SHOTS / f"{name}-{width}{'-dark' if dark else ''}.png")
     assert shown.evaluate("innerWidth") == width
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert shown.evaluate(SPILLS) == []
 
 
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 # Boxes that reach out of the window without a frame of their own that scrolls.
 SPILLS = """[...document.querySelectorAll('body *')]
   .filter(each => !each.closest('.scrolls, thead') || each.matches('.scrolls'))
@@ -76,7 +58,7 @@ SPILLS = """[...document.querySelectorAll('body *')]
 
 def test_a_box_that_spills_would_be_seen(opened: Any) -> None:
     wide = '<p class="planted" style="width: 2000px">wide</p></main>'
-    shown = opened(page(read(week())).replace("</main>", wide), PHONE)
+    shown = opened(html_of("quiet").replace("</main>", wide), PHONE)
     assert len(shown.evaluate(SPILLS)) == 1
     assert shown.evaluate("document.documentElement.scrollWidth") > PHONE
 
@@ -86,7 +68,7 @@ IS_DRAWN = "(image => image.complete && image.naturalWidth > 0)(document.querySe
 
 
 def test_each_window_and_light_has_its_own_picture(opened: Any) -> None:
-    html = page(read(busy_week()))
+    html = html_of("busy")
     chosen = set()
     for width in (DESK, PHONE):
         for dark in (False, True):
@@ -97,7 +79,7 @@ def test_each_window_and_light_has_its_own_picture(opened: Any) -> None:
 
 
 def test_the_page_asks_for_nothing_but_itself(opened: Any) -> None:
-    asked = opened(page(read(busy_week()))).fetched
+    asked = opened(html_of("busy")).fetched
     assert {each.partition(":")[0] for each in asked} == {"file", "data"}
     assert sum(each.startswith("file:") for each in asked) == 1
 
@@ -113,36 +95,37 @@ TITLE = "document.title"
 
 
 def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(opened: Any) -> None:
-    html = page(read(week())).replace("</main>", PLANTED)
+    html = html_of("quiet").replace("</main>", PLANTED)
     shown = opened(html)
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
     assert not [each for each in shown.fetched if "planted.png" in each]
 
 
 def test_it_is_the_policy_that_stops_it(opened: Any) -> None:
-    html = POLICY.sub("", page(read(week())).replace("</main>", PLANTED))
+    html = POLICY.sub("", html_of("quiet").replace("</main>", PLANTED))
     shown = opened(html)
     assert shown.evaluate(TITLE) == "run"
     assert [each for each in shown.fetched if "planted.png" in each]
 
 
 def test_a_hostile_name_is_only_text(opened: Any) -> None:
-    shown = opened(page(read(WEEKS["hostile"])))
+    shown = opened(html_of("hostile"))
     assert shown.evaluate("document.scripts.length") == 0
-    assert shown.evaluate("document.images.length") == 1
-    assert shown.evaluate("document.querySelector('td code').textContent").startswith("</title>")
-    assert shown.evaluate(TITLE).startswith("2 incidents")
+    assert shown.evaluate("[...document.images].every(each => each.src.startsWith('data:image'))")
+    names = shown.evaluate("[...document.querySelectorAll('td code')].map(it => it.textContent)")
+    assert "<script>alert(1)</script>" in names
+    assert re.match(r"\d+ incidents", shown.evaluate(TITLE))
 
 
 def test_the_phone_says_what_the_head_of_the_table_says(opened: Any) -> None:
-    shown = opened(page(read(busy_week())), PHONE)
-    label = "getComputedStyle(document.querySelectorAll('.cases td')[1], '::before').content"
+    shown = opened(html_of("busy"), PHONE)
+    label = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
     assert shown.evaluate(label) == '"Queue"'
-    assert opened(page(read(busy_week())), DESK).evaluate(label) == "none"
+    assert opened(html_of("busy"), DESK).evaluate(label) == "none"
 
 
 def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
-    shown = opened(page(read(busy_week())), DESK, dark=True)
+    shown = opened(html_of("busy"), DESK, dark=True)
     dark = shown.evaluate(CHOSEN)
     path = SHOTS / "busy.pdf"
     shown.print_a4(path)
@@ -156,3 +139,80 @@ def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
     while shown.evaluate(CHOSEN) == dark and time.monotonic() < patience:
         time.sleep(0.02)
     assert shown.evaluate(CHOSEN) != dark
+
+
+RUN_AXE = """axe.run(document, {resultTypes: ['violations']}).then(found => ({
+  passes: found.passes.length,
+  violations: found.violations.map(each => [each.id, each.nodes.map(it => it.html).slice(0, 3)]),
+}))"""
+
+
+@pytest.fixture(scope="session")
+def rules() -> str:
+    try:
+        return axe()
+    except AxeMissing as missing:
+        pytest.skip(f"{PACKAGE} could not be fetched: {missing}")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("name", WEEKS)
+def test_axe_finds_no_violation(opened: Any, rules: str, name: str, width: int, dark: bool) -> None:
+    shown = opened(html_of(name), width, dark=dark)
+    shown.evaluate(OPEN_ALL)
+    shown.evaluate(rules)
+    found = shown.evaluate(RUN_AXE)
+    assert found["passes"] > 10
+    assert found["violations"] == []
+
+
+def test_axe_would_find_one(opened: Any, rules: str) -> None:
+    shown = opened(html_of("busy").replace("</main>", '<img src="data:,"></main>'))
+    shown.evaluate(rules)
+    found = shown.evaluate(RUN_AXE)
+    assert [each[0] for each in found["violations"]] == ["image-alt"]
+
+
+@pytest.mark.parametrize("name", WEEKS)
+def test_nothing_on_the_page_is_against_its_policy(opened: Any, name: str) -> None:
+    """Chromium reports to the console what a policy stopped, also in a style or a picture."""
+    assert opened(html_of(name)).stopped == []
+
+
+def test_what_the_policy_stops_is_reported(opened: Any) -> None:
+    shown = opened(html_of("quiet").replace("</main>", PLANTED))
+    assert len(shown.stopped) >= 3
+
+
+REACHED_BY_KEYS = """[...document.querySelectorAll('.scrolls')].every(each => each.tabIndex === 0)
+  && [...document.querySelectorAll('summary')].every(each => each.tabIndex === 0)"""
+SCROLLS = """[...document.querySelectorAll('body *')].filter(each =>
+  each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 1
+  && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX) && each.tabIndex < 0).length"""
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("name", ["busy", "long-names", "largest"])
+def test_whatever_scrolls_or_opens_is_reached_by_keys(opened: Any, name: str, width: int) -> None:
+    shown = opened(html_of(name), width)
+    shown.evaluate(OPEN_ALL)
+    assert shown.evaluate(REACHED_BY_KEYS)
+    assert shown.evaluate(SCROLLS) == 0
+    focused = []
+    for _ in range(12):
+        for kind in ("keyDown", "keyUp"):
+            shown.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+        focused.append(shown.evaluate("document.activeElement.tagName"))
+    assert {"SUMMARY", "DIV"} <= set(focused)
+
+
+IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
+
+
+def test_what_is_folded_away_is_on_paper(opened: Any) -> None:
+    shown = opened(html_of("largest"))
+    assert not shown.evaluate(IS_SHOWN)
+    shown.call("Emulation.setEmulatedMedia", media="print")
+    assert shown.evaluate(IS_SHOWN)
+    shown.print_a4(SHOTS / "largest.pdf")

@@ -1,0 +1,73 @@
+"""The weeks that the browser shows: all kinds of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.functions.report.hostile import PAYLOADS
+from tests.functions.report.large import largest_week
+from tests.functions.report.week_parts import deed, night, paged, reached_a_person, without_newer
+from tests.functions.report.weeks import DAYS, arn, busy_week, incident, week
+
+WIDE_NAME = "W" * 80
+HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
+# "queue of orders" and "lease expired" in Hebrew and Arabic: made up, nobody's names.
+RIGHT_TO_LEFT = (
+    "\u05ea\u05d5\u05e8-\u05d4\u05d6\u05de\u05e0\u05d5\u05ea",
+    "\u0637\u0627\u0628\u0648\u0631-1",
+)
+
+
+def _named(name: str, **fields: Any) -> dict[str, Any]:
+    return incident(
+        queue_arn=arn(name),
+        label=name,
+        outcome="refused",
+        why=f"{name} {name} {name}",
+        case_id=name,
+        error_codes=[name],
+        principals=[f"arn:aws:iam::123456789012:role/{name}"],
+        **fields,
+    )
+
+
+def _all_named(*names: str) -> dict[str, Any]:
+    """A week whose every name is one of `names`."""
+    cases = [_named(each, day=n % 7) for n, each in enumerate(names * 2)]
+    healed = [incident(queue_arn=arn(each), label=each) for each in names]
+    texts = {"symptom", "attribute", "before", "after", "template_line", "owner", "command"}
+    return week(
+        [*cases, *healed],
+        by_outcome=dict.fromkeys(names, 1),
+        reached_a_person=reached_a_person(
+            *(paged(each, symptom=each, reason=each, state=each, case_id=each) for each in names)
+        ),
+        do_this_week=[
+            deed(kind, each, reason=each, why="refused", **dict.fromkeys(texts, each))
+            for kind in ("write_into_template", "approve", "mend", "mend_caller", "label_code")
+            for each in names[:2]
+        ],
+        not_seen={
+            "unlabelled": dict.fromkeys(names, 1),
+            "unreadable_files": [{"file": each, "reason": each} for each in names],
+            "nights": [night(DAYS[0], reader="spark_json", why_fallback=names[0])],
+        },
+    )
+
+
+MISSING = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+FAR_FEWER = night(DAYS[1], records=900, verdict="far_fewer")
+WEEKS = {
+    "busy": busy_week(),
+    "quiet": week(),
+    "nothing-read": week(not_seen=MISSING),
+    "first": week(
+        [incident(), incident("emails", outcome="observed")],
+        not_seen={"nights_missing": ["2026-11-09", "2026-11-10"], "nights": [FAR_FEWER]},
+    ),
+    "older": without_newer(busy_week()),
+    "largest": largest_week(),
+    "long-names": _all_named(WIDE_NAME),
+    "right-to-left": _all_named(*RIGHT_TO_LEFT),
+    "hostile": _all_named(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
+}

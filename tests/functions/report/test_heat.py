@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from functions.report.heat import LEVELS, Heat, heat, level
+from functions.report.names import plain
+from tests.functions.report.weeks import incident, summary
+
+
+def found(*cases: object, **changes: object) -> Heat:
+    made = heat(summary(list(cases), **changes))  # type: ignore[arg-type]
+    assert made is not None
+    return made
+
+
+def test_a_week_without_incidents_has_none() -> None:
+    assert heat(summary()) is None
+
+
+def test_a_row_for_each_queue_and_a_cell_for_each_day() -> None:
+    made = found(incident("a"), incident("a", day=2), incident("b", outcome="refused"))
+    assert made.days == ("Mon 9", "Tue 10", "Wed 11", "Thu 12", "Fri 13", "Sat 14", "Sun 15")
+    first, second = made.rows
+    assert [each.figure for each in first.cells] == ["1", "0", "1", "0", "0", "0", "0"]
+    assert (first.queue, first.total, first.calls) == ("a", "2", "24 failed calls")
+    assert (first.not_healed, second.not_healed) == ("all healed", "1 not healed")
+    assert (first.place, second.place) == ("", "")
+
+
+def test_a_day_that_was_not_read_is_no_zero() -> None:
+    missing = {"nights_missing": ["2026-11-09", "2026-11-10"]}
+    cells = found(incident("a"), not_seen=missing).rows[0].cells
+    assert [each.figure for each in cells[:3]] == ["1", "?", "0"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "said"),
+    [
+        ("aa", "a had all 2 incidents."),
+        ("aab", "a had the most: 2 of 3 incidents."),
+        ("aabb", "2 queues had the most: 2 of 4 incidents each."),
+    ],
+)
+def test_the_caption_names_who_had_the_most(queues: str, said: str) -> None:
+    made = found(*(incident(each, day=n) for n, each in enumerate(queues)))
+    assert plain(made.caption) == said
+
+
+@pytest.mark.parametrize(
+    ("queues", "incidents", "said"),
+    [
+        (0, 0, ""),
+        (1, 1, "1 more queue had 1 incident."),
+        (480, 8_150, "480 more queues had 8,150 incidents together."),
+    ],
+)
+def test_queues_beyond_the_list_are_counted(queues: int, incidents: int, said: str) -> None:
+    days = {"queues_left_out": queues, "incidents_left_out": incidents}
+    row = {"queue_arn": "a", "incidents": [1] * 7, "failed_calls": 7, "not_healed": 0}
+    assert found(queue_days=days | {"queues": [row]}).beyond == said
+
+
+def test_a_cell_is_the_darker_the_more_it_holds() -> None:
+    levels = [level(count, 1_000) for count in (0, 1, 10, 100, 1_000)]
+    assert levels == sorted(levels)
+    assert (levels[0], levels[1], levels[-1]) == (0, 1, LEVELS)
+    assert [level(count, 1) for count in (0, 1)] == [0, LEVELS]
+
+
+def test_the_place_is_named_where_there_are_several() -> None:
+    made = found(incident("a"), regions=["eu-west-1", "us-east-1"])
+    assert made.rows[0].place == "123456789012, us-east-1"

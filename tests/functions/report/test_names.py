@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.report.names import marked, marked_queue, parts, plain, quoted
+from tests.functions.report.hostile import TEXT
+from tests.functions.report.weeks import arn
+
+
+def test_a_sentence_falls_into_its_parts() -> None:
+    sentence = f"Set {marked('a')} of {marked_queue(arn('q'))}: {quoted('it is so')}."
+    assert list(parts(sentence)) == [
+        ("text", "Set "),
+        ("name", "a"),
+        ("text", " of "),
+        ("name", "q"),
+        ("text", ": "),
+        ("quote", "it is so"),
+        ("text", "."),
+    ]
+    assert plain(sentence) == "Set a of q: it is so."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "found"),
+    [("", []), ("all ours", [("text", "all ours")]), (marked(""), [("name", "")])],
+)
+def test_sentences_without_much(sentence: str, found: list[tuple[str, str]]) -> None:
+    assert list(parts(sentence)) == found
+
+
+@given(name=TEXT, reason=st.text("\ue000\ue001\ue002ab"))
+def test_nobody_forges_a_mark(name: str, reason: str) -> None:
+    sentence = f"{marked(name)} says {quoted(reason)}!"
+    kinds = [kind for kind, _ in parts(sentence)]
+    assert kinds == ["name", "text", "quote", "text"]
+    assert "".join(text for _, text in parts(sentence)) == plain(sentence)
+    assert not set("\ue000\ue001\ue002") & set(plain(sentence))
