@@ -164,16 +164,18 @@ class PulseSettings(LambdaSettings):
 
 @dataclass(frozen=True)
 class StartNightSettings(LambdaSettings):
-    """What start_night needs; the roots and the job's code are s3 URIs."""
+    """What start_night needs; the roots, the job's code and its packages are s3 URIs."""
 
     application_id: str
     job_role_arn: str
     entry_point: str
     package: str
+    compiled_packages: str
     trail_root: str
     case_root: str
     out_root: str
     log_root: str
+    maximum_executors: int
 
 
 @dataclass(frozen=True)
@@ -221,10 +223,9 @@ def _from_text(text: str, kind: Any) -> Any:
             raise ValueError("it is empty")
         return text
     value = json.loads(text)
-    if kind is Mode:
-        return _mode(value)
-    if kind == tuple[str, ...]:
-        return _texts(value)
+    of_one_value = {Mode: _mode, int: _count, tuple[str, ...]: _texts}
+    if kind in of_one_value:
+        return of_one_value[kind](value)
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is no JSON object")
     if kind in (Limits, Timing, Bounds):
@@ -244,6 +245,10 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise TypeError(f"{value!r} is no JSON list of texts")
     return tuple(value)
+
+
+def _count(value: object) -> int:
+    return int(_positive("it", value))
 
 
 def _positive(name: str, value: object) -> int | float:

@@ -1,4 +1,4 @@
-"""What a night on EMR Serverless is given: one zip of our own modules, and the entry point.
+"""What a night on EMR Serverless is given: our own modules, the entry point, compiled packages.
 
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 """
@@ -6,10 +6,11 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-lib
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from infra.night_packages import archive
 from infra.wheels import ROOT
 
 OURS = ("analytics", "functions/__init__.py", "functions/catalogue", "functions/healing")
@@ -19,21 +20,25 @@ _WRITTEN_AT = (1980, 1, 1, 0, 0, 0)
 
 
 class EmrPackage(NamedTuple):
-    """`modules` is for spark.submit.pyFiles, `entry_point` for the job driver."""
+    """For spark.submit.pyFiles, for the job driver and for spark.archives."""
 
     modules: Path
     entry_point: Path
+    compiled: Path
 
 
-def stage(folder: Path) -> EmrPackage:
-    """Write both into `folder`: the same bytes each time."""
+def stage(folder: Path, target: Sequence[str]) -> EmrPackage:
+    """Write our own into `folder`, the same bytes each time; the compiled are for `target`.
+
+    Raises what `archive` raises.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    package = EmrPackage(folder / "mendq.zip", folder / "job.py")
-    with zipfile.ZipFile(package.modules, "w", zipfile.ZIP_DEFLATED) as archive:
+    package = EmrPackage(folder / "mendq.zip", folder / "job.py", archive(target))
+    with zipfile.ZipFile(package.modules, "w", zipfile.ZIP_DEFLATED) as zipped:
         for source in _sources():
             member = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), _WRITTEN_AT)
             member.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(member, source.read_bytes())
+            zipped.writestr(member, source.read_bytes())
     package.entry_point.write_bytes((ROOT / ENTRY_POINT).read_bytes())
     return package
 

@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from functions.healing.night_workers import WORKER, executors_within, workers_within
 from infra.emr_package import EmrPackage
 from infra.report_bucket import LOGS, TABLES
 from infra.roles import NIGHT, own_role
@@ -21,9 +22,6 @@ from infra.settings import NightSettings
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
 RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
-# The smallest worker of ours, and the disk that comes with each without a charge.
-WORKER_VCPU = 2
-WORKER_DISK_GB = 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ class Night(Construct):
         super().__init__(scope, name)
         self.entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self.package = assets.Asset(self, "Package", path=str(code.modules))
-        workers = settings.maximum_vcpu // WORKER_VCPU
+        self.compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
+        bounds = (settings.maximum_vcpu, settings.maximum_memory_gb)
+        self.maximum_executors = executors_within(*bounds)
         self.application = emr.CfnApplication(
             self,
             "Application",
@@ -61,7 +61,7 @@ class Night(Construct):
             maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
                 cpu=f"{settings.maximum_vcpu} vCPU",
                 memory=f"{settings.maximum_memory_gb} GB",
-                disk=f"{workers * WORKER_DISK_GB} GB",
+                disk=f"{workers_within(*bounds) * WORKER.disk_gb} GB",
             ),
             auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(
                 enabled=True
@@ -103,6 +103,7 @@ class Night(Construct):
         inputs = (
             buckets.trail.arn_for_objects("AWSLogs/*"),
             buckets.cases.arn_for_objects("cases/*"),
+            buckets.cases.arn_for_objects("findings/*"),
         )
         yield _allow(["s3:GetObject"], *inputs, *tables, *code)
         yield _allow(["s3:PutObject", "s3:DeleteObject"], *tables)
@@ -111,7 +112,7 @@ class Night(Construct):
         yield _allow(["s3:ListBucket"], *(each.bucket_arn for each in listed))
 
     def _code(self) -> tuple[assets.Asset, ...]:
-        return (self.entry_point, self.package)
+        return (self.entry_point, self.package, self.compiled)
 
 
 def _allow(actions: list[str], *resources: str) -> iam.PolicyStatement:

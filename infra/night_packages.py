@@ -26,13 +26,13 @@ _COMPRESSION = 4
 
 
 def archive(target: Sequence[str], wheels: Path = WHEELS) -> Path:
-    """The .tar.gz for `target`, Lambda's (EMR's then) or this machine's: the same bytes each time.
+    """The .tgz for `target`, Lambda's (EMR's then) or this machine's: the same bytes each time.
 
     Made once of `wheels` and kept beside them. Raises WheelsUnavailable, and ForeignLibrary where
     a library is not for EMR's processor.
     """
     target = EMR if target == LAMBDA else target
-    kept = wheels / "archives" / f"{_digest(target)}.tar.gz"
+    kept = wheels / "archives" / f"{_digest(target)}.tgz"
     if not kept.is_file():
         with tempfile.TemporaryDirectory(prefix="mendq-packages-") as folder:
             packages = Path(folder) / "packages"

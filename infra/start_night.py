@@ -56,8 +56,10 @@ def _settings(stack: Stack, night: Night, buckets: Buckets) -> StartNightSetting
         job_role_arn=night.role.role_arn,
         entry_point=night.entry_point.s3_object_url,
         package=night.package.s3_object_url,
+        compiled_packages=night.compiled.s3_object_url,
         trail_root=f"s3://{buckets.trail.bucket_name}",
         case_root=f"s3://{buckets.cases.bucket_name}/cases",
         out_root=f"s3://{buckets.reports.bucket_name}",
         log_root=f"s3://{buckets.reports.bucket_name}/{LOGS}/",
+        maximum_executors=night.maximum_executors,
     )

@@ -88,7 +88,7 @@ def synthesize(
 
 
 def _staged(folder: Path, target: Sequence[str]) -> Code:
-    job = emr_package.stage(folder / "job")
+    job = emr_package.stage(folder / "job", target)
     code = Code(folder / "lambdas", folder / "report", job)
     for each in (code.lambdas, code.report):
         each.mkdir()

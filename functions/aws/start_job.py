@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from functions.healing.night import ACTIVE, Job
+from functions.healing.night_workers import WORKER
 from functions.healing.plan import Refusal
 from functions.settings import StartNightSettings
 
@@ -20,6 +21,8 @@ TIMEOUT_MINUTES = 180
 # emr-7.14.0 starts Python 3.9 unless it is told otherwise.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 PYTHON = "/usr/bin/python3.11"
+# Where driver and executors find the archive unpacked, below the folder that they start in.
+FOLDER = "compiled"
 
 
 def start(
@@ -45,7 +48,7 @@ def start(
             "sparkSubmit": {
                 "entryPoint": settings.entry_point,
                 "entryPointArguments": list(job.arguments),
-                "sparkSubmitParameters": spark_parameters(settings.package),
+                "sparkSubmitParameters": spark_parameters(settings),
             }
         },
         configurationOverrides={
@@ -55,18 +58,24 @@ def start(
     return answer["jobRunId"]
 
 
-def spark_parameters(package: str) -> str:
-    """The package and the Python that driver and executors run; sizes stay the application's."""
-    settings = {
-        "spark.submit.pyFiles": package,
-        "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": PYTHON,
+def spark_parameters(settings: StartNightSettings) -> str:
+    """Code, packages, Python and sizes of driver and executors; none of it has a space in it."""
+    given = {
+        "spark.submit.pyFiles": settings.package,
+        "spark.archives": f"{settings.compiled_packages}#{FOLDER}",
         "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
-        "spark.executorEnv.PYSPARK_PYTHON": PYTHON,
-        "spark.driver.cores": "2",
-        "spark.driver.memory": "6g",
-        "spark.executor.cores": "2",
-        "spark.executor.memory": "6g",
+        "spark.driver.cores": f"{WORKER.vcpu}",
+        "spark.driver.memory": f"{WORKER.heap_gb}g",
+        "spark.executor.cores": f"{WORKER.vcpu}",
+        "spark.executor.memory": f"{WORKER.heap_gb}g",
+        "spark.emr-serverless.memoryOverheadFactor": f"{WORKER.overhead_factor}",
+        "spark.emr-serverless.driver.disk": f"{WORKER.disk_gb}g",
+        "spark.emr-serverless.executor.disk": f"{WORKER.disk_gb}g",
+        # As many as the files are worth, from one on.
         "spark.executor.instances": "1",
-        "spark.dynamicAllocation.maxExecutors": "6",
+        "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
-    return " ".join(f"--conf {name}={value}" for name, value in settings.items())
+    for place in ("spark.emr-serverless.driverEnv", "spark.executorEnv"):
+        given[f"{place}.PYSPARK_PYTHON"] = PYTHON
+        given[f"{place}.PYTHONPATH"] = f"./{FOLDER}"
+    return " ".join(f"--conf {name}={value}" for name, value in given.items())

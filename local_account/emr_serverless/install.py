@@ -16,8 +16,9 @@ from ministack.services.cloudformation import provisioners
 from local_account.emr_serverless import applications as types
 from local_account.emr_serverless.api import Answer, EmrServerless, Request
 from local_account.emr_serverless.applications import Applications
+from local_account.emr_serverless.archives import CannotRun
 from local_account.emr_serverless.events import put_event
-from local_account.emr_serverless.job_process import CannotRun, JobProcesses
+from local_account.emr_serverless.job_process import JobProcesses
 from local_account.emr_serverless.job_runs import JobRun, JobRuns
 from local_account.lambdas.sessions import session_credentials
 from local_account.service_roles import refusal_to_assume

@@ -15,10 +15,11 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
+from local_account.emr_serverless.archives import Archives, CannotRun, place
+from local_account.emr_serverless.asked_of_spark import Asked, with_files_here
 from local_account.emr_serverless.job_runs import (
     CANCELLED,
     FAILED,
@@ -29,17 +30,13 @@ from local_account.emr_serverless.job_runs import (
     JobRun,
     JobRuns,
 )
-from local_account.emr_serverless.spark_submit import Release, command, with_files_here
+from local_account.emr_serverless.spark_submit import Release, command
 
 Credentials = Callable[[JobRun], Mapping[str, str]]
 S3 = Callable[[Mapping[str, str]], Any]
 STREAMS = ("stdout", "stderr")
 STOP_SECONDS = 2.0
 logger = logging.getLogger("mendq.emr-serverless")
-
-
-class CannotRun(Exception):
-    """Why a run fails before its driver starts."""
 
 
 class JobProcesses:
@@ -49,6 +46,7 @@ class JobProcesses:
         self._runs = runs
         self._folder = folder
         self._release = Release(folder / "release")
+        self._archives = Archives(folder / "archives")
         self._credentials = credentials
         self._s3 = s3
         self._waiting: queue.SimpleQueue[JobRun | None] = queue.SimpleQueue()
@@ -102,16 +100,18 @@ class JobProcesses:
         """The driver's exit code; None where it took longer than it may."""
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
-        parameters = with_files_here(
-            asked.get("sparkSubmitParameters", ""), lambda uri: _fetched(uri, s3, scratch)
-        )
+        given = Asked.of(asked.get("sparkSubmitParameters", ""))
+        parameters = with_files_here(given.parameters, lambda uri: _fetched(uri, s3, scratch))
+        for uri, folder in given.archives:
+            (scratch / folder).symlink_to(self._archives.unpacked(uri, s3))
+        environment = self._release.environment(os.environ, credentials, scratch)
         arguments = asked.get("entryPointArguments", [])
         with contextlib.ExitStack() as opened:
             out, err = (opened.enter_context((scratch / each).open("wb")) for each in STREAMS)
             self._process = process = subprocess.Popen(
                 command(entry_point, arguments, parameters),
                 cwd=scratch,
-                env=self._release.environment(os.environ, credentials, scratch),
+                env=given.environment(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -152,7 +152,7 @@ class JobProcesses:
         uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri")
         if not uri:
             return
-        bucket, prefix = _place(uri)
+        bucket, prefix = place(uri)
         folder = f"applications/{run.application.id}/jobs/{run.id}/SPARK_DRIVER"
         for stream in STREAMS:
             key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
@@ -173,7 +173,7 @@ def last_line(scratch: Path) -> str:
 
 
 def _fetched(uri: str, s3: Any, scratch: Path) -> Path:
-    bucket, key = _place(uri)
+    bucket, key = place(uri)
     path = scratch / Path(key).name
     if not path.exists():
         try:
@@ -181,10 +181,3 @@ def _fetched(uri: str, s3: Any, scratch: Path) -> Path:
         except ClientError as refused:
             raise CannotRun(f"{uri} cannot be read: {refused}") from refused
     return path
-
-
-def _place(uri: str) -> tuple[str, str]:
-    parts = urlsplit(uri)
-    if parts.scheme != "s3" or not parts.netloc:
-        raise CannotRun(f"{uri} is no s3 URI")
-    return parts.netloc, parts.path.lstrip("/")

@@ -6,10 +6,9 @@ package forgot is missing here too. Sizes are this machine's, not the applicatio
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +17,9 @@ from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM
 from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.where import HOST
 
-# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
-BROUGHT_ALONG = ("pyspark", "pyarrow", "pandas")
+# Arrow stands for EMR's own way to S3; all else that is compiled comes with the job.
+BROUGHT_ALONG = ("pyspark", "pyarrow")
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
-URI = re.compile(r"s3://[^\s,]+")
 _MEMORY = "1g"
 # Others have the machine first: a night can wait, a demo's consumers cannot.
 _NICE = ("nice", "-n", "10")
@@ -77,11 +75,6 @@ class Release:
             "PYTHONPATH": str(self.packages),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-
-
-def with_files_here(text: str, fetch: Callable[[str], Path]) -> str:
-    """`text` with every s3 URI replaced by the file that `fetch` put here for it."""
-    return URI.sub(lambda found: str(fetch(found[0])), text)
 
 
 def command(entry_point: Path, arguments: Sequence[str], parameters: str) -> list[str]:

@@ -146,10 +146,10 @@ def _new_folder() -> Path:
 def light_code() -> Code:
     """Instead of the 100 MB of code, for whatever looks at something else of a stack."""
     folder = _new_folder()
-    files = [folder / name for name in ("index.py", "job.py", "job.zip")]
+    files = [folder / name for name in ("index.py", "job.py", "job.zip", "compiled.tgz")]
     for each in files:
         each.write_bytes(each.name.encode())
-    return Code(folder, folder, EmrPackage(modules=files[2], entry_point=files[1]))
+    return Code(folder, folder, EmrPackage(files[2], files[1], files[3]))
 
 
 @cache

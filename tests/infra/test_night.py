@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from infra import emr_package
+from infra import emr_package, night_packages
 from infra.night import RELEASE
+from infra.packaging import LAMBDA
 from infra.wheels import ROOT
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
@@ -92,6 +93,7 @@ def test_it_reads_nothing_else(bucket: str, key: str) -> None:
     [
         ("Trail", "AWSLogs/a.json.gz"),
         ("Cases", "cases/dt=2026-11-10/a-1.json"),
+        ("Cases", "findings/dt=2026-11-10/09.json"),
         ("Reports", "report/week=2026-W46/report.html"),
         ("Reports", "elsewhere"),
     ],
@@ -112,7 +114,8 @@ def test_what_was_written_cannot_be_lost_by_it(action: str) -> None:
 def test_it_reads_the_trail_and_the_cases() -> None:
     logs = f"AWSLogs/{ACCOUNT}/CloudTrail/{REGION}/2026/11/10/a.json.gz"
     assert _may("s3:GetObject", f"{_bucket('Trail')}/{logs}") == "Allow"
-    assert _may("s3:GetObject", f"{_bucket('Cases')}/cases/dt=2026-11-10/a-1.json") == "Allow"
+    for key in ("cases/dt=2026-11-10/a-1.json", "findings/dt=2026-11-10/09.json"):
+        assert _may("s3:GetObject", f"{_bucket('Cases')}/{key}") == "Allow"
     for each in ("Trail", "Cases", "Reports"):
         assert _may("s3:ListBucket", _bucket(each)) == "Allow"
 
@@ -140,10 +143,11 @@ def test_it_reads_its_own_code_and_no_other_asset() -> None:
     assert _may("s3:PutObject", f"arn:aws:s3:::{CODE}/a.py") == "ImplicitDeny"
 
 
-def test_the_assembly_ships_the_entry_point_and_the_modules_as_files() -> None:
+def test_the_assembly_ships_entry_point_modules_and_compiled_packages_as_files() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
-    assert set(shipped) == {".py", ".zip"}
+    assert set(shipped) == {".py", ".zip", ".tgz"}
     assert shipped[".py"].read_bytes() == (ROOT / emr_package.ENTRY_POINT).read_bytes()
+    assert shipped[".tgz"].read_bytes() == night_packages.archive(LAMBDA).read_bytes()
 
 
 def test_a_key_is_used_only_where_others_made_the_trail_and_only_for_trails() -> None:

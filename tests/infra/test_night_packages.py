@@ -63,7 +63,7 @@ def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> No
 
 
 def test_spark_unpacks_it_by_its_name_and_nothing_lies_outside() -> None:
-    assert archive(LAMBDA).name.endswith(".tar.gz")
+    assert archive(LAMBDA).name.endswith(".tgz")
     with tarfile.open(archive(LAMBDA)) as tar:
         members = tar.getmembers()
     assert {each.mtime for each in members} == {0}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from functions.healing.night_workers import WORKER
 from functions.settings import StartNightSettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, OWN_ROLES, QUEUE_ARNS, REGION, template_of
@@ -79,11 +80,24 @@ def test_what_it_knows_is_where_things_are() -> None:
     assert settings.entry_point.startswith(f"s3://cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/")
     assert settings.entry_point.endswith(".py")
     assert settings.package.endswith(".zip")
+    # By its ending Spark knows how to unpack it; the CDK keeps no more of one than this.
+    assert settings.compiled_packages.endswith(".tgz")
     assert settings.trail_root.startswith("s3://TrailBucket")
     assert settings.case_root.startswith("s3://CasesBucket")
     assert settings.case_root.endswith("/cases")
     assert settings.out_root.startswith("s3://ReportsBucket")
     assert settings.log_root == f"{settings.out_root}/logs/"
+
+
+@pytest.mark.parametrize("name", ["default", "named"])
+def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> None:
+    capacity = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
+    most = {unit: int(said.split()[0]) for unit, said in capacity.items()}
+    workers = 1 + _settings(name).maximum_executors
+    assert workers > 2
+    assert workers * WORKER.vcpu <= most["Cpu"]
+    assert workers * WORKER.memory_gb <= most["Memory"]
+    assert workers * WORKER.disk_gb == most["Disk"]
 
 
 def test_an_existing_trail_is_read_where_it_lies() -> None:

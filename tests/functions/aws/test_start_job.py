@@ -11,6 +11,7 @@ from botocore.stub import ANY, Stubber
 from functions.aws.clients import Clients
 from functions.aws.start_job import spark_parameters, start
 from functions.healing.night import Job, Roots, night, week
+from functions.healing.night_workers import WORKER
 from functions.healing.plan import Refusal
 from functions.settings import StartNightSettings
 from tests.functions.healing.test_night import AT
@@ -22,10 +23,12 @@ SETTINGS = StartNightSettings(
     job_role_arn="arn:aws:iam::123456789012:role/mendq-night-us-east-1",
     entry_point="s3://code/job.py",
     package="s3://code/package.zip",
+    compiled_packages="s3://code/compiled.tgz",
     trail_root=ROOTS.trail,
     case_root=ROOTS.cases,
     out_root=ROOTS.out,
     log_root="s3://out/logs/",
+    maximum_executors=7,
 )
 
 
@@ -75,7 +78,7 @@ def _started(clients: Clients, job: Job, *active: dict[str, Any]) -> str | Refus
                     "sparkSubmit": {
                         "entryPoint": "s3://code/job.py",
                         "entryPointArguments": list(job.arguments),
-                        "sparkSubmitParameters": spark_parameters("s3://code/package.zip"),
+                        "sparkSubmitParameters": spark_parameters(SETTINGS),
                     }
                 },
                 "configurationOverrides": ANY,
@@ -98,14 +101,34 @@ def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait(
     assert _started(clients, night(AT, ROOTS), *active) == "run-2"
 
 
-def test_driver_and_executors_run_the_same_python_within_bounds() -> None:
-    """EMR's own defaults are Python 3.9 and executors without end."""
-    parameters = spark_parameters("s3://code/package.zip").split(" ")
-    given = dict(each.split("=", 1) for each in parameters if each != "--conf")
+def _given() -> dict[str, str]:
+    words = spark_parameters(SETTINGS).split(" ")
+    assert words[::2] == ["--conf"] * (len(words) // 2)
+    return dict(each.split("=", 1) for each in words[1::2])
+
+
+def test_driver_and_executors_run_the_same_python_with_the_same_packages() -> None:
+    """EMR's own default is Python 3.9, and its packages are for that."""
+    given = _given()
     python = "/usr/bin/python3.11"
     assert given["spark.submit.pyFiles"] == "s3://code/package.zip"
-    assert given["spark.emr-serverless.driverEnv.PYSPARK_PYTHON"] == python
     assert given["spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON"] == python
-    assert given["spark.executorEnv.PYSPARK_PYTHON"] == python
-    assert int(given["spark.dynamicAllocation.maxExecutors"]) <= 10
+    archive, _, folder = given["spark.archives"].partition("#")
+    assert archive == "s3://code/compiled.tgz"
+    for place in ("spark.emr-serverless.driverEnv", "spark.executorEnv"):
+        assert given[f"{place}.PYSPARK_PYTHON"] == python
+        assert given[f"{place}.PYTHONPATH"] == f"./{folder}"
+
+
+def test_workers_are_bounded_by_the_settings() -> None:
+    """EMR's own defaults are 4 processors, 14 GB and executors without end."""
+    given = _given()
+    assert given["spark.dynamicAllocation.maxExecutors"] == "7"
     assert int(given["spark.executor.instances"]) == 1
+    for place in ("spark.driver", "spark.executor"):
+        assert given[f"{place}.cores"] == f"{WORKER.vcpu}"
+        heap_gb = int(given[f"{place}.memory"].removesuffix("g"))
+        factor = 1 + float(given["spark.emr-serverless.memoryOverheadFactor"])
+        assert heap_gb * factor == pytest.approx(WORKER.memory_gb)
+    for place in ("driver", "executor"):
+        assert given[f"spark.emr-serverless.{place}.disk"] == f"{WORKER.disk_gb}g"
