@@ -3,7 +3,7 @@
 GET /_mendq/account; POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"};
 POST /_mendq/earlier, with what `sqs/earlier.py` says;
 GET, PUT and DELETE /_mendq/sqs-errors and /_mendq/access-analyzer, with what
-`sqs/error_switch.py` and `access_analyzer.py` say.
+`sqs/error_switch.py` and `access_analyzer.py` say; GET and DELETE /_mendq/mails, as `ses/mails.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FIRE_PATH = "/_mendq/fire"
 SQS_ERRORS_PATH = "/_mendq/sqs-errors"
 EARLIER_PATH = "/_mendq/earlier"
 ACCESS_ANALYZER_PATH = "/_mendq/access-analyzer"
+MAILS_PATH = "/_mendq/mails"
 Answer = tuple[int, Mapping[str, Any]]
 
 

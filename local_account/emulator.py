@@ -30,6 +30,8 @@ from local_account.lambdas.runtime_packages import link_runtime_packages
 from local_account.not_emulated import NotEmulated
 from local_account.scheduler import firing
 from local_account.secure_transport import SecureTransport
+from local_account.ses import sending
+from local_account.ses.mails import Mails
 from local_account.sns import encryption, subscriptions
 from local_account.sqs import earlier, poller_permissions
 from local_account.sqs.counting import Counting
@@ -45,6 +47,7 @@ __all__ = [
     "end_lambdas",
     "fire_named",
     "install",
+    "mails",
     "put_event",
     "putting_back",
     "stop_starting",
@@ -99,6 +102,13 @@ def access_analyzer() -> AccessAnalyzer:
     """The checks of policies, put in; once per process."""
     made = AccessAnalyzer()
     made.install()
+    return made
+
+
+def mails() -> Mails:
+    """The mails that SES takes from now on; once per process."""
+    made = Mails()
+    sending.install(made)
     return made
 
 

@@ -18,7 +18,12 @@ import boto3
 from botocore.config import Config
 
 from infra.settings import DeploymentSettings
-from local_account.account_page import ACCESS_ANALYZER_PATH, SQS_ERRORS_PATH, AccountPage
+from local_account.account_page import (
+    ACCESS_ANALYZER_PATH,
+    MAILS_PATH,
+    SQS_ERRORS_PATH,
+    AccountPage,
+)
 from local_account.account_settings import checked
 from local_account.assembly_cache import Synthesis
 from local_account.cloud_assembly import StackArtifact, read_assembly
@@ -97,6 +102,7 @@ class Launcher:
         switches: Mapping[str, Switch] = {
             SQS_ERRORS_PATH: memory.errors,
             ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
+            MAILS_PATH: emulator.mails(),
         }
         put_back = emulator.putting_back(memory, history)
         page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
@@ -141,6 +147,11 @@ class Launcher:
         await _in_thread(lambda: publish(stack.assets, self._client))
         say(f"deploying stack {stack.name}: {len(stack.template['Resources'])} resources")
         await _in_thread(lambda: deploy(stack, self._client))
+        if self._settings and self._settings.report.sender:
+            sender = self._settings.report.sender
+            await _in_thread(
+                lambda: self._client("sesv2").create_email_identity(EmailIdentity=sender)
+            )
         for line in self._not_emulated.lines:
             say(f"not emulated: {line}")
         for line in self._floors_lowered():

@@ -12,6 +12,8 @@ ALWAYS = (
     "records of the calls that event source mappings and CloudFormation make",
     "KMS: keys are kept, nothing is encrypted, SQS errors of it only by /_mendq/sqs-errors",
     "SNS: what a role needs on a topic's key is asked for, key policies and users are not judged",
+    "SES: mail is kept at /_mendq/mails and sent to nobody; report.sender counts as verified",
+    "SES: no sandbox, permissions on recipients' identities and configuration sets, suppression",
     "SNS: mail is not sent, its subscriptions are confirmed at once",
     "SQS quotas: errors only when /_mendq/sqs-errors is told, never for event source mappings",
     "Lambda: failed events are tried again after 1 and 2 s (at AWS after 1 and 2 minutes)",
@@ -27,6 +29,7 @@ ALWAYS = (
     "DynamoDB: point-in-time recovery; items outlive their TTL by up to a minute",
     "S3: lifecycle rules, object ownership",
     "EMR Serverless: sizes, capacity, queueing (this machine's Spark, one run at a time), stops",
+    "EMR Serverless: the job's compiled packages are this machine's, not those for arm64",
     "EMR Serverless: Spark reads and writes S3 through Arrow, not through EMRFS",
     "EventBridge Scheduler: retries, flexible windows",
 )

@@ -17,6 +17,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.app": {
         "AUTH": "bool",
         "SERVICE_HANDLERS": "dict",
+        "_enforce_data_plane": (
+            "(service, iam_action, headers, query_params, request_id, resource_arn, "
+            "service_context, auth_error_response, named_resource)"
+        ),
+        "_handle_ses_v2_request": "(method, path, headers, body, query_params, request_id)",
         "app": "(scope, receive, send)",
     },
     "ministack.core.arn": {
@@ -130,6 +135,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_SCHEDULE_TICK_INTERVAL": "int",
         "_schedules": "AccountRegionScopedDict",
         "_tick_schedules": "()",
+    },
+    "ministack.services.ses_v2": {
+        "_identities": "AccountRegionScopedDict",
+        "handle_request": "(method, path, headers, body, query_params)",
     },
     "ministack.services.sns": {
         "_error": "(code, message, status)",

@@ -23,6 +23,7 @@ from local_account.account_page import (
     ACCESS_ANALYZER_PATH,
     EARLIER_PATH,
     FIRE_PATH,
+    MAILS_PATH,
     PATH,
     SQS_ERRORS_PATH,
 )
@@ -152,6 +153,12 @@ class LocalAccount:
     def end_sqs_errors(self) -> None:
         """Have no error of SQS on that does not arise by itself."""
         self._asked("DELETE", SQS_ERRORS_PATH)
+
+    @property
+    def mails(self) -> list[dict[str, Any]]:
+        """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
+        mails: list[dict[str, Any]] = self._asked("GET", MAILS_PATH)["mails"]
+        return mails
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""

@@ -1,0 +1,137 @@
+"""The deployed stack mails its report: rule, Lambda, role and SES together."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from email import message_from_string
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_account.process import LocalAccount
+from tests.functions.report.weeks import busy_week
+
+pytestmark = pytest.mark.account
+SENDER, READERS = "reports@example.com", ["ada@example.com", "grace@example.org"]
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def mailing() -> Iterator[LocalAccount]:
+    with LocalAccount({"report": {"sender": SENDER, "recipients": READERS}}) as running:
+        yield running
+
+
+def _put(account: LocalAccount, week: str) -> None:
+    document = {**busy_week(), "week": week}
+    account.client("s3").put_object(
+        Bucket=account.outputs["ReportBucket"],
+        Key=f"summary/week={week}/summary.json",
+        Body=json.dumps(document).encode(),
+    )
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def _marks(account: LocalAccount, week: str) -> list[str]:
+    s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/week={week}/delivered/")
+    return [
+        json.loads(s3.get_object(Bucket=bucket, Key=each["Key"])["Body"].read())["state"]
+        for each in listed.get("Contents", [])
+    ]
+
+
+def _parts(mail: dict[str, Any]) -> list[str]:
+    parsed = message_from_string(mail["raw"], policy=default)
+    assert isinstance(parsed, EmailMessage)
+    assert parsed["Subject"] == mail["subject"]
+    return [each.get_content_type() for each in parsed.walk() if not each.is_multipart()]
+
+
+def test_a_summary_is_mailed_to_each_reader_once(mailing: LocalAccount) -> None:
+    before = len(mailing.mails)
+    for _ in range(2):
+        _put(mailing, "2026-W46")
+    _until(lambda: _marks(mailing, "2026-W46") == ["sent"] * 3)
+    mails = mailing.mails[before:]
+    assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
+    for each in mails:
+        assert each["from"] == SENDER
+        assert _parts(each) == ["text/plain", "text/html", "image/png"]
+
+
+def test_a_sender_that_is_not_verified_is_told_and_nothing_is_mailed(mailing: LocalAccount) -> None:
+    """Its last try leaves a record for a person."""
+    ses = mailing.client("sesv2")
+    before = len(mailing.mails)
+    ses.delete_email_identity(EmailIdentity=SENDER)
+    try:
+        _put(mailing, "2026-W45")
+        _until(lambda: sorted(_marks(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"])
+        assert len(mailing.mails) == before
+    finally:
+        ses.create_email_identity(EmailIdentity=SENDER)
+
+
+@pytest.fixture
+def nobodys_role(mailing: LocalAccount) -> Iterator[Any]:
+    """A client under a role that may send from one address, and not raw."""
+    iam, name = mailing.client("iam"), "mails"
+    trust = {"Effect": "Allow", "Principal": {"AWS": "000000000000"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
+    grant = {
+        "Effect": "Allow",
+        "Action": "ses:SendEmail",
+        "Resource": f"arn:aws:ses:us-east-1:000000000000:identity/{SENDER}",
+        "Condition": {"StringEquals": {"ses:FromAddress": SENDER}},
+    }
+    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=_policy(grant))
+    arn = f"arn:aws:iam::000000000000:role/{name}"
+    held = mailing.client("sts").assume_role(RoleArn=arn, RoleSessionName=name)["Credentials"]
+    yield mailing.client(
+        "sesv2",
+        aws_access_key_id=held["AccessKeyId"],
+        aws_secret_access_key=held["SecretAccessKey"],
+        aws_session_token=held["SessionToken"],
+    )
+    iam.delete_role_policy(RoleName=name, PolicyName=name)
+    iam.delete_role(RoleName=name)
+
+
+def _policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _send(client: Any, sender: str, content: dict[str, Any]) -> None:
+    client.send_email(
+        FromEmailAddress=sender, Destination={"ToAddresses": READERS[:1]}, Content=content
+    )
+
+
+def test_permissions_are_judged_by_sender_and_by_how_it_is_sent(
+    mailing: LocalAccount, nobodys_role: Any
+) -> None:
+    text = {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}
+    raw = {"Raw": {"Data": b"Subject: s\r\n\r\nt"}}
+    mailing.client("sesv2").create_email_identity(EmailIdentity="ceo@example.com")
+    before = len(mailing.mails)
+    for sender, content, action in (
+        ("ceo@example.com", {"Simple": text}, "ses:SendEmail"),
+        (SENDER, raw, "ses:SendRawEmail"),
+    ):
+        with pytest.raises(ClientError, match=action):
+            _send(nobodys_role, sender, content)
+    assert len(mailing.mails) == before
+    _send(nobodys_role, SENDER, {"Simple": text})
+    assert [each["subject"] for each in mailing.mails[before:]] == ["s"]
