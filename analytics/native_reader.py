@@ -61,12 +61,12 @@ class NativeReader:
         if len(self._buffer) <= claimed:
             self._buffer = bytearray(claimed + 1)
         into = memoryview(self._buffer)
-        member = _GzipReader(content, _CHUNK_BYTES)
+        member = _GzipReader(content, _CHUNK_BYTES)  # type: ignore[arg-type] - bytes will do
         try:
             filled = 0
             while more := member.readinto(into[filled : claimed + 1]):
                 filled += more
-        except (OSError, EOFError, IsalError):
+        except (OSError, EOFError, IsalError):  # type: ignore[misc] - its stub has it as a value
             return None
         return into[:filled] if filled == claimed else None
 

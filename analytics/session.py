@@ -10,6 +10,10 @@ from pyspark.sql import SparkSession
 # Bursts are few: more partitions than this only cost time on a laptop.
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
+# Files are packed into tasks of this size, which bounds a task's memory as well; one more file in a
+# task costs about as much as reading this much of it, so that 100,000 small ones make few tasks.
+TASK_BYTES = 32 * 1024 * 1024
+FILE_COST_BYTES = 64 * 1024
 # A night here is short: what the JVM's second compiler gains comes after the night is over.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -28,7 +32,13 @@ def session(master: str = LOCAL_MASTER) -> SparkSession:
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.sql.shuffle.partitions", LOCAL_PARTITIONS)
         )
-    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark = (
+        builder.config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.adaptive.enabled", value=True)
+        .config("spark.sql.files.maxPartitionBytes", TASK_BYTES)
+        .config("spark.sql.files.openCostInBytes", FILE_COST_BYTES)
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -74,15 +74,17 @@ def _parsed(files: DataFrame, fence: str) -> DataFrame:
     """
     guard = f'{{"fence":"{fence}"}}'
     fenced = sf.concat(sf.lit(f'{{"all":[{guard},'), "text", sf.lit(f",{guard}]}}"))
-    whole = files.withColumn("seen", _json(fenced, f"array<{_SEEN}>"))
-    some = whole.withColumn("some", sf.when(_is_plain("seen", fence), _candidates()))
-    raw = some.withColumn("raw", sf.when(sf.size("some") > 0, _json(fenced, "array<string>")))
-    found = raw.withColumn("found", sf.transform("some", _with_text))
-    is_sure = sf.col("found").isNotNull() & ~sf.exists("found", _is_unsure)
+    seen = files.withColumn("seen", _json(fenced, f"array<{_SEEN}>")).withColumn(
+        "plain", sf.coalesce(_is_plain("seen", fence), sf.lit(False))
+    )
+    failing = sf.when(sf.col("plain"), sf.exists(_records("seen"), _may_have_failed))
+    raw = seen.withColumn("raw", sf.when(failing, _json(fenced, "array<string>")))
+    found = raw.withColumn("found", sf.when(failing, _candidates()).otherwise(sf.array()))
+    is_sure = sf.col("plain") & sf.col("found").isNotNull() & ~sf.exists("found", _is_unsure)
     return found.select(
         "file",
         "reason",
-        sf.when(~sf.coalesce(is_sure, sf.lit(False)), sf.col("text")).alias("text"),
+        sf.when(~is_sure, sf.col("text")).alias("text"),
         "odd",
         sf.size(_records("seen")).alias("records"),
         "found",
@@ -112,21 +114,22 @@ def _is_plain(document: str, fence: str) -> Column:
 
 
 def _candidates() -> Column:
-    """The positions of the records that are not certain to be of no interest."""
-    numbered = sf.transform(
-        _records("seen"), lambda record, at: sf.when(_may_have_failed(record), at)
-    )
-    return sf.filter(numbered, lambda at: at.isNotNull())
+    """The records that are not certain to be of no interest, each with its position.
+
+    The parsing stands where it runs once a file: Spark would run it again for each record.
+    """
+    numbered = sf.transform(_records("raw"), _numbered)
+    return sf.filter(numbered, lambda each: _may_have_failed(_records("seen")[each["position"]]))
+
+
+def _numbered(text: Column, position: Column) -> Column:
+    return sf.struct(position.alias("position"), text.alias("text"))
 
 
 def _may_have_failed(record: Column) -> Column:
     code = record["errorCode"]
     has_code = code.isNotNull() & (code != "")
     return record["eventSource"].isNull() | ((record["eventSource"] == SQS) & has_code)
-
-
-def _with_text(at: Column) -> Column:
-    return sf.struct(at.alias("position"), _records("raw")[at].alias("text"))
 
 
 def _is_unsure(record: Column) -> Column:

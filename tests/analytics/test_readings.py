@@ -1,0 +1,139 @@
+"""Both readers give the rows of the standard library's, whatever lies in the trail."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from analytics import probe
+from analytics.call_rows import call_row
+from analytics.native_reader import NativeReader
+from analytics.readings import SPARK_READING, Reader, binary_files, readings
+from analytics.trail_file import read_file
+from functions.healing.nightly import FALLBACK, NATIVE
+from tests.analytics.authored import burst, content
+from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
+
+
+@pytest.fixture(params=[NATIVE, FALLBACK])
+def reader(request: pytest.FixtureRequest) -> Reader:
+    return Reader(request.param)
+
+
+def read(spark: SparkSession, folder: Path, reader: Reader) -> DataFrame:
+    root = f"file:{folder}/"
+    return readings(binary_files(spark, root, ["d [1]"]), root, reader)
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    (folder / "d [1]").mkdir()
+    for name, written in files.items():
+        (folder / "d [1]" / f"{name}.json.gz").write_bytes(written)
+
+
+def expected(spark: SparkSession, files: dict[str, bytes]) -> DataFrame:
+    rows = []
+    for name, written in files.items():
+        reading = read_file(written)
+        rows.append(
+            (
+                f"d [1]/{name}.json.gz",
+                reading.reason,
+                reading.records,
+                list(reading.unreadable.items()),
+                [call_row(*call) for call in reading.calls],
+            )
+        )
+    micros = SPARK_READING.replace("event_time: timestamp", "event_time: bigint")
+    return spark.createDataFrame(rows, micros).withColumn("calls", sf.transform("calls", _in_time))
+
+
+def _in_time(call: Column) -> Column:
+    return call.withField("event_time", sf.timestamp_micros(call["event_time"]))
+
+
+def test_nasty_files_give_the_rows_of_the_standard_library(
+    spark: SparkSession, tmp_path: Path, reader: Reader
+) -> None:
+    files = {f"u-{name}": written for name, (written, _) in unreadable().items()}
+    files |= {f"r-{name}": written for name, written in readable().items()}
+    write(tmp_path, files)
+    assert_df_equality(
+        read(spark, tmp_path, reader),
+        expected(spark, files),
+        ignore_row_order=True,
+        ignore_nullable=True,
+    )
+
+
+def test_the_reasons_and_what_is_legal() -> None:
+    assert {name: read_file(each).reason for name, (each, _) in unreadable().items()} == {
+        name: reason for name, (_, reason) in unreadable().items()
+    }
+    assert {read_file(each).reason for each in readable().values()} == {None}
+
+
+def test_the_largest_legal_file_is_read_and_one_byte_more_is_not(
+    spark: SparkSession, tmp_path: Path, reader: Reader
+) -> None:
+    write(tmp_path, {"a": zipped(LARGEST), "b": zipped(LARGEST + b" "), "c": GOOD})
+    found = read(spark, tmp_path, reader).select("file", "reason", "records").collect()
+    assert sorted(tuple(each) for each in found) == [
+        ("d [1]/a.json.gz", None, 0),
+        ("d [1]/b.json.gz", "too_large", 0),
+        ("d [1]/c.json.gz", None, 3),
+    ]
+
+
+def test_thousands_of_small_files_make_few_tasks(
+    spark: SparkSession, tmp_path: Path, reader: Reader
+) -> None:
+    write(tmp_path, {f"{number}": GOOD for number in range(3_000)})
+    found = read(spark, tmp_path, reader)
+    assert found.rdd.getNumPartitions() <= 8
+    [total] = found.select(sf.sum("records").alias("n"), sf.sum(sf.size("calls"))).collect()
+    assert tuple(total) == (9_000, 9_000)
+
+
+@given(st.binary(max_size=300), st.integers(0, 400), st.booleans())
+@settings(deadline=None)
+def test_native_code_is_of_no_other_opinion(noise: bytes, cut: int, is_inside: bool) -> None:
+    native = NativeReader()
+    text = zlib.decompress(GOOD, 31)
+    torn = zipped(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
+    for written in (noise, torn, zipped(noise)):
+        assert native.read_file(written) == read_file(written)
+
+
+def test_a_file_shows_nothing_of_the_one_before() -> None:
+    native = NativeReader()
+    assert native.read_file(content(burst("11-10 09:00", calls=9))).records == 9
+    for written in (zipped('{"Records": [{}]}'), GOOD[:-9], GOOD):
+        assert native.read_file(written) == read_file(written)
+
+
+def test_the_native_reader_is_chosen_where_its_wheels_are(spark: SparkSession) -> None:
+    assert probe.chosen(spark) == Reader(NATIVE)
+
+
+def test_a_driver_without_a_wheel_falls_back(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "WHEELS", ("json", "isal.nowhere"))
+    assert probe.chosen(spark) == Reader(FALLBACK, "the driver cannot import isal.nowhere")
+
+
+def test_an_executor_without_a_wheel_falls_back(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors import the module anew, so that only the driver sees what is patched."""
+    monkeypatch.setattr(probe, "missing", list)
+    monkeypatch.setattr(probe, "_asked", lambda _: iter(["msgspec"]))
+    assert probe.chosen(spark) == Reader(FALLBACK, "an executor cannot import msgspec")
