@@ -22,7 +22,7 @@ from analytics.session import session
 from bench import limit, peers
 from bench.process_tree import measured, sampled
 from bench.rounds import ROOT, Cost, Measure, Way
-from bench.spark_ways import READERS, find_sessions, read_trail
+from bench.spark_ways import READERS, count_by_read_json, find_sessions, read_trail
 from bench.taking import Take
 from bench.trail_files import Trail, trail
 from bench.trail_records import DAY
@@ -96,6 +96,8 @@ def _measures(take: Take, night: Night) -> Iterator[Measure]:
     yield take("ingest", reading, tuple(_ingest_ways(night)), sizes.rounds)
     growth = "The same for ten times the records"
     yield take("growth", growth, tuple(_growth_ways(night)), sizes.slow_rounds)
+    fallback = "The same by the fallback, once"
+    yield take("fallback growth", fallback, tuple(_fallback_ways(night)), 1, dropped=0)
     files = "The same records in small files and in large ones"
     yield take("files", files, tuple(_files_ways(night)), sizes.slow_rounds)
     if night.ask:
@@ -117,14 +119,21 @@ def _ingest_ways(night: Night) -> Iterator[Way]:
     yield Way("limit: isal + msgspec in two processes", _limit(night, limit.parse, made))
     for name in READERS:
         yield Way(f"{name} reader", _read(night, name, made))
+    count = partial(count_by_read_json, night.spark, made)
+    yield Way("spark.read.json, counting alone", _reading(made, count))
 
 
 def _growth_ways(night: Night) -> Iterator[Way]:
     for size in (night.sizes.once, night.sizes.tenfold):
         made = night.trail(size)
         yield Way(f"limit, {size.records:,}", _limit(night, limit.parse, made))
-        for name in READERS:
-            yield Way(f"{name} reader, {size.records:,}", _read(night, name, made))
+        yield Way(f"native reader, {size.records:,}", _read(night, "native", made))
+
+
+def _fallback_ways(night: Night) -> Iterator[Way]:
+    for size in (night.sizes.once, night.sizes.tenfold):
+        read = _read(night, "Spark JSON", night.trail(size))
+        yield Way(f"Spark JSON reader, {size.records:,}", read)
 
 
 def _files_ways(night: Night) -> Iterator[Way]:

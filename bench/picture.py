@@ -8,7 +8,7 @@ from typing import NamedTuple
 import altair as alt
 import vl_convert
 
-OURS, OTHERS = "#0b67c2", "#8c9aa8"
+OURS, OTHERS = "#2f7fd6", "#8c9aa8"
 FONT = "Liberation Sans, Arial, sans-serif"
 WIDTH, BAR = 560, 34
 # Its own paper and its own ink: a page may be of either kind.
@@ -43,7 +43,9 @@ def _escaped(text: str) -> str:
 
 def _chart(bars: Sequence[Bar], title: str) -> alt.LayerChart:
     rows = [each._asdict() for each in bars]
-    names = alt.Axis(title=None, labelLimit=300, labelFontSize=13, ticks=False, domain=False)
+    names = alt.Axis(
+        title=None, labelLimit=300, labelFontSize=13, labelPadding=8, ticks=False, domain=False
+    )
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("name:N", sort=[each.name for each in bars], axis=names),
         x=alt.X("seconds:Q", axis=None, scale=alt.Scale(domainMin=0)),

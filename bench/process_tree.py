@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.rounds import Cost
 
-SAMPLE_SECONDS = 0.05
+SAMPLE_SECONDS = 0.1
 _PROC = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -13,6 +13,7 @@ from analytics.incidents import incidents
 from analytics.readings import Reader
 from analytics.session import session
 from analytics.storage import open_root
+from analytics.trail_file import SQS
 from analytics.trail_reader import TrailReader
 from bench.trail_files import Trail
 from bench.trail_records import DAY
@@ -36,6 +37,18 @@ def read_trail(spark: SparkSession, trail: Trail, name: str) -> None:
     expected = (trail.truth.failed_sqs_calls, trail.truth.records)
     if tuple(found) != expected:
         raise RuntimeError(f"(failed calls, records) were {tuple(found)}, not {expected}")
+
+
+def count_by_read_json(spark: SparkSession, trail: Trail) -> None:
+    """What one would write first: Spark's own source of JSON, told the two fields that tell."""
+    record = "struct<eventSource: string, errorCode: string>"
+    source = spark.read.schema(f"Records array<{record}>").option("recursiveFileLookup", value=True)
+    files = source.json(f"file:{trail.root}/AWSLogs", multiLine=True)
+    records = files.select(sf.explode("Records").alias("record"))
+    is_sqs = sf.col("record.eventSource") == SQS
+    found = records.where(is_sqs & sf.col("record.errorCode").isNotNull()).count()
+    if found != trail.truth.failed_sqs_calls:
+        raise RuntimeError(f"failed calls were {found}, not {trail.truth.failed_sqs_calls}")
 
 
 def find_sessions(spark: SparkSession, calls: int) -> None:
