@@ -24,11 +24,18 @@ class TrailSettings:
         default=None,
         metadata=setting(
             shapes.BUCKET,
-            "The bucket that an existing trail of SQS data events writes to. It must lie in the "
-            "stack's region, which its name does not tell: the nightly job, which has no VPC, "
-            "reaches this region alone, and with a bucket elsewhere it fails. Where a KMS key "
+            "The bucket that an existing trail of SQS data events writes to. Where a KMS key "
             "encrypts the trail, the key's policy must let the role `mendq-night-<region>` "
             "decrypt, and so must the policy of a bucket of another account let it read.",
+        ),
+    )
+    bucket_region: str | None = field(
+        default=None,
+        metadata=setting(
+            shapes.REGION,
+            "Where `bucket` lies, which its name does not tell. It must be the stack's region: the "
+            "nightly job, which has no VPC, reaches this region alone. A bucket elsewhere is "
+            "refused; while its region is not said, only the first night finds out.",
         ),
     )
     management_events: bool = field(
@@ -146,6 +153,9 @@ def _one_trail(trail: TrailSettings, path: str, reading: Reading) -> None:
     if not trail.create and trail.bucket is None:
         cure = "name the bucket of the existing trail, or say create: true"
         reading.note(f"{path}.bucket", "is missing although create is false", cure)
+    if trail.create and trail.bucket_region is not None:
+        cure = "leave it out: Mendq's own trail lies where the stack does"
+        reading.note(f"{path}.bucketRegion", "is given although create is true", cure)
 
 
 def _no_selectors_of_another(trail: TrailSettings, path: str, reading: Reading) -> None:
@@ -165,7 +175,7 @@ _SELECTORS = frozenset({"create", "management_events", "queue_arn_prefixes", "ev
 TRAIL = Section(
     TrailSettings,
     together=(
-        Together(frozenset({"create", "bucket"}), _one_trail),
+        Together(frozenset({"create", "bucket", "bucket_region"}), _one_trail),
         Together(_SELECTORS, _no_selectors_of_another),
     ),
 )

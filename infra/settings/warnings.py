@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 from functions.healing.mode import Mode
 from infra.settings.deployment import DeploymentSettings
+from infra.settings.trail_region import is_not_said
 
 
 def warnings(settings: DeploymentSettings) -> Iterator[str]:
     """One line for each, for whoever synthesizes; nothing is refused for it."""
+    if is_not_said(settings):
+        yield (
+            "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
+            "region, every night fails"
+        )
     reached = settings.pages.urgent or settings.pages.info
     if max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE and not reached:
         yield (

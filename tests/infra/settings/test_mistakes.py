@@ -54,6 +54,12 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"trail": {"create": False}}, "trail.bucket", "is missing", "name the bucket"),
     ({"trail": {"bucket": "logs"}}, "trail.bucket", "although create is true", "create: false"),
     (
+        {"trail": {"bucketRegion": "eu-west-1"}},
+        "trail.bucketRegion",
+        "although create is true",
+        "leave it out",
+    ),
+    (
         {"trail": {"create": False, "bucket": "arn:aws:s3:::logs"}},
         "trail.bucket",
         "is not a bucket's name",
