@@ -16,6 +16,7 @@ from analytics.days import Days
 from analytics.night import Night, Written
 from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
+from analytics.sweep_files import root_beside
 from analytics.trail import LOGS, began
 from analytics.weekly import Weekly
 from functions.healing.nightly import too_much_unreadable
@@ -43,7 +44,9 @@ def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
     cases, out = open_root(arguments.cases, spark), open_root(arguments.out, spark)
-    night = Night(spark, trail, cases, out, datetime.now(UTC), _say)
+    beside = root_beside(arguments.cases)
+    findings = open_root(beside, spark) if beside is not None else None
+    night = Night(spark, trail, cases, out, datetime.now(UTC), _say, findings=findings)
     return _code(night.write(arguments.days), trail, arguments.days)
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from analytics.labels import COUNT_ONLY, UNLABELLED
+from analytics.managed import Managed, seen_by_sweeps
 from analytics.outcomes import NOT_SEEN
 from analytics.readings import UNRESOLVED
 
@@ -14,10 +15,11 @@ MEMORY_DAYS = 7
 _MEMORY_MICROSECONDS = MEMORY_DAYS * 86_400 * 1_000_000
 
 
-def joined(incidents: DataFrame, cases: DataFrame) -> DataFrame:
+def joined(incidents: DataFrame, cases: DataFrame, managed: Managed) -> DataFrame:
     """A case joins when queue and symptom agree and its evidence overlaps; the last one tells."""
     known = incidents.transform(lambda each: _known_of_each(each, cases))
-    return incidents.join(known, on="incident_id", how="left").select(
+    with_cases = incidents.join(known, on="incident_id", how="left")
+    return with_cases.transform(lambda each: seen_by_sweeps(each, managed)).select(
         "incident_id",
         "account",
         "region",
@@ -83,14 +85,16 @@ def _opened_after() -> Column:
 
 def _why() -> Column:
     """Only what the logs and the cases can prove; docs/summary.md explains each word."""
-    was_managed = sf.col("case_before") & sf.col("case_after")
+    had_cases = sf.coalesce(sf.col("case_before") & sf.col("case_after"), sf.lit(False))
     known = sf.coalesce(
         sf.when(sf.col("label").startswith(UNLABELLED), sf.lit("unlabelled")),
         sf.when(sf.col("label").isin(*COUNT_ONLY), sf.lit("count_only")),
         sf.when(sf.col("queue_arn") == UNRESOLVED, sf.lit("unresolved_queue")),
         sf.when(sf.col("case_was_open"), sf.lit("case_open")),
+        sf.when(sf.col("was_unmanaged") & sf.col("managed_later"), sf.lit("not_tagged_in_time")),
+        sf.when(sf.col("was_unmanaged"), sf.lit("not_managed")),
         sf.when(~sf.col("enough_evidence"), sf.lit("too_little_evidence")),
-        sf.when(was_managed, sf.lit("event_lost")),
+        sf.when(sf.col("was_managed") | had_cases, sf.lit("event_lost")),
         sf.lit("unknown"),
     )
     return sf.when(sf.col("case").isNull(), known)

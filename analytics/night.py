@@ -16,11 +16,13 @@ from analytics.days import Days
 from analytics.failed_calls import within
 from analytics.incidents import GAP_SECONDS, incidents
 from analytics.joined import joined
+from analytics.managed import Managed, managed
 from analytics.nights import Run, put, put_silent
 from analytics.probe import chosen
 from analytics.quality import quality
 from analytics.readings import Reader
 from analytics.storage import Storage
+from analytics.sweep_files import rounds
 from analytics.trail import began
 from analytics.trail_reader import TrailReader
 from functions.healing.nightly import NightRead
@@ -64,6 +66,7 @@ class Night:
     made_at: datetime
     say: Say
     reader: Reader | None = None
+    findings: Storage | None = None
 
     def write(self, requested: Days) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
@@ -77,7 +80,7 @@ class Night:
         reader = TrailReader(self.spark, self.trail, reads)
         try:
             affected, calls, bursts = self._reach(reader, requested)
-            found = joined(bursts, self._cases(affected)).persist()
+            found = joined(bursts, self._cases(affected), self._managed(affected)).persist()
             seen = quality(reader.listing(), reader.readings()).persist()
             run = Run(self.made_at, reads.name, reads.why)
             written = self._write_days(run, affected, (calls, found, seen))
@@ -112,6 +115,12 @@ class Night:
         left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
         self.say(f"{len(rows)} cases since {found.since}{left_out}")
         return self.spark.createDataFrame(rows, SPARK_CASE)
+
+    def _managed(self, affected: Days) -> Managed:
+        """What the sweeps around `affected` listed."""
+        found = list(rounds(self.findings, affected)) if self.findings else []
+        self.say(f"{len(found)} sweeps say which queues were managed")
+        return managed(self.spark, found)
 
     def _write_days(self, run: Run, affected: Days, frames: Frames) -> Written:
         wrote = {day: self._write_day(run, day, frames) for day in affected}

@@ -151,7 +151,8 @@ def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     existing = settings.trail.bucket
     trail = f"arn:{partition}:s3:::{existing}" if existing else _bucket(stack, "Trail")
     reports = _bucket(stack, "Reports")
-    folders = (f"{trail}/AWSLogs", f"{_bucket(stack, 'Cases')}/cases")
+    cases = _bucket(stack, "Cases")
+    folders = (f"{trail}/AWSLogs", f"{cases}/cases", f"{cases}/findings")
     written = (f"{reports}/{each}" for each in (*TABLES, LOGS))
     keys = {f"arn:{partition}:kms:{stack.region}:*:key/*": _ON_A_TRAILS_KEY} if existing else {}
     return {f"{each}/*": _ON_OBJECTS for each in (*folders, *written)} | keys

@@ -18,7 +18,7 @@ from functions.aws.clients import Clients
 from functions.aws.errors import LedgerUnavailable, OwnerUnavailable
 from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.ledger import Ledger
-from functions.aws.managed_queues import ManagedQueue, listed_queues
+from functions.aws.managed_queues import Listing, ManagedQueue, listed_queues
 from functions.aws.moves_by_name import MovesByName
 from functions.aws.open_cases import OpenCase, OpenCases
 from functions.aws.said_elsewhere import spoken_for
@@ -42,6 +42,7 @@ from functions.healing.sweeping import (
     share_of_the_day,
     together,
     waiting,
+    with_managed,
 )
 from functions.settings import SweepSettings
 
@@ -138,7 +139,7 @@ def _swept(stretch: Stretch, desk: SweepDesk, symptoms: Sequence[Symptom]) -> Sw
     if swept.findings:
         desk.moves_by_name.note(looks.moves_by_name(), desk.now)
     _hand_over(swept, managed, symptoms, looks, desk)
-    _put_down(swept, stretch, desk)
+    _put_down(swept, listing, stretch, desk)
     done = not queues or swept.after == queues[-1].name
     desk.sweep_ledger.end(stretch, swept.after or stretch.after, done=done)
     return swept
@@ -233,8 +234,10 @@ def _call_heal(findings: Sequence[Finding], desk: SweepDesk) -> None:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error
 
 
-def _put_down(swept: Swept, stretch: Stretch, desk: SweepDesk) -> None:
-    document = swept.document(desk.now)
+def _put_down(swept: Swept, listing: Listing, stretch: Stretch, desk: SweepDesk) -> None:
+    """With the managed queues: the night can tell by them why a queue has no case."""
+    arns = (each.queue_arn for each in listing.queues)
+    document = with_managed(swept.document(desk.now), arns, whole=not listing.failed)
     if not stretch.is_first:
         document = added_to(desk.findings.get(stretch.hour), document)
     desk.findings.put(stretch.hour, document)

@@ -122,6 +122,13 @@ class Swept:
         }
 
 
+def with_managed(
+    document: Mapping[str, Any], queue_arns: Iterable[str], *, whole: bool
+) -> dict[str, Any]:
+    """A round's document with the queues that were managed then; `whole` where all were listed."""
+    return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
+
+
 def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a round that took two sweeps; a finding of both is one, the later's."""
     counts = ("queues_swept", "suspects", "measured", "skipped_for_budget")

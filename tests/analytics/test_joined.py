@@ -10,6 +10,7 @@ from pyspark.sql import functions as sf
 from analytics.cases import SPARK_CASE
 from analytics.days import microseconds
 from analytics.joined import joined
+from analytics.managed import Round, managed
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 INCIDENT = (
@@ -73,6 +74,27 @@ INCIDENTS = [
     incident("counted", "11 09:00", "11 09:05", label="caller_bug"),
     incident("nowhere", "11 09:00", "11 09:05", queue_arn="unresolved"),
     incident("long after", "20 10:00", "20 10:05", queue_arn="q"),
+    # Sweeps came at 03 and 04 o'clock on the 15th, and at 9 on the 16th.
+    incident("never managed", "15 03:10", "15 03:50", queue_arn="never"),
+    incident("never and little", "15 03:10", "15 03:10", queue_arn="never", enough_evidence=False),
+    incident("never and counted", "15 03:10", "15 03:10", queue_arn="never", label="caller_bug"),
+    incident("tagged later", "15 03:10", "15 03:50", queue_arn="later"),
+    incident("tagged meanwhile", "15 03:10", "15 03:50", queue_arn="meanwhile"),
+    incident("tagged long after", "15 03:10", "15 03:50", queue_arn="long after"),
+    incident("managed", "15 03:10", "15 03:50", queue_arn="always"),
+    incident(
+        "managed and little", "15 03:10", "15 03:50", queue_arn="always", enough_evidence=False
+    ),
+    incident("no sweep after", "15 04:10", "15 04:20", queue_arn="never"),
+    incident("no sweep before", "15 00:30", "15 02:10", queue_arn="never"),
+    incident("not all were listed", "16 09:10", "16 09:20", queue_arn="never"),
+]
+SWEEPS = [
+    Round(micros("15 03:00"), ("always",), whole=True),
+    Round(micros("15 04:00"), ("always", "meanwhile"), whole=True),
+    Round(micros("16 09:00"), ("always", "later"), whole=True),
+    Round(micros("16 10:00"), ("always",), whole=False),
+    Round(micros("22 09:00"), ("long after",), whole=True),
 ]
 
 
@@ -83,7 +105,8 @@ def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
         .withColumn("last_failure", sf.timestamp_micros("last"))
         .drop("first", "last")
     )
-    found = joined(incidents, spark.createDataFrame(CASES, SPARK_CASE)).collect()
+    cases = spark.createDataFrame(CASES, SPARK_CASE)
+    found = joined(incidents, cases, managed(spark, SWEEPS)).collect()
     assert {row["incident_id"]: (row["outcome"], row["why"]) for row in found} == {
         "both": ("later", None),
         "only touched": ("later", None),
@@ -95,6 +118,17 @@ def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
         "counted": ("not_seen", "count_only"),
         "nowhere": ("not_seen", "unresolved_queue"),
         "long after": ("not_seen", "unknown"),
+        "never managed": ("not_seen", "not_managed"),
+        "never and little": ("not_seen", "not_managed"),
+        "never and counted": ("not_seen", "count_only"),
+        "tagged later": ("not_seen", "not_tagged_in_time"),
+        "tagged meanwhile": ("not_seen", "unknown"),
+        "tagged long after": ("not_seen", "not_managed"),
+        "managed": ("not_seen", "event_lost"),
+        "managed and little": ("not_seen", "too_little_evidence"),
+        "no sweep after": ("not_seen", "unknown"),
+        "no sweep before": ("not_seen", "unknown"),
+        "not all were listed": ("not_seen", "unknown"),
     }
     by_id = {row["incident_id"]: row for row in found}
     assert by_id["both"]["paged"] is True

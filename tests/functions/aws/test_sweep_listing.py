@@ -55,6 +55,8 @@ def test_tagged_queues_are_swept_where_a_prefix_cannot_be_listed(swept: Sweeping
     ]
     assert "ListQueues" in str(done.failed["orders*"])
     assert queue in {arn for arn, _ in swept.named()}
+    document = swept.findings()
+    assert (document["managed"], document["managed_whole"]) == ([queue], False)
 
 
 def test_whoever_needs_all_of_them_is_told_that_they_are_not_known(swept: Sweeping) -> None:

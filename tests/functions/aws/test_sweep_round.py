@@ -144,6 +144,8 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     document = swept.findings()
     assert document["queues_swept"] == 5
     assert [each["queue_arn"][-3:] for each in document["findings"]] == [f"q-{n}" for n in range(5)]
+    assert [each[-3:] for each in document["managed"]] == [f"q-{n}" for n in range(5)]
+    assert document["managed_whole"] is True
     swept.account.later(minutes=10)
     assert swept.sweep(symptoms) is None
 

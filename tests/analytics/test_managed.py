@@ -1,0 +1,94 @@
+"""What the sweeps listed, as the night reads it; which word it gives is in test_joined."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.days import Days, microseconds
+from analytics.managed import Round, read_round
+from analytics.storage.arrow import FolderStorage
+from analytics.sweep_files import root_beside, rounds
+from functions.healing.sweeping import Swept, findings_key, with_managed
+from tests.analytics.authored import QUEUE_ARN, Account, at, burst
+from tests.analytics.conftest import RunNight
+
+NOON = datetime(2026, 11, 10, 12, 1, 2, tzinfo=UTC)
+
+
+def document(moment: datetime = NOON, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
+    """As the sweep writes it."""
+    return with_managed(Swept().document(moment), queue_arns, whole=whole)
+
+
+def sweep(folder: Path, moment: datetime, *queue_arns: str) -> None:
+    path = folder / findings_key(moment)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document(moment, *queue_arns)))
+
+
+def test_a_sweeps_list_is_read_back() -> None:
+    written = json.dumps(document(NOON, "b", "a", whole=False)).encode()
+    assert read_round(written) == Round(microseconds(NOON), ("a", "b"), whole=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("at", None), ("at", "noon"), ("managed", None), ("managed", [7]), ("managed", ["\ud800"])],
+)
+def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
+    assert read_round(json.dumps(document()).encode()) is not None
+    assert read_round(json.dumps({**document(), field: value}).encode()) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_round_says_nothing(content: bytes) -> None:
+    assert read_round(content) is None
+
+
+def test_a_round_from_before_sweeps_wrote_lists_says_nothing() -> None:
+    assert read_round(json.dumps(Swept().document(NOON)).encode()) is None
+
+
+def test_only_a_plain_yes_is_a_whole_list() -> None:
+    odd = read_round(json.dumps({**document(), "managed_whole": "yes"}).encode())
+    assert odd is not None
+    assert not odd.whole
+
+
+@pytest.mark.parametrize(
+    ("cases", "findings"),
+    [
+        ("s3://bucket/cases", "s3://bucket/findings"),
+        ("s3://bucket/some/cases/", "s3://bucket/some/findings"),
+        ("s3://bucket", None),
+        ("s3://bucket/", None),
+        ("/tmp/x/cases", "/tmp/x/findings"),  # noqa: S108 - a name
+        ("cases", "findings"),
+    ],
+)
+def test_findings_lie_beside_the_cases(cases: str, findings: str | None) -> None:
+    assert root_beside(cases) == findings
+
+
+def test_sweeps_of_other_days_are_not_read(tmp_path: Path) -> None:
+    for day in ("11-08", "11-09", "11-18", "11-19"):
+        sweep(tmp_path, at(f"{day} 12:00"), day)
+    of_day = Days(NOON.date(), NOON.date())
+    found = rounds(FolderStorage(str(tmp_path / "findings")), of_day)
+    assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
+
+
+def test_a_night_says_of_a_queue_that_it_was_tagged_too_late(
+    account: Account, run_night: RunNight
+) -> None:
+    account.publish("11-10", burst("11-10 09:00"))
+    for hour, arns in ((8, ()), (10, ()), (11, (QUEUE_ARN,))):
+        sweep(account.folder, at(f"11-10 {hour:02}:01"), *arns)
+    assert run_night("11-10") == 0
+    [incident] = account.rows("incidents", "11-10")
+    assert (incident["outcome"], incident["why"]) == ("not_seen", "not_tagged_in_time")
