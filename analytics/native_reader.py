@@ -10,14 +10,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from isal.igzip_lib import IsalError
-from isal.isal_zlib import _GzipReader  # isal's one way into a buffer that is there already
+from isal import igzip_lib, isal_zlib
 
 from analytics import trail_file
 from analytics.trail_file import MAXIMUM_BYTES, MAXIMUM_CONTAINERS, SQS, Reading, judged, parsed
 
 # Deflate packs no tighter, so that a claim beyond it is a lie.
 MAXIMUM_RATIO = 1_032
+# isal's one way into a buffer that is there already; its stubs know neither that it takes bytes
+# nor that the other is an exception.
+_Member: Any = isal_zlib._GzipReader  # noqa: SLF001
+_NOT_PLAIN: Any = (OSError, EOFError, igzip_lib.IsalError)
 _CHUNK_BYTES = 32 * 1024
 _TRAILER_BYTES = 18
 # Neither a header's checksum nor reserved flags: zlib judges those.
@@ -61,12 +64,12 @@ class NativeReader:
         if len(self._buffer) <= claimed:
             self._buffer = bytearray(claimed + 1)
         into = memoryview(self._buffer)
-        member = _GzipReader(content, _CHUNK_BYTES)  # type: ignore[arg-type] - bytes will do
+        member = _Member(content, _CHUNK_BYTES)
         try:
             filled = 0
             while more := member.readinto(into[filled : claimed + 1]):
                 filled += more
-        except (OSError, EOFError, IsalError):  # type: ignore[misc] - its stub has it as a value
+        except _NOT_PLAIN:
             return None
         return into[:filled] if filled == claimed else None
 

@@ -58,6 +58,10 @@ def unreadable() -> dict[str, tuple[bytes, str]]:
     }
 
 
+_CODES: tuple[Any, ...] = (5, "", [], {}, True, "5")
+_IDS: tuple[Any, ...] = (5, None, "", {}, "5")
+
+
 def readable() -> dict[str, bytes]:
     """Legal, and read whole."""
     text = _plain()
@@ -100,10 +104,8 @@ def readable() -> dict[str, bytes]:
         "types": content([None, 7, "x", [], {}, {"eventSource": 1}]),
         "texts": content([json.dumps(record("11-10 10:00")), *burst("11-10 10:01")]),
         "lists": content([[record("11-10 10:00")]]),
-        "codes": content(
-            [record("11-10 10:00", errorCode=each) for each in (5, "", [], {}, True, "5")]
-        ),
-        "ids": content([record("11-10 10:00", eventID=each) for each in (5, None, "", {}, "5")]),
+        "codes": content([record("11-10 10:00", errorCode=each) for each in _CODES]),
+        "ids": content([record("11-10 10:00", eventID=each) for each in _IDS]),
         "envelopes": content(
             [
                 {"detail": record("11-10 10:00"), "region": "eu-west-1"},
