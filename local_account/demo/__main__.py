@@ -102,7 +102,7 @@ def _run_in_account(story: Story, port: int, console: Console, folder: Path) -> 
         if not line.startswith(("not emulated", REFUSED)):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
-    with LocalAccount(port=port, on_line=echo) as account:
+    with LocalAccount(ending.SETTINGS, port, on_line=echo) as account:
         return _tell(story, account, console, folder)
 
 

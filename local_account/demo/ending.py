@@ -27,6 +27,9 @@ from local_account.demo.watching import Watch
 from local_account.process import LocalAccount
 
 MAIL_SECONDS = 1
+LOOK_EVERY_SECONDS = 0.2
+# Whom the demo's account mails its report: SES here sends to nobody.
+SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,13 @@ class Ending:
     incidents: list[dict[str, Any]]
     verdict: Message
     report: Path
+    mail: Path
 
 
 def tell(
     watch: Watch, mailbox: Mailbox, account: LocalAccount, console: Console, folder: Path
 ) -> Ending:
-    """Run the night and the week of the story, copy the report there; raise NightFailed."""
+    """Run the night and the week of the story, copy page and mail there; raise NightFailed."""
     console.print(Text("the night, over the account's own trail files and cases", style="bold"))
     outputs = account.outputs
     failed_at = [at for each in watch.queues.values() for at in each.failures_at]
@@ -56,11 +60,13 @@ def tell(
         console.print(night_picture.run_ended(nights.run("week", monday_after(first))))
         verdict = _verdict(mailbox, status)
         report = _copied(account, outputs, folder / "report.html")
+        mail = _mailed(account, folder / "report.eml", status)
     incidents = nights.incidents()
     console.print(night_picture.incident_table(incidents, console.width))
     console.print(night_picture.verdict(verdict.text))
-    console.print(f"The page: {report}\n", style="bold", markup=False)
-    return Ending(incidents, verdict, report)
+    console.print(f"The page: {report}", style="bold", markup=False)
+    console.print(f"The mail: {mail}, for any mail program\n", style="bold", markup=False)
+    return Ending(incidents, verdict, report, mail)
 
 
 def _waiting(what: str) -> Text:
@@ -76,6 +82,20 @@ def _verdict(mailbox: Mailbox, status: Status) -> Message:
             if message.severity is Severity.INFO and message.case_id is None:
                 return message
     raise NightFailed(f"no verdict came within {PATIENCE_SECONDS:.0f} s")
+
+
+def _mailed(account: LocalAccount, copy: Path, status: Status) -> Path:
+    """The one mail that SES was given, whole."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    status.update(_waiting("the report's mail"))
+    while not (mails := account.mails):
+        if time.monotonic() > deadline:
+            raise NightFailed(f"no mail came within {PATIENCE_SECONDS:.0f} s")
+        time.sleep(LOOK_EVERY_SECONDS)
+    if len(mails) != 1:
+        raise NightFailed(f"the report was mailed {len(mails)} times, expected once")
+    copy.write_bytes(mails[0]["raw"].encode())
+    return copy
 
 
 def _copied(account: LocalAccount, outputs: Mapping[str, str], copy: Path) -> Path:

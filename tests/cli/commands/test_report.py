@@ -171,7 +171,12 @@ def test_open_hands_the_file_to_the_browser(
     operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: not asked.append(url))
+
+    def start(url: str) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", start)
     _deliver(operator)
     assert operator.json("report")["opened"] is False
     assert asked == []

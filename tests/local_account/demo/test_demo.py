@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ LIFE_STATES = {
 def test_it_ends_as_claimed_and_says_so_to_machines(
     story: str, changes: dict[str, Any], states: dict[str, int], pages: int
 ) -> None:
-    for name in ("result.json", "report.html", "pages.txt"):
+    for name in ("result.json", "report.html", "report.eml", "pages.txt"):
         (FOLDER / name).unlink(missing_ok=True)
     run = _run(story)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -76,6 +78,9 @@ def test_it_ends_as_claimed_and_says_so_to_machines(
     assert all(name in page for name in names)
     assert f"{len(names)} incidents" in page
     assert f"{len(names)} incidents" in run.stdout
+    mail = message_from_bytes((FOLDER / "report.eml").read_bytes(), policy=default)
+    assert f"{len(names)} incidents" in mail["Subject"]
+    assert "image/png" in [each.get_content_type() for each in mail.walk()]
     kept = story == "life"
     assert run.stdout.count(" undo aws sqs set-queue-attributes") == len(changes) - kept
     assert "ERROR" not in run.stdout
