@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -117,24 +116,17 @@ class DeliverReport(ParkingLambda):
 
     def _starts_with(self, reports: s3.Bucket) -> None:
         """https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventBridge.html"""
-        events.Rule(
-            self,
+        written = events.EventPattern(
+            source=["aws.s3"],
+            detail_type=["Object Created"],
+            detail={
+                "bucket": {"name": [reports.bucket_name]},
+                "object": {"key": [{"wildcard": SUMMARIES}]},
+            },
+        )
+        self.starts_with(
             "SummaryWritten",
+            written,
             description="A week's summary was written to Mendq's report bucket",
-            event_pattern=events.EventPattern(
-                source=["aws.s3"],
-                detail_type=["Object Created"],
-                detail={
-                    "bucket": {"name": [reports.bucket_name]},
-                    "object": {"key": [{"wildcard": SUMMARIES}]},
-                },
-            ),
-            targets=[
-                targets.LambdaFunction(
-                    self.function,
-                    dead_letter_queue=self.dead_letters,
-                    max_event_age=PATIENCE,
-                    retry_attempts=185,
-                )
-            ],
+            patience=PATIENCE,
         )

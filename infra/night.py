@@ -104,7 +104,6 @@ class Night(Construct):
             buckets.trail.arn_for_objects("AWSLogs/*"),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
-            buckets.cases.arn_for_objects("findings/*"),
         )
         yield _allow(["s3:GetObject"], *inputs, *tables, *code)
         yield _allow(["s3:PutObject", "s3:DeleteObject"], *tables)
