@@ -81,7 +81,8 @@ def _decide(deed: Deed) -> str:
 
 
 def _mend(deed: Deed) -> str:
-    would = f": {_change(deed)}" if deed.attribute else ""
+    value = changed(deed.attribute, deed.before, deed.after)
+    would = f", {marked(deed.attribute)} {value}".rstrip() if deed.attribute else ""
     return f"Mend {_symptom_of(deed)}{would}."
 
 
@@ -134,7 +135,7 @@ def _why(deed: Deed) -> str:
         return f"Mendq changed it and it helped; the next deployment would bring back {old}."
     why = WHY.get(deed.why, "")
     says = deed.why in _SAY_MORE and deed.reason
-    return f"{why.removesuffix('.')}: {quoted(deed.reason)}." if says else why
+    return f"{why.removesuffix('.')}: {quoted(deed.reason.rstrip('.'))}." if says else why
 
 
 # A case's state, or the label of incidents that no case can answer.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.browser.chromium import Chromium, chromium
+from tests.browser.reports import DESK
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -19,3 +21,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
         pytest.skip(f"no browser is installed: none of {', '.join(NAMES)} is on the path")
     with chromium(program, tmp_path_factory.mktemp("profile")) as started:
         yield started
+
+
+@pytest.fixture
+def opened(tmp_path: Path, browser: Chromium) -> Callable[..., Chromium]:
+    """Opens HTML at a width in CSS pixels, light unless told."""
+
+    def open_page(html: str, width: int = DESK, *, dark: bool = False) -> Chromium:
+        path = tmp_path / "report.html"
+        path.write_text(html, encoding="utf-8")
+        browser.open(path, width, dark=dark)
+        return browser
+
+    return open_page

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from functions.report import page, read
 from tests.functions.report.hostile import PAYLOADS
 from tests.functions.report.large import largest_week
 from tests.functions.report.week_parts import deed, night, paged, reached_a_person, without_newer
@@ -71,3 +74,11 @@ WEEKS = {
     "right-to-left": _all_named(*RIGHT_TO_LEFT),
     "hostile": _all_named(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
 }
+DESK, TABLET, PHONE = 1240, 768, 360
+SHOTS = Path(__file__).parents[2] / "build" / "browser"
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
+
+
+@cache
+def html_of(name: str) -> str:
+    return page(read(WEEKS[name]))

@@ -56,7 +56,7 @@ def first(kind: str = "write_into_template", **fields: Any) -> ToDo:
         (
             "mend",
             {},
-            "Mend lease_expired of orders: VisibilityTimeout of orders from 460 s to 690 s.",
+            "Mend lease_expired of orders, VisibilityTimeout from 460 s to 690 s.",
         ),
         (
             "mend_caller",
@@ -97,6 +97,7 @@ def test_what_is_to_be_done(kind: str, fields: dict[str, Any], what: str) -> Non
         ("decide", {"why": "contested"}, WHY["contested"]),
         ("mend", {"why": "observed", "reason": "it needs more"}, WHY["observed"]),
         ("mend", {"why": "refused", "reason": "over 900 s"}, "Mendq refused to act: over 900 s."),
+        ("mend", {"why": "refused", "reason": "so."}, "Mendq refused to act: so."),
         ("mend", {"why": "refused", "reason": ""}, "Mendq refused to act."),
         ("mend", {"why": "ineffective", "reason": "x"}, "Mendq's change did not help: x."),
         ("mend", {"why": "a_new_word"}, ""),

@@ -1,0 +1,62 @@
+"""The report fetches nothing and runs nothing, whatever stands in it: its own policy sees to it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.browser.reports import WEEKS, html_of
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_page_asks_for_nothing_but_itself(opened: Any) -> None:
+    asked = opened(html_of("busy")).fetched
+    assert {each.partition(":")[0] for each in asked} == {"file", "data"}
+    assert sum(each.startswith("file:") for each in asked) == 1
+
+
+PLANTED = (
+    "<script>document.title = 'run'</script>"
+    "<img src='data:,' onerror=\"document.title = 'run'\">"
+    "<img src='file:///planted.png'></main>"
+)
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+# A page has loaded when its scripts have run and its pictures came or failed.
+TITLE = "document.title"
+
+
+def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(opened: Any) -> None:
+    html = html_of("quiet").replace("</main>", PLANTED)
+    shown = opened(html)
+    assert shown.evaluate(TITLE).startswith("No incidents this week.")
+    assert not [each for each in shown.fetched if "planted.png" in each]
+
+
+def test_it_is_the_policy_that_stops_it(opened: Any) -> None:
+    html = POLICY.sub("", html_of("quiet").replace("</main>", PLANTED))
+    shown = opened(html)
+    assert shown.evaluate(TITLE) == "run"
+    assert [each for each in shown.fetched if "planted.png" in each]
+
+
+def test_a_hostile_name_is_only_text(opened: Any) -> None:
+    shown = opened(html_of("hostile"))
+    assert shown.evaluate("document.scripts.length") == 0
+    assert shown.evaluate("[...document.images].every(each => each.src.startsWith('data:image'))")
+    names = shown.evaluate("[...document.querySelectorAll('td code')].map(it => it.textContent)")
+    assert "<script>alert(1)</script>" in names
+    assert re.match(r"\d+ incidents", shown.evaluate(TITLE))
+
+
+@pytest.mark.parametrize("name", WEEKS)
+def test_nothing_on_the_page_is_against_its_policy(opened: Any, name: str) -> None:
+    """Chromium reports to the console what a policy stopped, also in a style or a picture."""
+    assert opened(html_of(name)).stopped == []
+
+
+def test_what_the_policy_stops_is_reported(opened: Any) -> None:
+    shown = opened(html_of("quiet").replace("</main>", PLANTED))
+    assert len(shown.stopped) >= 3
