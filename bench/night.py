@@ -56,7 +56,7 @@ class Sizes:
     small: Size = SMALL
     tiny: Size = TINY
     sessions: tuple[int, ...] = (1_000_000, 10_000_000)
-    rounds: int = 7
+    rounds: int = 5
     slow_rounds: int = 3
     few_rounds: int = 2
     folder: Path = ROOT / "build" / "bench"
