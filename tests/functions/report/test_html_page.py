@@ -179,7 +179,10 @@ def test_a_week_in_which_nothing_was_read_shows_no_figures() -> None:
 
 def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:
     missing = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
-    found = {"reached_a_person": reached_a_person(paged()), "do_this_week": [deed("approve")]}
+    found: dict[str, Any] = {
+        "reached_a_person": reached_a_person(paged()),
+        "do_this_week": [deed("approve")],
+    }
     text = _parts(week(not_seen=missing, **found)).text
     for each in ("Do this week Approve or decline:", "1 case, 1 page; 1 is still open."):
         assert each in text

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from analytics import deeds_of_callers, deeds_of_cases
+from analytics.labels import COUNT_ONLY
 from functions.report.names import plain
-from functions.report.to_do import MOST_COMMAND, WHY, ToDo, left_out, to_do
+from functions.report.to_do import _WHAT, MOST_COMMAND, WHY, ToDo, left_out, to_do
 from tests.functions.report.week_parts import deed
 from tests.functions.report.weeks import summary
 
@@ -149,3 +151,9 @@ def test_what_is_left_out_is_counted(count: int, said: str) -> None:
 def test_the_order_is_the_summary_s() -> None:
     found = to_do(summary(do_this_week=[deed("mend", each, **NO_CHANGE) for each in "bca"]))
     assert [plain(each.what)[-2] for each in found] == ["b", "c", "a"]
+
+
+def test_there_are_words_for_whatever_the_night_asks() -> None:
+    asked = {*deeds_of_cases._ASKS.values(), deeds_of_cases.WRITE_INTO_TEMPLATE}
+    assert asked | {deeds_of_callers.MEND_CALLER, deeds_of_callers.LABEL_CODE} == set(_WHAT)
+    assert {*map(str, deeds_of_cases._ASKS), "unlabelled", *COUNT_ONLY} <= set(WHY)
