@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from functions.healing.steps import Owner
-from functions.settings import ApproveSettings, HealSettings, SettingsUnreadable
+from functions.settings import (
+    ApproveSettings,
+    DeliverReportSettings,
+    HealSettings,
+    SettingsUnreadable,
+)
 
 FULL = HealSettings(
     account="123456789012",
@@ -70,6 +77,17 @@ def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> No
 
 def test_what_infra_writes_the_lambda_reads_back() -> None:
     assert HealSettings.from_environment(FULL.to_environment()) == FULL
+
+
+def test_what_is_not_set_has_no_variable_and_is_read_back_as_none() -> None:
+    silent = DeliverReportSettings("123456789012", "reports", "arn:topic")
+    variables = silent.to_environment()
+    assert "MENDQ_SENDER" not in variables
+    assert DeliverReportSettings.from_environment(variables) == silent
+    mailing = replace(silent, sender="a@example.com", recipients=("b@example.com",))
+    assert DeliverReportSettings.from_environment(mailing.to_environment()) == mailing
+    with pytest.raises(SettingsUnreadable, match="MENDQ_SENDER is not readable: it is empty"):
+        DeliverReportSettings.from_environment({**variables, "MENDQ_SENDER": ""})
 
 
 def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
