@@ -97,7 +97,11 @@ class Night(Construct):
         )
 
     def _statements(self, buckets: Buckets) -> Iterator[iam.PolicyStatement]:
-        """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403."""
+        """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403.
+
+        It looks at what it replaces, and deletes nothing: EMR's S3A leaves markers where they are.
+        https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
+        """
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
         code = [each.bucket.arn_for_objects(each.s3_object_key) for each in self._code()]
         inputs = (
@@ -106,8 +110,7 @@ class Night(Construct):
             buckets.cases.arn_for_objects("findings/*"),
         )
         yield _allow(["s3:GetObject"], *inputs, *tables, *code)
-        yield _allow(["s3:PutObject", "s3:DeleteObject"], *tables)
-        yield _allow(["s3:PutObject"], buckets.reports.arn_for_objects(f"{LOGS}/*"))
+        yield _allow(["s3:PutObject"], *tables, buckets.reports.arn_for_objects(f"{LOGS}/*"))
         listed = (buckets.trail, buckets.cases, buckets.reports, self.package.bucket)
         yield _allow(["s3:ListBucket"], *(each.bucket_arn for each in listed))
 
