@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from functions.healing.nightly import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import Count, count
 from tests.analytics.outsider.ran import backfill, nightly, run
@@ -34,7 +35,7 @@ def test_the_scene_is_hostile(hostile: Scene, counted: Count) -> None:
     }  # fmt: skip
     assert {each["why"] for each in rows} == {
         None, "unlabelled", "count_only", "unresolved_queue", "case_open", "too_little_evidence",
-        "event_lost", "unknown",
+        "event_lost", "unknown", "not_managed", "not_tagged_in_time",
     }  # fmt: skip
     assert max(each["last_failure"] - each["first_failure"] for each in rows).days == 1
 
@@ -43,8 +44,8 @@ def test_nights_in_any_order_and_a_backfill_write_what_an_outsider_counts(
     spark: SparkSession, hostile: Scene, counted: Count, tmp_path: Path
 ) -> None:
     first, _, third = hostile.days  # the chain makes the first one write the second as well
-    run(spark, hostile, tmp_path / "nights", nightly([third, first, third]))
-    run(spark, hostile, tmp_path / "backfill", backfill(hostile.days))
+    run(spark, hostile, tmp_path / "nights", nightly([third, first, third]), NATIVE)
+    run(spark, hostile, tmp_path / "backfill", backfill(hostile.days), FALLBACK)
     assert disagreements(tmp_path / "nights", counted) == []
     assert disagreements(tmp_path / "backfill", counted) == []
     assert tables(tmp_path / "nights") == tables(tmp_path / "backfill")

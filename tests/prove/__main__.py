@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.prove.budgets import BUDGETS
+from tests.prove.counted_nights import COUNTED_NIGHTS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
@@ -31,6 +32,7 @@ PROOFS: tuple[Proof, ...] = (
     *FUZZ,
     *SWEEPS,
     *REDRIVES,
+    *COUNTED_NIGHTS,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

@@ -47,6 +47,9 @@ def odd_but_readable(texts: list[bytes]) -> dict[str, bytes]:
     ]  # fmt: skip
     files = {name: _zipped(text) for name, text in zip(names, texts, strict=False)}
     large = texts[len(names)]
+    halves, trailed = texts[len(names) + 1 : len(names) + 3]
+    files["halves.json.gz"] = _zipped(halves[:99]) + _zipped(halves[99:])
+    files["trailed.json.gz"] = _zipped(trailed) + b"\0\0 and so on"
     return {**files, "large.json.gz": _zipped(large[:-1] + b" " * (48 * MEGABYTE) + b"}")}
 
 

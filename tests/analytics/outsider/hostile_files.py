@@ -46,7 +46,8 @@ def folder(trail: Path, account: str, region: str, day: str, kind: str = "CloudT
 
 
 def encoded(random: Random, records: list[Any]) -> bytes:
-    text = random.choice(WRITINGS)(random, records).encode("utf-8", "surrogatepass")
+    encoding = random.choice(["utf-8"] * 8 + ["utf-8-sig", "utf-16"])
+    text = random.choice(WRITINGS)(random, records).encode(encoding, "surrogatepass")
     if random.random() < 0.2:
         return gzip.compress(text, compresslevel=0, mtime=0)
     return gzip.compress(text, mtime=0)

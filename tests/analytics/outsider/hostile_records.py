@@ -33,6 +33,7 @@ ERRORS = (
     ("InternalFailure", "SendMessage", ""),
     ("Zeitgeist.Fehler\u2028Ü", "SendMessage", 'one\u2028two \ud83d\ude00 \\u0041 "Records":['),
     ("<script>alert(1)</script>", "SendMessage", ""),
+    ("Half\ud800 of a pair\x00", "SendMessage", "\udfff"),
 )
 NOT_TEXT: tuple[Any, ...] = (None, 5, -1.5e300, True, [], {}, ["x"], {"errorCode": "x"}, "", "\x00")
 

@@ -11,6 +11,7 @@ from typing import Any
 from functions.catalogue import match
 from functions.healing.failed_call import FailedCall
 from tests.analytics.outsider.plain_cases import Case, cases
+from tests.analytics.outsider.plain_sweeps import Round, sweeps, told
 from tests.analytics.outsider.plain_trail import failed_calls
 
 LONGEST_GAP = timedelta(seconds=900)
@@ -27,11 +28,20 @@ class Count:
     failed_calls: dict[date, int]
 
 
+@dataclass(frozen=True)
+class Known:
+    """What Mendq wrote down."""
+
+    cases: list[Case]
+    sweeps: list[Round]
+
+
 def count(trail: Path, case_bucket: Path) -> Count:
-    calls, opened = failed_calls(trail), cases(case_bucket)
+    calls = failed_calls(trail)
+    known = Known(cases(case_bucket), sweeps(case_bucket.parent / "findings"))
     rows: dict[date, list[Row]] = defaultdict(list)
     for key, burst in bursts(calls):
-        row = incident(key, burst, opened)
+        row = incident(key, burst, known)
         rows[row["first_failure"].date()].append(row)
     return Count(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
 
@@ -58,11 +68,11 @@ def key_of(call: FailedCall) -> Key:
     return call.account, call.region, call.queue_arn or "unresolved", label
 
 
-def incident(key: Key, burst: list[FailedCall], opened: list[Case]) -> Row:
+def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
     account, region, queue, label = key
     first, last = burst[0].event_time, burst[-1].event_time
     joined = [
-        each for each in opened if each.about == (queue, label) and each.overlaps(first, last)
+        each for each in known.cases if each.about == (queue, label) and each.overlaps(first, last)
     ]
     case = max(joined, key=lambda each: each.opened_at, default=None)
     return {
@@ -76,28 +86,37 @@ def incident(key: Key, burst: list[FailedCall], opened: list[Case]) -> Row:
         "failed_calls": len(burst),
         "principals": sorted({each.principal_arn for each in burst}),
         "outcome": case.outcome if case else "not_seen",
-        "why": None if case else why(key, burst, opened),
+        "why": None if case else why(key, burst, known),
         "case_id": case.case_id if case else None,
         "seconds_to_heal": case.seconds_to_heal if case else None,
         "paged": any(each.paged for each in joined),
     }
 
 
-def why(key: Key, burst: list[FailedCall], opened: list[Case]) -> str:
+def why(key: Key, burst: list[FailedCall], known: Known) -> str:
     """Why there is no case, in the order of the table in docs/summary.md."""
     _, _, queue, label = key
-    first = burst[0].event_time
     if label.startswith("unlabelled:"):
         return "unlabelled"
     if label == "caller_bug":
         return "count_only"
     if queue == "unresolved":
         return "unresolved_queue"
-    if any(each.about == (queue, label) and was_open(each, burst) for each in opened):
+    if any(each.about == (queue, label) and was_open(each, burst) for each in known.cases):
         return "case_open"
+    return why_unseen(queue, burst, known)
+
+
+def why_unseen(queue: str, burst: list[FailedCall], known: Known) -> str:
+    """Why nothing opened a case though one might have been opened."""
+    first, last = burst[0].event_time, burst[-1].event_time
+    seen = told(known.sweeps, queue, first, last)
+    if seen in {"not_managed", "not_tagged_in_time"}:
+        return seen
     if not enough_evidence(burst):
         return "too_little_evidence"
-    return "event_lost" if cases_around(queue, first, opened) else "unknown"
+    was_managed = seen == "managed" or cases_around(queue, first, last, known.cases)
+    return "event_lost" if was_managed else "unknown"
 
 
 def was_open(case: Case, burst: list[FailedCall]) -> bool:
@@ -118,8 +137,8 @@ def enough_evidence(burst: list[FailedCall]) -> bool:
     )
 
 
-def cases_around(queue: str, then: datetime, opened: list[Case]) -> bool:
+def cases_around(queue: str, first: datetime, last: datetime, opened: list[Case]) -> bool:
     """Cases of the queue at most 7 days before, and at most 7 days after."""
     times = [each.opened_at for each in opened if each.about[0] == queue]
-    before = any(then - AROUND <= each <= then for each in times)
-    return before and any(then <= each <= then + AROUND for each in times)
+    before = any(first - AROUND <= each <= last for each in times)
+    return before and any(last < each <= last + AROUND for each in times)

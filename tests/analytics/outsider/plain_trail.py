@@ -50,11 +50,14 @@ def records(content: bytes) -> list[Any]:
 
 
 def _inflated(content: bytes) -> bytes:
-    """A whole gzip member of at most 50 MB; ValueError or zlib.error for anything else."""
-    inflating = zlib.decompressobj(wbits=31)
-    text = inflating.decompress(content, LARGEST_BYTES + 1)
-    if len(text) > LARGEST_BYTES or not inflating.eof or inflating.unused_data:
-        raise ValueError
+    """Whole gzip members, one behind the other, of at most 50 MB; what is none ends them."""
+    text, rest = b"", content
+    while rest.startswith(b"\x1f\x8b") or not text:
+        inflating = zlib.decompressobj(wbits=31)
+        text += inflating.decompress(rest, LARGEST_BYTES + 1)
+        if len(text) > LARGEST_BYTES or not inflating.eof:
+            raise ValueError
+        rest = inflating.unused_data
     return text
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from analytics.days import Days
 from analytics.night import Night
+from analytics.readings import Reader
 from analytics.storage import open_root
 from tests.analytics.outsider.scene import Scene
 
@@ -25,8 +26,19 @@ def backfill(days: Sequence[date]) -> list[Days]:
     return [Days(min(days), max(days))]
 
 
-def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days]) -> None:
-    trail, cases, tables = (open_root(str(each), spark) for each in (scene.trail, scene.cases, out))
-    night = Night(spark, trail, cases, tables, MADE_AT, lambda _: None)
+def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days], reader: str) -> None:
+    """Write the tables of `runs`, one after another, as the named reader reads the trail."""
+    roots = (scene.trail, scene.cases, out, scene.findings)
+    trail, cases, tables, findings = (open_root(str(each), spark) for each in roots)
+    night = Night(
+        spark,
+        trail,
+        cases,
+        tables,
+        MADE_AT,
+        lambda _: None,
+        reader=Reader(reader),
+        findings=findings,
+    )
     for days in runs:
         night.write(days)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
 from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
-from tests.analytics.outsider.hostile_calls import DAYS, hostile_calls, midnight
+from tests.analytics.outsider.hostile_calls import DAYS, Published, hostile_calls, midnight
 from tests.analytics.outsider.hostile_cases import write_cases
 from tests.analytics.outsider.hostile_contents import NEIGHBOURS, odd_but_readable, unreadable
 from tests.analytics.outsider.hostile_files import folder, write_trail
 from tests.analytics.outsider.hostile_records import ERRORS, failed
+from tests.analytics.outsider.hostile_sweeps import write_sweeps
 
 FIRST_DAYS = (date(2026, 11, 10), date(2025, 12, 30), date(2024, 2, 28), date(2026, 3, 30))
 
@@ -25,6 +27,11 @@ class Scene:
     cases: Path
     days: tuple[date, ...]
     files: int
+
+    @property
+    def findings(self) -> Path:
+        """Beside the cases, as in the case bucket."""
+        return self.cases.parent / "findings"
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,14 @@ def scene(root: Path, seed: int, size: Size) -> Scene:
     calls += write_cases(random, cases, first_day)
     files = write_trail(random, trail, calls, size.records_of_largest_file)
     files += write_odd_files(random, trail, first_day)
+    write_sweeps(random, root / "findings", first_day, queue_arns(calls))
     return Scene(trail, cases, tuple(first_day + timedelta(days=n) for n in range(DAYS)), files)
+
+
+def queue_arns(calls: list[Published]) -> list[str]:
+    """Those that the records name where they should."""
+    found = (re.search(r"arn:aws:sqs:[^\"]+", json.dumps(each.record)) for each in calls)
+    return sorted({each[0] for each in found if each})
 
 
 def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
