@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 from analytics.arguments import BadArguments, NightArguments, WeeklyArguments, parse
 from analytics.days import Days
 from analytics.night import Night, Written
+from analytics.readings import Reader
 from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.sweep_files import root_beside
+from analytics.tables import Tables
 from analytics.trail import LOGS, began
 from analytics.weekly import Weekly
 from functions.healing.nightly import too_much_unreadable
@@ -34,11 +36,17 @@ def main(arguments: Sequence[str]) -> int:
         return BAD_ARGUMENTS
 
 
-def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int:
-    """Raise RootUnusable where a root cannot be used."""
+def run(
+    arguments: NightArguments | WeeklyArguments,
+    spark: SparkSession,
+    reader: Reader | None = None,
+    tables: Tables | None = None,
+) -> int:
+    """By default with what this Spark can run; raise RootUnusable where a root cannot be used."""
+    tables = tables or Tables()
     if isinstance(arguments, WeeklyArguments):
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
-        week = Weekly(cases, open_root(arguments.out, spark), _say)
+        week = Weekly(cases, open_root(arguments.out, spark), _say, tables)
         return DONE if week.write(arguments.week, datetime.now(UTC)) else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
@@ -46,7 +54,8 @@ def run(arguments: NightArguments | WeeklyArguments, spark: SparkSession) -> int
     cases, out = open_root(arguments.cases, spark), open_root(arguments.out, spark)
     beside = root_beside(arguments.cases)
     findings = open_root(beside, spark) if beside is not None else None
-    night = Night(spark, trail, cases, out, datetime.now(UTC), _say, findings=findings)
+    now = datetime.now(UTC)
+    night = Night(spark, trail, cases, out, now, _say, reader, tables, findings=findings)
     return _code(night.write(arguments.days), trail, arguments.days)
 
 

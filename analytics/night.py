@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics import tables
 from analytics.case_files import case_files
 from analytics.cases import SPARK_CASE, case_rows
 from analytics.days import Days
@@ -23,6 +22,7 @@ from analytics.quality import quality
 from analytics.readings import Reader
 from analytics.storage import Storage
 from analytics.sweep_files import rounds
+from analytics.tables import Tables
 from analytics.trail import began
 from analytics.trail_reader import TrailReader
 from functions.healing.nightly import NightRead
@@ -66,6 +66,7 @@ class Night:
     made_at: datetime
     say: Say
     reader: Reader | None = None
+    tables: Tables = field(default_factory=Tables)
     findings: Storage | None = None
 
     def write(self, requested: Days) -> Written:
@@ -134,23 +135,16 @@ class Night:
     def _write_day(self, run: Run, day: date, frames: Frames) -> NightRead | None:
         calls, found, seen = frames
         of_day = Days(day, day)
-        day_calls = tables.collected(
-            within(calls, "event_time", of_day), tables.FAILED_CALLS, ("event_time", "event_id")
-        )
-        files = tables.collected(
-            seen.where(sf.col("published") == sf.lit(day)), tables.QUALITY, ("file",)
-        )
+        day_calls = self.tables.collected(within(calls, "event_time", of_day), "failed_calls")
+        files = self.tables.collected(seen.where(sf.col("published") == sf.lit(day)), "quality")
         if not day_calls.num_rows and not files.num_rows:
             self.say(f"{day}: nothing in the trail, nothing written")
             return None
-        day_incidents = tables.collected(
-            within(found, "first_failure", of_day),
-            tables.INCIDENTS,
-            ("first_failure", "incident_id"),
-        )
+        of_incidents = within(found, "first_failure", of_day)
+        day_incidents = self.tables.collected(of_incidents, "incidents")
         by_table = {"failed_calls": day_calls, "quality": files, "incidents": day_incidents}
         for name, table in by_table.items():
-            self.out.put(tables.path_of(name, day), tables.parquet(table))
+            self.tables.put(self.out, name, day, table)
         night = run.read(day, files.to_pylist(), day_calls.num_rows, day_incidents.num_rows)
         self.say(
             f"{day}: {night.incidents} incidents of {night.failed_calls} failed calls; "

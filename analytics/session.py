@@ -35,6 +35,7 @@ def session(master: str = LOCAL_MASTER) -> SparkSession:
     spark = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.adaptive.enabled", value=True)
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.files.maxPartitionBytes", TASK_BYTES)
         .config("spark.sql.files.openCostInBytes", FILE_COST_BYTES)
         .getOrCreate()

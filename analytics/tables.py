@@ -1,67 +1,57 @@
-"""The tables of the night: their columns, and a day of one as one Parquet object.
+"""The tables of the night: a day of one is one Parquet object with a fixed name.
 
 S3 cannot replace a folder at once, but it can replace one object; so a day is collected and put
 whole. Tried with 200,000 failed calls a day, of 385 bytes each; spark.driver.maxResultSize, 1 GB,
-would end it at some 2.5 million.
+would end it at some 2.5 million. Where the driver has no pyarrow, Spark writes the object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
+from importlib import import_module
+from typing import Any, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-_MOMENT = pa.timestamp("us", tz="UTC")
-_TEXTS = pa.list_(pa.string())
-_FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
-INCIDENTS = pa.schema(
-    [
-        ("incident_id", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("queue_arn", pa.string()),
-        ("label", pa.string()),
-        ("error_codes", _TEXTS),
-        ("first_failure", _MOMENT),
-        ("last_failure", _MOMENT),
-        ("failed_calls", pa.int64()),
-        ("principals", _TEXTS),
-        ("outcome", pa.string()),
-        ("why", pa.string()),
-        ("case_id", pa.string()),
-        ("seconds_to_heal", pa.float64()),
-        ("paged", pa.bool_()),
-    ]
-)
-FAILED_CALLS = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("event_time", _MOMENT),
-        ("event_name", pa.string()),
-        ("error_code", pa.string()),
-        ("queue_arn", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("principal_arn", pa.string()),
-        ("request_id", pa.string()),
-        ("label", pa.string()),
-        ("file", pa.string()),
-    ]
-)
-QUALITY = pa.schema(
-    [
-        ("file", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("bytes", pa.int64()),
-        ("reason", pa.string()),
-        ("records", pa.int64()),
-        ("failed_calls", pa.int64()),
-        ("unreadable_records", _FAULTS),
-    ]
-)
+from analytics.storage import Storage
+
+ARROW, SPARK = "analytics.arrow_tables", "analytics.spark_tables"
+_ORDERS: Mapping[str, tuple[str, ...]] = {
+    "incidents": ("first_failure", "incident_id"),
+    "failed_calls": ("event_time", "event_id"),
+    "quality": ("file",),
+}
+
+
+class Table(Protocol):
+    """A day of a table, on the driver."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def to_pylist(self) -> list[dict[str, Any]]: ...
+
+
+class Tables:
+    """How tables are collected, written and read; by default as this driver can."""
+
+    def __init__(self, way: str | None = None) -> None:
+        self._way: Any = import_module(way or _first_way())
+
+    def collected(self, frame: DataFrame, name: str) -> Table:
+        """The rows of `frame`, in a fixed order, in exactly the columns of the table."""
+        table: Table = self._way.collected(frame, name, _ORDERS[name])
+        return table
+
+    def put(self, out: Storage, name: str, day: date, table: Table) -> None:
+        """Replace the day's object; the same rows give the same bytes."""
+        self._way.put(out, path_of(name, day), table)
+
+    def rows(self, out: Storage, name: str, day: date) -> list[dict[str, Any]] | None:
+        """A day's rows; None where the night did not write them."""
+        found: list[dict[str, Any]] | None = self._way.rows(out, path_of(name, day))
+        return found
 
 
 def path_of(table: str, day: date) -> str:
@@ -69,20 +59,9 @@ def path_of(table: str, day: date) -> str:
     return f"{table}/dt={day}/{table}.parquet"
 
 
-def collected(frame: DataFrame, schema: pa.Schema, order: tuple[str, ...]) -> pa.Table:
-    """The rows of `frame`, in a fixed order, in exactly the columns of `schema`."""
-    batches = frame.select(*schema.names)._collect_as_arrow()  # noqa: SLF001 - toArrow is Spark 4's
-    columns = pa.Table.from_batches(batches) if batches else schema.empty_table()
-    return columns.cast(schema).sort_by([(name, "ascending") for name in order])
-
-
-def parquet(table: pa.Table) -> bytes:
-    """The same rows give the same bytes."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def from_parquet(content: bytes) -> pa.Table:
-    return pq.read_table(pa.BufferReader(content))
+def _first_way() -> str:
+    try:
+        import_module("pyarrow.parquet")
+    except Exception:  # noqa: BLE001 - a wheel for another machine raises more than ImportError
+        return SPARK
+    return ARROW

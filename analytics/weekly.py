@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import Any
 
-from analytics import tables
 from analytics.case_files import case_files
 from analytics.days import Days
 from analytics.iso_week import days_of, weeks_before
 from analytics.lives import lives
 from analytics.storage import Storage
+from analytics.tables import Tables
 from analytics.week import CasesSeen, Seen, summary
 from analytics.week_not_seen import Reads
 from analytics.week_rows import NightRows, Nights
@@ -28,6 +29,7 @@ class Weekly:
     cases: Storage | None
     out: Storage
     say: Say
+    tables: Tables = field(default_factory=Tables)
 
     def write(self, week: str, made_at: datetime) -> int:
         """How many nights of the week exist; the document is written in any case."""
@@ -48,12 +50,13 @@ class Weekly:
     def _nights(self, days: Days) -> Nights:
         found: dict[date, NightRows] = {}
         for day in days:
-            incidents = self.out.read(tables.path_of("incidents", day))
-            quality = self.out.read(tables.path_of("quality", day))
+            incidents, quality = self._rows("incidents", day), self._rows("quality", day)
             if incidents is not None and quality is not None:
-                rows = (tables.from_parquet(each).to_pylist() for each in (incidents, quality))
-                found[day] = NightRows(*rows)
+                found[day] = NightRows(incidents, quality)
         return found
+
+    def _rows(self, table: str, day: date) -> list[dict[str, Any]] | None:
+        return self.tables.rows(self.out, table, day)
 
     def _cases(self, days: Days) -> CasesSeen | None:
         if self.cases is None:

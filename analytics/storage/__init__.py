@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from analytics.storage.arrow import FolderStorage, S3Storage
+from analytics.storage.folder import FolderStorage
 from analytics.storage.hadoop import HadoopStorage, knows_s3
 from analytics.storage.root import Listed, RootUnusable, Storage
 
@@ -18,4 +18,8 @@ def open_root(root: str, spark: SparkSession) -> Storage:
         return FolderStorage(root)
     if scheme != "s3" or not rest.partition("/")[0]:
         raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
-    return HadoopStorage(root, spark) if knows_s3(spark) else S3Storage(root)
+    if knows_s3(spark):
+        return HadoopStorage(root, spark)
+    from analytics.storage.arrow import S3Storage  # noqa: PLC0415 - EMR may have no pyarrow
+
+    return S3Storage(root)

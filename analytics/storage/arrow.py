@@ -1,11 +1,10 @@
-"""Folders and, where Hadoop has no S3 classes, buckets: through Arrow's filesystems."""
+"""Buckets where Hadoop has no S3 classes: through Arrow's filesystem."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-import uuid
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from analytics.storage.root import Listed, RootUnusable
 
 
 class ArrowStorage:
-    """What folders and buckets have in common."""
+    """Any filesystem that Arrow knows."""
 
     def __init__(self, filesystem: pafs.FileSystem, root: str) -> None:
         self._filesystem = filesystem
@@ -54,31 +53,6 @@ class ArrowStorage:
         return f"{self._root}/{path}" if path else self._root
 
 
-class FolderStorage(ArrowStorage):
-    """A folder of this machine."""
-
-    def __init__(self, root: str) -> None:
-        self._folder = Path(root).absolute()
-        super().__init__(pafs.LocalFileSystem(), str(self._folder))
-
-    def put(self, path: str, content: bytes) -> None:
-        """Written beside, at the root, so that nothing else ever lies in a table's folder."""
-        target = self._folder / path
-        beside = self._folder / f".writing-{uuid.uuid4().hex}"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(content)
-            beside.replace(target)
-        except OSError as error:
-            raise RootUnusable(f"{self._folder} cannot be written to: {error}") from error
-        finally:
-            beside.unlink(missing_ok=True)
-
-    def spark_root(self, folders: Sequence[str]) -> str:
-        del folders
-        return f"file:{self._folder}/"
-
-
 class S3Storage(ArrowStorage):
     """A bucket, or a part of one."""
 
@@ -93,6 +67,9 @@ class S3Storage(ArrowStorage):
                 stream.write(content)
         except OSError as error:
             raise RootUnusable(f"s3://{self._root} cannot be written to: {error}") from error
+
+    def remove(self, folder: str) -> None:
+        self._filesystem.delete_dir(self._full(folder))
 
     def spark_root(self, folders: Sequence[str]) -> str:
         """Spark from pip cannot read S3, so the folders are copied here first."""

@@ -63,6 +63,9 @@ class HadoopStorage:
             why = str(error.java_exception).splitlines()[0]
             raise RootUnusable(f"{self._root} cannot be written to: {why}") from error
 
+    def remove(self, folder: str) -> None:
+        self._filesystem.delete(self._full(folder), True)
+
     def spark_root(self, folders: Sequence[str]) -> str:
         del folders
         return f"{self._filesystem.makeQualified(self._root)}/"

@@ -36,6 +36,10 @@ class Storage(Protocol):
         """Replace the file whole: a reader sees the old one or the new one."""
         ...
 
+    def remove(self, folder: str) -> None:
+        """The folder and what is in it."""
+        ...
+
     def spark_root(self, folders: Sequence[str]) -> str:
         """A root below which Spark finds `folders`, as Hadoop spells it, ending in a slash."""
         ...

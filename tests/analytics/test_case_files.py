@@ -8,7 +8,7 @@ import pytest
 
 from analytics.case_files import CaseFiles, case_files
 from analytics.days import Days
-from analytics.storage.arrow import FolderStorage
+from analytics.storage.folder import FolderStorage
 from tests.analytics.authored import Account, transition
 
 TWELFTH = Days(date(2026, 11, 12), date(2026, 11, 12))

@@ -10,7 +10,7 @@ import pytest
 from analytics import job
 from analytics.days import Days
 from analytics.night import Written
-from analytics.storage.arrow import FolderStorage
+from analytics.storage.folder import FolderStorage
 from functions.healing.nightly import NATIVE, NightRead
 
 DAY = date(2026, 11, 10)

@@ -11,7 +11,7 @@ import pytest
 
 from analytics.days import Days, microseconds
 from analytics.managed import Round, read_round
-from analytics.storage.arrow import FolderStorage
+from analytics.storage.folder import FolderStorage
 from analytics.sweep_files import root_beside, rounds
 from functions.healing.sweeping import Swept, findings_key, with_managed
 from tests.analytics.authored import QUEUE_ARN, Account, at, burst

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from analytics.nights import Run, put, put_silent
-from analytics.storage.arrow import FolderStorage
+from analytics.storage.folder import FolderStorage
 from functions.healing.nightly import NightRead, night_key, read_night
 from tests.analytics.authored import Account, burst, content
 from tests.analytics.conftest import RunNight

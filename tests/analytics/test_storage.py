@@ -10,7 +10,8 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql import SparkSession
 
 from analytics.storage import RootUnusable, Storage, open_root
-from analytics.storage.arrow import FolderStorage, S3Storage
+from analytics.storage.arrow import S3Storage
+from analytics.storage.folder import FolderStorage
 from analytics.storage.hadoop import HadoopStorage, knows_s3
 
 
@@ -55,6 +56,14 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
         ("t/dt=1/t.parquet", 256)
     ]
     assert root.files("t") == []
+
+
+def test_what_is_removed_is_gone(root: Storage) -> None:
+    root.put("t/.writing/x", b"1")
+    root.put("t/y", b"2")
+    root.remove("t/.writing")
+    assert root.folders("t") == []
+    assert root.read("t/y") == b"2"
 
 
 def test_what_looks_compressed_is_read_as_it_is(root: Storage) -> None:

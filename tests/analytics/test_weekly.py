@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analytics import tables
+from analytics import arrow_tables
 from analytics.case_files import case_files
 from analytics.iso_week import days_of
-from analytics.storage.arrow import FolderStorage
+from analytics.storage.folder import FolderStorage
+from analytics.tables import path_of
 from analytics.weekly import Weekly
 from functions.healing.nightly import NightRead, night_key
 from functions.report import read
@@ -27,11 +28,11 @@ READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 def put_night(account: Account, day: date, *incidents: dict[str, Any]) -> None:
     out = FolderStorage(str(account.out))
     for name, schema, rows in (
-        ("incidents", tables.INCIDENTS, incidents),
-        ("quality", tables.QUALITY, [file("a")]),
+        ("incidents", arrow_tables.INCIDENTS, incidents),
+        ("quality", arrow_tables.QUALITY, [file("a")]),
     ):
         table = pa.Table.from_pylist(list(rows), schema=schema)
-        out.put(tables.path_of(name, day), tables.parquet(table))
+        arrow_tables.put(out, path_of(name, day), table)
 
 
 def put_read(account: Account, read_of: NightRead, **document: object) -> None:

@@ -1,0 +1,83 @@
+"""A day of a table through Spark alone, where the driver has no pyarrow."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from analytics.readings import FAULTS
+from analytics.storage import Storage
+
+SCHEMAS = {
+    "incidents": "incident_id string, account string, region string, queue_arn string, "
+    "label string, error_codes array<string>, first_failure timestamp, last_failure timestamp, "
+    "failed_calls bigint, principals array<string>, outcome string, why string, case_id string, "
+    "seconds_to_heal double, paged boolean",
+    "failed_calls": "event_id string, event_time timestamp, event_name string, "
+    "error_code string, queue_arn string, account string, region string, principal_arn string, "
+    "request_id string, label string, file string",
+    "quality": "file string, account string, region string, bytes bigint, reason string, "
+    f"records bigint, failed_calls bigint, unreadable_records {FAULTS}",
+}
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """`frame` is in order and in one partition; `found` are its rows."""
+
+    frame: DataFrame
+    found: list[dict[str, Any]]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.found)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return self.found
+
+
+def collected(frame: DataFrame, name: str, order: Sequence[str]) -> SparkTable:
+    """The rows of `frame`, in a fixed order, in exactly the columns of the table."""
+    columns = frame.sparkSession.createDataFrame([], SCHEMAS[name]).schema
+    typed = [sf.col(each.name).cast(each.dataType) for each in columns]
+    ordered = frame.select(*typed).coalesce(1).sortWithinPartitions(*order)
+    return SparkTable(ordered, _rows(ordered))
+
+
+def put(out: Storage, path: str, table: SparkTable) -> None:
+    """Written by Spark beside, where the job may write and nobody reads, then put as one object."""
+    beside = f"quality/.writing-{uuid.uuid4().hex}"
+    try:
+        table.frame.write.parquet(f"{out.spark_root([])}{beside}")
+        [part] = [each for each in out.files(beside) if each.path.endswith(".parquet")]
+        out.put(path, out.read(part.path) or b"")
+    finally:
+        out.remove(beside)
+
+
+def rows(out: Storage, path: str) -> list[dict[str, Any]] | None:
+    folder, _, name = path.rpartition("/")
+    if all(each.path != path for each in out.files(folder)):
+        return None
+    columns = SCHEMAS[name.removesuffix(".parquet")]
+    return _rows(SparkSession.active().read.schema(columns).parquet(f"{out.spark_root([])}{path}"))
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """Spark would give times without a zone."""
+    times = [name for name, kind in frame.dtypes if kind == "timestamp"]
+    in_micros = frame.withColumns({each: sf.unix_micros(each) for each in times})
+    found = [each.asDict(recursive=True) for each in in_micros.collect()]
+    for row in found:
+        row.update({each: _time(row[each]) for each in times})
+    return found
+
+
+def _time(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

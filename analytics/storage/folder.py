@@ -1,0 +1,60 @@
+"""A folder of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from analytics.storage.root import Listed, RootUnusable
+
+
+class FolderStorage:
+    """Needs nothing but Python."""
+
+    def __init__(self, root: str) -> None:
+        self._folder = Path(root).absolute()
+
+    def folders(self, folder: str) -> list[str]:
+        return sorted(each.name for each in self._listed(folder) if each.is_dir())
+
+    def files(self, folder: str) -> list[Listed]:
+        found = [each for each in self._listed(folder) if each.is_file()]
+        return sorted(Listed(f"{folder}/{each.name}", each.stat().st_size) for each in found)
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self._folder / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise RootUnusable(f"{self._folder / path} cannot be read: {error}") from error
+
+    def put(self, path: str, content: bytes) -> None:
+        """Written beside, at the root, so that nothing else ever lies in a table's folder."""
+        target = self._folder / path
+        beside = self._folder / f".writing-{uuid.uuid4().hex}"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(content)
+            beside.replace(target)
+        except OSError as error:
+            raise RootUnusable(f"{self._folder} cannot be written to: {error}") from error
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def remove(self, folder: str) -> None:
+        shutil.rmtree(self._folder / folder, ignore_errors=True)
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        del folders
+        return f"file:{self._folder}/"
+
+    def _listed(self, folder: str) -> list[Path]:
+        try:
+            return list((self._folder / folder).iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RootUnusable(f"{self._folder} cannot be read: {error}") from error
