@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "img", "source", "wbr"}
+VOID = {"meta", "img", "wbr"}
 
 
 class PageParts(HTMLParser):

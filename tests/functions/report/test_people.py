@@ -11,7 +11,11 @@ from tests.functions.report import week_parts
 from tests.functions.report.week_parts import paged, reached_a_person, without_newer
 from tests.functions.report.weeks import summary, week
 
-CLOSED: dict[str, Any] = {"ended_at": "2026-11-12T15:02:30Z", "seconds_open": 3600.0, "state": "closed"}
+CLOSED: dict[str, Any] = {
+    "ended_at": "2026-11-12T15:02:30Z",
+    "seconds_open": 3600.0,
+    "state": "closed",
+}
 
 
 def row(**fields: Any) -> PersonRow:
