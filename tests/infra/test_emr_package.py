@@ -20,8 +20,8 @@ from infra.emr_package import EmrPackage, stage
 from infra.packaging import THIS_MACHINE
 from tests.analytics.authored import Account, burst
 
-# What EMR Serverless has of its own, Arrow for its own way to files; nothing else is in reach.
-EMRS_OWN = ("pyspark", "py4j", "pyarrow")
+# What EMR Serverless has of its own for certain; nothing else is in reach.
+EMRS_OWN = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 CLUSTER_BYTES = 2 * 1024**3
 
