@@ -1,0 +1,1 @@
+"""The catalogue's checks of configuration on a template; nothing here asks AWS."""
