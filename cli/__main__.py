@@ -14,6 +14,7 @@ from cli.commands.drill import drill
 from cli.commands.explain import explain
 from cli.commands.export import export
 from cli.commands.freezing import freeze, thaw
+from cli.commands.lint import lint
 from cli.commands.pin import pin
 from cli.commands.quarantine import quarantine
 from cli.commands.redrive import redrive
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sweep": sweep,
     "report": report,
     "explain": explain,
+    "lint": lint,
     "redrive": redrive,
     "drill": drill,
     "freeze": freeze,

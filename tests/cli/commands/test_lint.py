@@ -1,0 +1,183 @@
+"""`mendq lint` as a pull request's job calls it: exits, text, --json, annotations; no account."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.__main__ import app
+from cli.lint.judging import OF_CONFIGURATION
+from cli.lint.short_lease import LEASE
+from tests.infra.synthesized import SETTINGS, folder_of
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "lint.md"
+
+FAULTY = """\
+Parameters:
+  Lease: {Type: Number, Default: 20}
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: !Ref Lease
+      RedrivePolicy:
+        deadLetterTargetArn: !ImportValue orders-dead
+        maxReceiveCount: 5
+  Tls:
+    Type: AWS::SQS::QueuePolicy
+    Properties:
+      Queues: [!Ref Orders]
+      PolicyDocument:
+        Statement:
+          - Effect: Deny
+            Principal: "*"
+            Action: "sqs:*"
+            Resource: !GetAtt Orders.Arn
+            Condition: {Bool: {"aws:SecureTransport": false}}
+  Bill:
+    Type: AWS::Lambda::Function
+    Properties: {Timeout: 30}
+  BillOrders:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
+"""
+SOUND = FAULTY.replace("Default: 20", "Default: 180")
+
+
+@pytest.fixture(autouse=True)
+def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offline: whoever asks AWS for anything here fails at once."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+
+
+def _lint(*arguments: str, given: str | bytes = "") -> Result:
+    return CliRunner().invoke(app, ["lint", *arguments], input=given)
+
+
+def _document(text: str, code: int) -> Any:
+    result = _lint("-", "--json", given=text)
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_sound_template_ends_with_0() -> None:
+    assert _document(SOUND, 0)["findings"] == 0
+
+
+def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
+    document = _document(FAULTY, 1)
+    assert (document["schema"], document["findings"], document["ignored"]) == (1, 1, 0)
+    (template,) = document["templates"]
+    (finding,) = template["findings"]
+    assert finding == {
+        "resource": "Orders",
+        "symptom": "lease_expired",
+        "severity": "error",
+        "path": "Resources.Orders.Properties.VisibilityTimeout",
+        "line": 7,
+        "because": "the lease of 20 s ends before its consumers are done: its Lambda consumer "
+        "may run 30 s and waits 0 s for a batch; AWS recommends 180 s",
+        "cure": ["VisibilityTimeout: 180"],
+        "runbook": "docs/runbooks/lease_expired.md",
+        "aws_page": LEASE.aws_page,
+    }
+    assert template["defaults"] == [{"parameter": "Lease", "value": "20"}]
+    (not_judged,) = template["not_judged"]
+    assert not_judged["line"] == 8
+    assert "redrive_cycle" in not_judged["symptoms"]
+
+
+def test_people_read_the_same() -> None:
+    result = _lint("-", given=FAULTY)
+    assert result.exit_code == 1
+    text = " ".join(result.stdout.split())
+    assert "error Orders lease_expired line 7: Resources.Orders.Properties" in text
+    assert "VisibilityTimeout: 180" in text
+    assert "Fn::ImportValue: imported from another stack" in text
+    assert "parameters taken at their defaults: Lease = 20" in text
+    assert text.endswith("1 finding (1 error, 0 warnings), 0 ignored, 1 place not judged")
+
+
+def test_github_is_told_in_one_line_each_where_to_put_it(tmp_path: Path) -> None:
+    path = tmp_path / "shop,100%.yaml"
+    path.write_text(FAULTY)
+    result = _lint(str(path), "--format", "github")
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("::error file=")
+    assert "shop%2C100%25.yaml,line=7,title=lease_expired::Orders: the lease of 20 s" in line
+    assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/lease_expired.md" in line
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"",
+        b"{",
+        b"Resources",
+        b"Resources: []",
+        b"[1, 2]",
+        b"\xff\xfe",
+        b"a: &a [*a]",
+        b"a: !!python/object/apply:os.system [x]",
+        b"[" * 100_000,
+        b"x" * 5_000_000,
+    ],
+)
+def test_what_is_no_template_is_one_line_and_2(given: bytes) -> None:
+    result = _lint("-", given=given)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("mendq: (standard input): ")
+    as_json = _lint("-", "--json", given=given)
+    assert as_json.exit_code == 2
+    assert json.loads(as_json.stdout)["error"]["code"] == "usage"
+
+
+def test_a_file_that_is_not_there_and_a_folder_that_is_none_are_one_line_and_2(
+    tmp_path: Path,
+) -> None:
+    for argument in (tmp_path / "nothing.yaml", tmp_path, "nothing\0.yaml"):
+        result = _lint(str(argument))
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07\r::error::x\n"
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"SqsManagedSseEnabled": False}}
+    resources = {evil: queue, "B": {**queue, "Metadata": {"mendq": {"ignore": [evil]}}}}
+    text = json.dumps({"Transform": evil, "Resources": resources})
+    for more in ([], ["--format", "github"], ["--json"]):
+        result = _lint("-", *more, given=text)
+        assert result.exit_code == 1, result.output
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", result.output)
+        assert not re.search(r"^::error::x", result.output, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_mendqs_own_stack_is_clean(name: str) -> None:
+    result = _lint(str(folder_of(name)), "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["not_judged"] == 0
+    assert document["templates"][0]["queues"] > 5
+
+
+def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> None:
+    text = PAGE.read_text()
+    for each in (*OF_CONFIGURATION, LEASE):
+        assert f"(runbooks/{each.name}.md)" in text
+    example, shown = re.findall(r"^```(?:yaml|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:2]
+    result = _lint("-", given=example)
+    assert result.exit_code == 1
+    assert " ".join(shown.split()) in " ".join(result.stdout.split())

@@ -1,0 +1,114 @@
+"""Which templates an argument stands for; a manifest may be anybody's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.lint.files import Source, sources
+from cli.lint.node import NotATemplate
+from cli.lint.reading import MOST_BYTES
+from cli.lint.stand_ins import Environment
+
+
+def _stack(file: object, environment: object = "aws://unknown-account/unknown-region") -> Any:
+    properties = {"templateFile": file}
+    return {
+        "type": "aws:cloudformation:stack",
+        "environment": environment,
+        "properties": properties,
+        "displayName": "Shop",
+    }
+
+
+def _assembly(folder: Path, artifacts: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    return folder
+
+
+def _all(path: Path) -> list[Source]:
+    return list(sources(str(path)))
+
+
+def test_every_stack_of_the_manifest_and_of_the_stages_in_it(tmp_path: Path) -> None:
+    out = _assembly(
+        tmp_path / "cdk.out",
+        {
+            "Shop": _stack("Shop.template.json", "aws://123456789012/eu-west-1"),
+            "Assets": {"type": "cdk:asset-manifest"},
+            "Prod": {
+                "type": "cdk:cloud-assembly",
+                "properties": {"directoryName": "assembly-Prod"},
+            },
+        },
+    )
+    inner = _assembly(out / "assembly-Prod", {"Inner": _stack("Inner.template.json")})
+    (out / "Shop.template.json").write_text("{}")
+    (out / "Old.template.json").write_text("{}")
+    (inner / "Inner.template.json").write_text("[]")
+    outer, staged = _all(out)
+    assert outer.environment == Environment("123456789012", "eu-west-1", "Shop")
+    assert staged.content == b"[]"
+    assert staged.environment == Environment(stack="Shop")
+
+
+@pytest.mark.parametrize(
+    "artifacts",
+    [
+        {"A": _stack("../outside.json")},
+        {"A": _stack("/etc/passwd")},
+        {"A": _stack("link.json")},
+        {"A": _stack(None)},
+        {"A": _stack(["x"])},
+        {"A": {"type": "cdk:cloud-assembly", "properties": {"directoryName": ".."}}},
+        {"A": {"type": "cdk:cloud-assembly", "properties": {"directoryName": "."}}},
+        {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
+        {"A": {"type": "cdk:cloud-assembly", "properties": {"directoryName": "empty"}}},
+        {"A": "x"},
+        {},
+        [],
+        None,
+    ],
+)
+def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
+    tmp_path: Path, artifacts: object
+) -> None:
+    (tmp_path / "outside.json").write_text("{}")
+    out = _assembly(tmp_path / "cdk.out", artifacts)
+    (out / "link.json").symlink_to(tmp_path / "outside.json")
+    (out / "empty").mkdir()
+    with pytest.raises(NotATemplate) as refused:
+        _all(out)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_assemblies_that_hold_each_other_are_refused(tmp_path: Path) -> None:
+    inner = {"type": "cdk:cloud-assembly", "properties": {"directoryName": "again"}}
+    out = _assembly(tmp_path / "cdk.out", {"A": inner})
+    (out / "again").symlink_to(out)
+    with pytest.raises(NotATemplate):
+        _all(out)
+
+
+def test_a_folder_without_a_manifest_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(NotATemplate, match=r"cdk\.out"):
+        _all(tmp_path)
+
+
+@pytest.mark.parametrize("environment", [None, 5, "aws://x/y", "aws://12345678901/\x1b[2J"])
+def test_an_environment_that_is_none_is_not_known(tmp_path: Path, environment: object) -> None:
+    out = _assembly(tmp_path / "cdk.out", {"Shop": _stack("a.json", environment)})
+    (out / "a.json").write_text("{}")
+    (only,) = _all(out)
+    assert only.environment == Environment(stack="Shop")
+
+
+def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_bytes(b"#" * (MOST_BYTES + 100))
+    (only,) = _all(path)
+    assert len(only.content) == MOST_BYTES + 1
