@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from analytics.days import microseconds
-from analytics.outcomes import has_ended, in_order, outcome
+from analytics.outcomes import ended_at, in_order, outcome
 from functions.healing.case import Case
 from functions.healing.states import State
 
@@ -52,7 +52,7 @@ def case_rows(transitions: Iterable[Case]) -> list[dict[str, Any]]:
 
 
 def _row(transitions: Sequence[Case]) -> dict[str, Any]:
-    last = transitions[-1]
+    last, ended = transitions[-1], ended_at(transitions)
     return {
         "case_id": last.case_id,
         "case_queue_arn": last.queue_arn,
@@ -61,7 +61,7 @@ def _row(transitions: Sequence[Case]) -> dict[str, Any]:
         "case_seconds_to_heal": seconds_to_heal(transitions),
         "case_paged": any(each.paged is True for each in transitions),
         "opened_at": microseconds(transitions[0].at),
-        "ended_at": microseconds(last.at) if has_ended(last.state) else None,
+        "ended_at": microseconds(ended) if ended else None,
         "evidence": [_evidence(each) for each in transitions],
     }
 

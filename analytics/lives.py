@@ -9,7 +9,7 @@ from typing import Any
 
 from analytics.cases import by_case
 from analytics.days import Days, microseconds
-from analytics.outcomes import has_ended, outcome
+from analytics.outcomes import ended_at, outcome
 from functions.healing.case import Case
 
 MOST_NAME = 200
@@ -45,7 +45,7 @@ class Life:
 
     @property
     def ended_at(self) -> datetime | None:
-        return self.newest.at if has_ended(self.newest.state) else None
+        return ended_at(self.transitions)
 
     @property
     def is_swept(self) -> bool:

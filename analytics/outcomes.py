@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
@@ -73,6 +74,15 @@ def _reached_a_person(transitions: Sequence[Case]) -> str | None:
     return str(states[-1]) if states else str(State.ESCALATED)
 
 
-def has_ended(state: State) -> bool:
-    """Whether a case in `state` no longer takes up its queue's failures."""
-    return state in FINAL
+def ended_at(transitions: Sequence[Case]) -> datetime | None:
+    """When a case, its transitions in order, ended: from then on new failures open another.
+
+    None where it goes on. What is rolled back once it was closed had ended when it was closed.
+    """
+    ended: datetime | None = None
+    for each in transitions:
+        if each.state not in FINAL:
+            ended = None
+        elif ended is None:
+            ended = each.at
+    return ended

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from analytics.cases import case_rows, read_transition
-from analytics.outcomes import in_order, outcome
+from analytics.outcomes import ended_at, in_order, outcome
 from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
 from functions.healing.states import State
@@ -118,6 +118,25 @@ def test_a_case_is_one_row_with_the_first_mend() -> None:
     assert case_rows(went("observed"))[0]["case_seconds_to_heal"] is None
     early = replace(cases[1], at=cases[1].at - timedelta(days=1))
     assert case_rows([cases[0], early])[0]["case_seconds_to_heal"] is None
+
+
+@pytest.mark.parametrize(
+    ("states", "ended_by"),
+    [
+        (("applied", "verified", "watching"), None),
+        (("observed",), 1),
+        (("applied", "verified", "watching", "closed"), 4),
+        (("applied", "verified", "watching", "closed", "rolled_back"), 4),
+        (("applied", "rolled_back"), 2),
+        (("applied", "verified", "watching", "closed", "contested"), None),
+        (("applied", "verified", "watching", "closed", "contested", "closed"), 6),
+    ],
+)
+def test_a_case_has_ended_when_new_failures_open_another(
+    states: tuple[str, ...], ended_by: int | None
+) -> None:
+    transitions = went(*states)
+    assert ended_at(transitions) == (ended_by and transitions[ended_by - 1].at)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_earliest_pages_are_listed_and_the_rest_counted() -> None:
 
 def test_a_clock_that_goes_backwards_gives_no_negative_time() -> None:
     found = reached_a_person(
-        DAYS, [life(("refused", "11-10 09:00"), ("closed", "11-10 08:00"), paged=(1,))]
+        DAYS, [life(("escalated", "11-10 09:00"), ("closed", "11-10 08:00"), paged=(1,))]
     )
     assert found["cases"][0]["seconds_open"] is None
 

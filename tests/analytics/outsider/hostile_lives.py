@@ -81,4 +81,5 @@ UNSEEN = (
     Plan((0, 60, 120), (("observed", -8 * DAY, -8 * DAY + 60), ("observed", DAY, DAY + 60))),
     Plan((0, 60), (("observed", -DAY, -DAY + 60), ("observed", DAY, DAY + 60))),
     Plan((0, 60, 120), (("applied ineffective", -9.5 * DAY, -9.5 * DAY),), hours_apart=108),
+    Plan((0, 60, 120), (("applied verified watching closed rolled_back", -13_200, -13_100),)),
 )
