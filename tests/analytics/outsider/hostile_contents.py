@@ -44,6 +44,7 @@ def odd_but_readable(texts: list[bytes]) -> dict[str, bytes]:
     names = [
         "111122223333_CloudTrail-Digest_us-east-1_copy.json.gz", "a b+c%20d=e.json.gz",
         "[ab]{c,d}*?.json.gz", "ä\u2028.json.gz", "CloudTrail-Insight.json.gz", "#x.json.gz",
+        "co:lon.json.gz",
     ]  # fmt: skip
     files = {name: _zipped(text) for name, text in zip(names, texts, strict=False)}
     large = texts[len(names)]

@@ -74,7 +74,7 @@ def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
 
     here = folder(trail, account, region, second)
     written = {here / name: each for name, each in unreadable(text("unreadable")).items()}
-    texts = [text(f"odd-{number}") for number in range(9)]
+    texts = [text(f"odd-{number}") for number in range(10)]
     written |= {here / name: each for name, each in odd_but_readable(texts).items()}
     for kind in NEIGHBOURS:
         beside = folder(trail, account, region, second, kind)
