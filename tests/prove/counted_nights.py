@@ -89,7 +89,7 @@ def _compared(proving: Proving, out: Path, counted: Count, name: str) -> Counter
 COUNTED_NIGHTS = (
     Proof(
         "counted-nights",
-        "nights in any order, repeated or as one backfill, write what plain Python counts",
+        "Nights in any order, repeated or as one backfill, write what plain Python counts.",
         prove,
     ),
 )
