@@ -11,7 +11,8 @@ import pytest
 from functions.healing import examples
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.states import State
-from functions.healing.sweeping import Finding, Swept
+from functions.healing.sweeping import Finding, Swept, with_managed
+from functions.healing.tags import deployed_by
 from tests.functions.healing.test_guardrails import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
@@ -25,14 +26,18 @@ def _fields(part: str) -> list[str]:
 
 
 REFUSED = examples.failed_call("SendMessage", "AccessDenied")
+OF_A_STACK = {
+    "aws:cloudformation:stack-name": "shop",
+    "aws:cloudformation:logical-id": "Orders",
+}
 
 
 @pytest.mark.parametrize(
     ("part", "written"),
     [
         (TRANSITION, case(State.APPLIED).document()),
-        (EVIDENCE, Evidence((Sighting.of(REFUSED),)).document()),
-        (FINDINGS, Swept().document(examples.AT)),
+        (EVIDENCE, Evidence((Sighting.of(REFUSED),)).document() | deployed_by(OF_A_STACK)),
+        (FINDINGS, with_managed(Swept().document(examples.AT), (), whole=True)),
     ],
 )
 def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:
