@@ -10,6 +10,7 @@ from functions.aws.report_bucket import ReportBucket
 from functions.settings import DeliverReportSettings
 from tests.infra.aws_calls import recording
 from tests.infra.permissions import decision
+from tests.infra.started_by_rule import only_its_rule_starts_and_parks
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
 
 KEY = "summary/week=2026-W46/summary.json"
@@ -91,17 +92,7 @@ def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
 
 
 def test_this_rule_alone_may_start_it_and_park() -> None:
-    template = template_of("default")
-    rule = template.arn_of("AWS::Events::Rule", "DeliverReport")
-    permission = template.only("AWS::Lambda::Permission", "DeliverReport")
-    assert permission["Principal"] == "events.amazonaws.com"
-    assert permission["SourceArn"] == rule
-    policy = template.only("AWS::SQS::QueuePolicy", "DeliverReportDeadLetters")
-    (allowed,) = (
-        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
-    )
-    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
-    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rule}}
+    only_its_rule_starts_and_parks(template_of("default"), "DeliverReport")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from functions.healing.nightly import night_key
 from functions.settings import WatchNightSettings
 from tests.functions.handlers.test_watch_night import DAY
 from tests.infra.permissions import decision
+from tests.infra.started_by_rule import only_its_rule_starts_and_parks
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, template_of
 
 
@@ -82,21 +83,7 @@ def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
 
 
 def test_this_rule_alone_may_start_it_and_park() -> None:
-    template = template_of("default")
-    rule = template.arn_of("AWS::Events::Rule", "WatchNight")
-    function = template.arn_of("AWS::Lambda::Function", "WatchNight")
-    permissions = template.all("AWS::Lambda::Permission").values()
-    (permission,) = (
-        each["Properties"] for each in permissions if each["Properties"]["SourceArn"] == rule
-    )
-    assert permission["Principal"] == "events.amazonaws.com"
-    assert permission["FunctionName"] == function
-    policy = template.only("AWS::SQS::QueuePolicy", "WatchNightDeadLetters")
-    (allowed,) = (
-        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
-    )
-    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
-    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rule}}
+    only_its_rule_starts_and_parks(template_of("default"), "WatchNight")
 
 
 @pytest.mark.parametrize(
