@@ -8,6 +8,7 @@ from bench import emr_cost as emr
 from bench.emr_cost import GB, SECONDS_AN_HOUR, TB, Rate
 from bench.kept import Part
 from functions.healing.night_workers import WORKER
+from infra.prices import emr_worker_hour
 
 BEGIN, END = "<!-- derived: EMR Serverless (make bench KEEP=1) -->", "<!-- end: EMR Serverless -->"
 HEAD = "# What Mendq costs on AWS\n\nIn dollars of one account and region, before discounts.\n"
@@ -90,7 +91,7 @@ def _prices() -> dict[str, object]:
         "prices_noted_on": emr.PRICES_NOTED_ON,
         "vcpu_hour": f"${emr.VCPU_HOUR:.6f}",
         "gb_hour": f"${emr.GB_HOUR:.6f}",
-        "worker_hour": f"${emr.worker_hour():.4f}",
+        "worker_hour": f"${emr_worker_hour():.4f}",
         "x86_vcpu_hour": f"${emr.X86_VCPU_HOUR}",
         "x86_gb_hour": f"${emr.X86_GB_HOUR}",
         "arm_discount": f"{1 - emr.ARM_SHARE:.0%}",

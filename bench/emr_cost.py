@@ -10,20 +10,15 @@ import math
 from dataclasses import dataclass
 
 from bench.rounds import Cost, Measure, middle, wall
-from functions.healing.night_workers import WORKER, executors_within
+from functions.healing.night_workers import executors_within
+from infra import prices
 from infra.settings.groups import NightSettings
 
-REGION = "us-east-1"
-PRICES_NOTED_ON = "2026-11-22"
-# https://aws.amazon.com/emr/pricing/ fills in its figures by script: x86's as others quote them.
-X86_VCPU_HOUR, X86_GB_HOUR = 0.052624, 0.0057785
-ARM_SHARE = 0.80
-ARM_PAGE = (
-    "https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-"
-    "spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/"
-)
-VCPU_HOUR, GB_HOUR = ARM_SHARE * X86_VCPU_HOUR, ARM_SHARE * X86_GB_HOUR
-S3_GET = 0.0004 / 1_000
+REGION, PRICES_NOTED_ON = prices.REGION, prices.NOTED_ON
+X86_VCPU_HOUR, X86_GB_HOUR = prices.EMR_X86_VCPU_HOUR, prices.EMR_X86_GB_HOUR
+ARM_SHARE, ARM_PAGE = prices.EMR_ARM_SHARE, prices.EMR_ARM_PAGE
+VCPU_HOUR, GB_HOUR = prices.EMR_VCPU_HOUR.of(1), prices.EMR_GB_HOUR.of(1)
+S3_GET = prices.S3_GET.of(1)
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
 MINIMUM_SECONDS = 60
 # AWS names no figure for a start without workers that wait: our assumption, billed in full.
@@ -50,11 +45,6 @@ class Estimate:
     dollars: float
 
 
-def worker_hour() -> float:
-    """Dollars of a driver or an executor, as start_job asks for it; its disk costs nothing."""
-    return WORKER.vcpu * VCPU_HOUR + WORKER.memory_gb * GB_HOUR
-
-
 def most_executors() -> int:
     """What fits into the stack's bounds as they are set by default, beside the driver."""
     bounds = NightSettings()
@@ -78,7 +68,7 @@ def estimate(rate: Rate, compressed_bytes: float, executors: int) -> Estimate:
     reading = rate.seconds_a_byte * compressed_bytes / executors
     seconds = max(MINIMUM_SECONDS, START_SECONDS + rate.fixed_seconds + reading)
     hours = (1 + executors) * seconds / SECONDS_AN_HOUR
-    return Estimate(executors, seconds, hours * worker_hour())
+    return Estimate(executors, seconds, hours * prices.emr_worker_hour())
 
 
 def within_an_hour(rate: Rate, compressed_bytes: float) -> Estimate:

@@ -1,33 +1,19 @@
-"""What it would cost to see a queue's calls, from what it was called in the last week.
-
-https://aws.amazon.com/cloudtrail/pricing/
-"""
+"""What it would cost to see a queue's calls, from what it was called in the last week."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from cli.cost.calls import COUNTED, a_month, counted
 from functions.aws.clients import Clients
-from functions.healing.queue_names import parts_of
+from infra.prices import DATA_EVENT
 
-PRICE_PER_CALL = 0.10 / 100_000
-PRICED = "data events at $0.10 per 100,000 as of November 2026, other regions may differ"
-WEEK = timedelta(days=7)
+PRICED = DATA_EVENT.noted
 MOST_QUEUES = 100
-_DAY_SECONDS = 86_400
-_QUERIES_PER_CALL = 500
-# A message is at most one call to send, one to receive, one to delete; a batch is fewer.
-_METRICS = {
-    "NumberOfMessagesSent": frozenset({"SendMessage", "SendMessageBatch"}),
-    "NumberOfMessagesReceived": frozenset({"ReceiveMessage"}),
-    "NumberOfMessagesDeleted": frozenset({"DeleteMessage", "DeleteMessageBatch"}),
-    "NumberOfEmptyReceives": frozenset({"ReceiveMessage"}),
-}
-_COUNTED = frozenset().union(*_METRICS.values())
 
 
 @dataclass(frozen=True)
@@ -45,7 +31,7 @@ class Cost:
     def dollars_per_month(self) -> float | None:
         if self.calls_per_week is None:
             return None
-        return round(self.calls_per_week * 30 / 7 * PRICE_PER_CALL, 2)
+        return round(DATA_EVENT.of(a_month(self.calls_per_week)), 2)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -57,57 +43,9 @@ class Cost:
 
 
 def costs(clients: Clients, calls: Mapping[str, frozenset[str]], now: datetime) -> list[Cost]:
-    """Of logging these calls too, by queue.
-
-    Of the first `MOST_QUEUES` of them: GetMetricData is billed by the metric.
-    """
-    asked = list(islice(calls, MOST_QUEUES))
-    queries = {
-        f"m{number}_{index}": (arn, metric)
-        for number, arn in enumerate(asked)
-        for index, (metric, counted) in enumerate(_METRICS.items())
-        if counted & calls[arn]
-    }
-    sums: dict[str, float] = {}
-    names = list(queries)
-    for start in range(0, len(names), _QUERIES_PER_CALL):
-        part = {name: queries[name] for name in names[start : start + _QUERIES_PER_CALL]}
-        for query, value in _sums(clients, part, now).items():
-            arn = queries[query][0]
-            sums[arn] = sums.get(arn, 0.0) + value
+    """Of logging these calls too, by queue; of the first `MOST_QUEUES` of them."""
+    asked = {arn: calls[arn] for arn in islice(calls, MOST_QUEUES)}
     return [
-        Cost(
-            arn,
-            round(sums[arn]) if arn in sums else None,
-            tuple(sorted(calls[arn] - _COUNTED)),
-        )
-        for arn in asked
+        Cost(arn, each.a_week(asked[arn]), tuple(sorted(asked[arn] - COUNTED)))
+        for arn, each in counted(clients, asked, now).items()
     ]
-
-
-def _sums(clients: Clients, queries: dict[str, tuple[str, str]], now: datetime) -> dict[str, float]:
-    pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-        StartTime=now - WEEK,
-        EndTime=now,
-        MetricDataQueries=[
-            {
-                "Id": query,
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": "AWS/SQS",
-                        "MetricName": metric,
-                        "Dimensions": [{"Name": "QueueName", "Value": parts_of(arn).name}],
-                    },
-                    "Period": _DAY_SECONDS,
-                    "Stat": "Sum",
-                },
-            }
-            for query, (arn, metric) in queries.items()
-        ],
-    )
-    found: dict[str, float] = {}
-    for page in pages:
-        for each in page["MetricDataResults"]:
-            if each.get("Values"):
-                found[each["Id"]] = found.get(each["Id"], 0.0) + sum(each["Values"])
-    return found

@@ -1,14 +1,12 @@
-"""What measuring costs: GetMetricData is billed by the metric, however many calls carry it.
-
-https://aws.amazon.com/cloudwatch/pricing/
-"""
+"""What measuring costs: GetMetricData is billed by the metric, however many calls carry it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-PRICE_PER_METRIC = 0.01 / 1_000
-PRICED = "GetMetricData at $0.01 per 1,000 metrics as of November 2026, other regions may differ"
+from infra.prices import METRIC_ASKED
+
+PRICED = METRIC_ASKED.noted
 ROUNDS_A_MONTH = 24 * 30
 
 
@@ -29,7 +27,7 @@ class Purse:
 
 def dollars(metrics: int) -> float:
     """Of one sweep."""
-    return metrics * PRICE_PER_METRIC
+    return METRIC_ASKED.of(metrics)
 
 
 def dollars_per_month(metrics: int) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cli.sweep.price import PRICE_PER_METRIC, ROUNDS_A_MONTH, dollars_per_month
+from cli.sweep.price import ROUNDS_A_MONTH, dollars_per_month
 from functions.aws.consumers import FIGURES
 from functions.healing.limits import Limits
 from functions.healing.measured import Measured
 from functions.healing.measuring import metrics_of
+from infra.prices import METRIC_ASKED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text("utf-8")
 STANDARD, FIFO = len(metrics_of(fifo=False)), len(metrics_of(fifo=True))
@@ -17,7 +18,7 @@ STANDARD, FIFO = len(metrics_of(fifo=False)), len(metrics_of(fifo=True))
 
 def test_what_a_suspect_costs() -> None:
     row = f"| {STANDARD}; FIFO {FIFO}; {len(FIGURES)} more for each Lambda function behind it | "
-    assert f"{row}{STANDARD * PRICE_PER_METRIC:.5f} |" in PAGE
+    assert f"{row}{METRIC_ASKED.of(STANDARD):.5f} |" in PAGE
 
 
 def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
@@ -25,7 +26,7 @@ def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
     dollars = f"{dollars_per_month(of_a_round):.2f}"
     assert f"| {of_a_round * ROUNDS_A_MONTH:,} | {dollars} |" in PAGE
     a_day = Limits().sweep_metrics_per_day
-    assert f"| {a_day * 30:,} | {a_day * 30 * PRICE_PER_METRIC:.2f} |" in PAGE
+    assert f"| {a_day * 30:,} | {METRIC_ASKED.of(a_day * 30):.2f} |" in PAGE
     assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE
 
 
