@@ -9,13 +9,12 @@ from cli.account import Account
 from cli.doctor.check import Check, Status, guarded
 from cli.frozen import freeze_of
 from cli.output import age
-from functions.aws.emitting import NAMESPACE
 from functions.aws.freeze import closed_calendars
 from functions.aws.pulse_record import PulseRecord
+from functions.healing.own_metrics import HEARTBEAT, NAMESPACE
 from functions.healing.pulse import SEEN_WITHIN
 
-# follow_up sends it each minute, zero or not; CloudWatch shows it within a few minutes.
-HEARTBEAT_METRIC = "OldestOpenCaseAgeSeconds"
+# CloudWatch shows it within a few minutes.
 BEATS_WITHIN = timedelta(minutes=10)
 LOOKED_BACK = timedelta(hours=6)
 PERIOD = timedelta(minutes=1)
@@ -32,7 +31,7 @@ def _heartbeat(account: Account, now: datetime) -> Check:
     service = account.output("FollowUpFunction")
     answer = account.clients.cloudwatch.get_metric_statistics(
         Namespace=NAMESPACE,
-        MetricName=HEARTBEAT_METRIC,
+        MetricName=HEARTBEAT,
         StartTime=now - LOOKED_BACK,
         EndTime=now + PERIOD,
         Period=int(PERIOD.total_seconds()),

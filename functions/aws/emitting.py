@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
-NAMESPACE = "Mendq"
+from functions.healing.own_metrics import NAMESPACE
+
+__all__ = ["NAMESPACE", "to_line"]
 # Event fields are other people's text: one line stays one line, whatever stands in it.
 to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))

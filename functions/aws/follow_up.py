@@ -30,8 +30,10 @@ from functions.healing.advance import CALLING, advance, due_at
 from functions.healing.case import Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
+from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.paging import Severity, severity_of
+from functions.healing.spike import fixes_being_verified
 from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -56,6 +58,11 @@ class Followed:
     @property
     def by_state(self) -> Counter[str]:
         return Counter(each.state for each in self.open_cases)
+
+    def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
+        return fixes_being_verified(
+            ((each.state, each.opened_at) for each in self.open_cases), now, limits
+        )
 
     def oldest_age_seconds(self, now: datetime) -> float:
         return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)

@@ -15,26 +15,30 @@ from aws_lambda_powertools.metrics import MetricUnit
 from functions.aws.follow_up import Followed
 from functions.aws.telemetry import TOTALS
 from functions.healing.case import Case
+from functions.healing.limits import Limits
+from functions.healing.own_metrics import HEARTBEAT, OwnMetric
 from functions.healing.states import State
 
 
-def emit(metrics: Metrics, followed: Followed, now: datetime) -> None:
+def emit(metrics: Metrics, followed: Followed, now: datetime, limits: Limits) -> None:
     """Gauges, zeros for what heal counts, and what was moved."""
     gauges = {
-        "EscalatedCasesOpen": followed.by_state[State.ESCALATED],
-        "ProposedCasesOpen": followed.by_state[State.PROPOSED],
+        OwnMetric.ESCALATED_CASES_OPEN: followed.by_state[State.ESCALATED],
+        OwnMetric.PROPOSED_CASES_OPEN: followed.by_state[State.PROPOSED],
+        OwnMetric.FIXES_BEING_VERIFIED: followed.fixes_being_verified(now, limits),
     }
     counts = {
         **dict.fromkeys(TOTALS, 0),
-        "Recurrences": sum(_came_back(each) for each in followed.moved),
+        OwnMetric.RECURRENCES: sum(_came_back(each) for each in followed.moved),
     }
     for name, value in {**gauges, **counts}.items():
         metrics.add_metric(name, MetricUnit.Count, value)
     age_seconds = followed.oldest_age_seconds(now)
-    metrics.add_metric("OldestOpenCaseAgeSeconds", MetricUnit.Seconds, max(0, age_seconds))
+    metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
     for case in followed.moved:
         if case.state is State.VERIFIED:
-            metrics.add_metric("TimeToHeal", MetricUnit.Seconds, _seconds_to_heal(case))
+            seconds = _seconds_to_heal(case)
+            metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
 
 
 def log(logger: Logger, followed: Followed) -> None:

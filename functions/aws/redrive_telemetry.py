@@ -16,6 +16,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from functions.aws.redrive_run import Ticked
 from functions.aws.run import Outcome
 from functions.aws.telemetry import emit_taken_up
+from functions.healing.own_metrics import OwnMetric
 
 
 def emit(metrics: Metrics, outcome: Outcome) -> None:
@@ -23,8 +24,8 @@ def emit(metrics: Metrics, outcome: Outcome) -> None:
     if not isinstance(outcome, Ticked):
         emit_taken_up(metrics, outcome)
         return
-    metrics.add_metric("RedrivenMessages", MetricUnit.Count, outcome.redriven)
-    metrics.add_metric("QuarantinedMessages", MetricUnit.Count, outcome.quarantined)
+    metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
+    metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
 
 
 def log(logger: Logger, request: Mapping[str, Any], outcome: Outcome) -> None:

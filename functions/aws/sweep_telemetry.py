@@ -8,6 +8,7 @@ from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.emitting import NAMESPACE
+from functions.healing.own_metrics import OwnMetric
 from functions.healing.sweeping import Swept
 
 # Where everything fails it fails alike; what was found stands in the case bucket whole.
@@ -17,10 +18,14 @@ MOST_FINDINGS = 100
 
 def emit(metrics: Metrics, swept: Swept) -> None:
     """Queues that were looked at, those that a budget left out, and findings by symptom."""
-    for name, value in (("SweptQueues", swept.queues), ("SweepSkipped", swept.skipped)):
+    for name, value in (
+        (OwnMetric.SWEPT_QUEUES, swept.queues),
+        (OwnMetric.SWEEP_SKIPPED, swept.skipped),
+    ):
         metrics.add_metric(name, MetricUnit.Count, value)
     for symptom, value in swept.by_symptom().items():
-        with single_metric("SweepFindings", MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+        name = OwnMetric.SWEEP_FINDINGS
+        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
             metric.add_dimension("symptom", symptom)
 
 

@@ -15,11 +15,18 @@ from functions.aws.emitting import NAMESPACE
 from functions.aws.errors import ComeAgain, EventUnreadable
 from functions.aws.intake import Intake
 from functions.aws.run import Group, Outcome
+from functions.healing.own_metrics import OwnMetric
 from functions.healing.states import State
 
 MOST_CODES = 20
 # What every batch counts, in the order it is sent; follow_up sends zeros of the same.
-TOTALS = ("FailedCallsSeen", "UnknownErrorCodes", "UnreadableEvents", "AutoFixes", "Refusals")
+TOTALS = (
+    OwnMetric.FAILED_CALLS_SEEN,
+    OwnMetric.UNKNOWN_ERROR_CODES,
+    OwnMetric.UNREADABLE_EVENTS,
+    OwnMetric.AUTO_FIXES,
+    OwnMetric.REFUSALS,
+)
 Mended = Mapping[Group, Outcome]
 
 
@@ -36,7 +43,7 @@ def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
     )
     for name, value in zip(TOTALS, totals, strict=True):
         metrics.add_metric(name, MetricUnit.Count, value)
-    for name, counts in (("AutoFixes", fixes), ("Refusals", refusals)):
+    for name, counts in ((OwnMetric.AUTO_FIXES, fixes), (OwnMetric.REFUSALS, refusals)):
         for symptom, value in counts.items():
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
                 metric.add_dimension("symptom", symptom)
@@ -44,7 +51,11 @@ def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
 
 def emit_taken_up(metrics: Metrics, outcome: Outcome) -> None:
     """A case that was taken up counts as what became of it."""
-    for name, value in (("AutoFixes", _is_fix(outcome)), ("Refusals", outcome.refusal is not None)):
+    refused = outcome.refusal is not None
+    for name, value in (
+        (OwnMetric.AUTO_FIXES, _is_fix(outcome)),
+        (OwnMetric.REFUSALS, refused),
+    ):
         metrics.add_metric(name, MetricUnit.Count, int(value))
 
 

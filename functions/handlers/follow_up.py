@@ -50,7 +50,7 @@ def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
     followed = follow_up(
         desk, settings.owners, lambda: context.get_remaining_time_in_millis() / 1000
     )
-    emit(metrics, followed, now)
+    emit(metrics, followed, now, settings.limits)
     log(logger, followed)
     return {
         "open": len(followed.open_cases),

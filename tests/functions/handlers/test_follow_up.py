@@ -19,6 +19,7 @@ from tests.functions.handlers.test_heal import Context, metrics
 
 CONTEXT: Any = Context()
 AGE = "OldestOpenCaseAgeSeconds"
+WAITED_FOR = "FixesBeingVerified"
 A_MINUTE = 60
 
 
@@ -46,7 +47,7 @@ def _at(moment: datetime) -> follow_up.Scheduled:
 def test_nothing_open_sends_zeros(capsys: pytest.CaptureFixture[str]) -> None:
     answer = follow_up.handler(_at(datetime.now(UTC)), CONTEXT)
     assert answer == dict.fromkeys(("open", "moved", "called", "errors"), 0)
-    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", "Recurrences", AGE)
+    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", WAITED_FOR, "Recurrences", AGE)
     assert metrics(capsys.readouterr().out) == dict.fromkeys((*TOTALS, *gauges), 0)
 
 
@@ -72,6 +73,17 @@ def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
     age_seconds = metrics(capsys.readouterr().out)[AGE]
     assert 0 <= age_seconds - timedelta(days=15).total_seconds() < A_MINUTE
     assert [each["to"] for each in account.transitions()] == ["proposed", "expired"]
+
+
+def test_a_fix_is_waited_for_while_it_is_young(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+    for minutes, waited_for in ((5, 1), (15, 0)):
+        capsys.readouterr()
+        follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)
+        assert metrics(capsys.readouterr().out)[WAITED_FOR] == waited_for
 
 
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(

@@ -15,7 +15,7 @@ from functions.healing.pulse import QUEUE_NAME, Pulse
 from functions.settings import PulseSettings
 from tests.functions.aws.conftest import ACCOUNT, Account
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
-from tests.functions.handlers.test_heal import Context
+from tests.functions.handlers.test_heal import Context, metrics
 
 CONTEXT: Any = Context()
 HOUR = timedelta(hours=1)
@@ -56,3 +56,12 @@ def test_the_time_of_the_schedule_is_noted(account: Account) -> None:
     scheduled_at = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=2)
     pulse.handler({"time": f"{scheduled_at:%Y-%m-%dT%H:%M:%SZ}"}, CONTEXT)
     assert _known(account).scheduled_at == scheduled_at
+
+
+def test_how_many_were_lost_is_sent_each_time(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for lost, hours_ago in enumerate((3, 2, 1)):
+        scheduled_at = datetime.now(UTC) - hours_ago * HOUR
+        pulse.handler({"time": f"{scheduled_at:%Y-%m-%dT%H:%M:%SZ}"}, CONTEXT)
+        assert metrics(capsys.readouterr().out) == {"PulsesLostInARow": lost}

@@ -1,0 +1,39 @@
+"""The metrics that Mendq sends, by name: what the Lambdas count and what alarms and pages watch.
+
+A series that exists all month costs money, so none has a dimension but `symptom`, and that one only
+where it is not zero. https://aws.amazon.com/cloudwatch/pricing/
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+NAMESPACE = "Mendq"
+
+
+class OwnMetric(StrEnum):
+    """Those of the night stand in `night_watch.NightMetric`."""
+
+    FAILED_CALLS_SEEN = "FailedCallsSeen"
+    UNKNOWN_ERROR_CODES = "UnknownErrorCodes"
+    UNREADABLE_EVENTS = "UnreadableEvents"
+    AUTO_FIXES = "AutoFixes"
+    REFUSALS = "Refusals"
+    RECURRENCES = "Recurrences"
+    TIME_TO_HEAL = "TimeToHeal"
+    ESCALATED_CASES_OPEN = "EscalatedCasesOpen"
+    PROPOSED_CASES_OPEN = "ProposedCasesOpen"
+    OLDEST_OPEN_CASE_AGE = "OldestOpenCaseAgeSeconds"
+    FIXES_BEING_VERIFIED = "FixesBeingVerified"
+    PULSES_LOST = "PulsesLostInARow"
+    REDRIVEN_MESSAGES = "RedrivenMessages"
+    QUARANTINED_MESSAGES = "QuarantinedMessages"
+    SWEPT_QUEUES = "SweptQueues"
+    SWEEP_SKIPPED = "SweepSkipped"
+    SWEEP_FINDINGS = "SweepFindings"
+    REPORTS_DELIVERED = "ReportsDelivered"
+    REPORTS_NOT_DELIVERED = "ReportsNotDelivered"
+
+
+# follow_up sends it each minute, zero or not.
+HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
