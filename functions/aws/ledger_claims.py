@@ -20,7 +20,7 @@ from functions.healing.plan import Refusal
 from functions.healing.steps import AttributeStep
 
 # Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
-CLAIM_SECONDS = 90
+CLAIM_SECONDS = 120
 
 
 @dataclass(frozen=True)
