@@ -71,6 +71,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     },
     "existing trail": {"trail": {"create": False, "bucket": "our-cloudtrail-logs"}},
 }
+THREE = (
+    {"account": ACCOUNT, "region": REGION},
+    {"account": ACCOUNT, "region": "ap-southeast-4"},
+    {"account": "444455556666", "region": "eu-west-1"},
+)
 
 
 class Template:
@@ -172,6 +177,21 @@ def whole_assembly() -> Path:
 @cache
 def template_of(name: str) -> Template:
     return Template(json.loads((folder_of(name) / "Mendq.template.json").read_text()))
+
+
+@cache
+def folder_of_three() -> Path:
+    """The cloud assembly of one stack for each of THREE, with light code."""
+    folder = _new_folder()
+    with patch.object(synthesis, "_staged", lambda *_: light_code()):
+        synthesize(read({"environments": list(THREE)}), new_app(folder))
+    return folder
+
+
+@cache
+def templates_of_three() -> tuple[Template, ...]:
+    files = sorted(folder_of_three().glob("Mendq-*.template.json"))
+    return tuple(Template(json.loads(each.read_text())) for each in files)
 
 
 def templates() -> Iterator[Template]:

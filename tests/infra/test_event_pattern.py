@@ -16,11 +16,7 @@ from tests.infra.synthesized import (
     OWN_ROLES,
     PULSE_ROLE,
     template_of,
-    templates,
 )
-
-# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
-QUOTA_CHARACTERS = 2_048
 
 
 def _pattern() -> str:
@@ -109,10 +105,3 @@ def test_what_the_catalogue_catches_comes_in_unless_it_is_ours(caught: Caught) -
         assert not _matches_pattern(_pattern(), _call(_role(role), caught))
     assert _matches_pattern(_pattern(), _call(OTHER_ROLE, caught))
     assert _matches_pattern(_pattern(), _call(IAM_USER, caught))
-
-
-def test_the_pattern_fits_the_quota_in_the_longest_region() -> None:
-    for template in templates():
-        pattern = json.dumps(template.only("AWS::Events::Rule", "Intake")["EventPattern"])
-        longest = pattern.replace("us-east-1", "us-gov-northwest-12")
-        assert len(longest) < QUOTA_CHARACTERS

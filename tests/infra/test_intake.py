@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from functions.aws.ledger_claims import CLAIM_SECONDS
 from tests.infra.synthesized import template_of
 
 
@@ -14,10 +13,6 @@ def _queue(start: str) -> Any:
 
 def _rule() -> Any:
     return template_of("default").only("AWS::Events::Rule", "Intake")
-
-
-def _function() -> Any:
-    return template_of("default").only("AWS::Lambda::Function", "Heal")
 
 
 DEAD_LETTERS = (
@@ -46,20 +41,6 @@ def test_what_waits_too_long_is_stale_and_goes() -> None:
 @pytest.mark.parametrize("start", DEAD_LETTERS)
 def test_dead_letters_are_kept_as_long_as_sqs_can(start: str) -> None:
     assert _queue(start)["MessageRetentionPeriod"] == 14 * 86_400
-
-
-def test_the_lease_covers_the_lambda_as_aws_advises() -> None:
-    (mapping,) = template_of("default").all("AWS::Lambda::EventSourceMapping").values()
-    window = mapping["Properties"]["MaximumBatchingWindowInSeconds"]
-    assert _queue("IntakeQueue")["VisibilityTimeout"] >= 6 * _function()["Timeout"] + window
-
-
-def test_a_claim_outlives_its_holder_and_ends_before_the_intake_gives_up() -> None:
-    """A call of the holder may still be on its way when Lambda ends it."""
-    intake = _queue("IntakeQueue")
-    patience = intake["VisibilityTimeout"] * intake["RedrivePolicy"]["maxReceiveCount"]
-    assert _function()["Timeout"] + 15 < CLAIM_SECONDS < patience
-    assert patience < intake["MessageRetentionPeriod"]
 
 
 def test_poison_and_what_eventbridge_cannot_deliver_end_in_two_places() -> None:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -18,7 +17,7 @@ from infra import stack
 from infra.acknowledgements import expected
 from infra.settings import read
 from infra.synthesis import new_app, synthesize
-from tests.infra.synthesized import SETTINGS, folder_of, template_of
+from tests.infra.synthesized import SETTINGS, folder_of
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -90,20 +89,3 @@ def test_everything_that_we_mean_is_still_found(
 
 def _owner(construct: str, meant: list[tuple[str, str]]) -> str:
     return next((path for path, _ in meant if construct.startswith(f"{path}/")), construct)
-
-
-def test_nothing_is_allowed_to_everyone() -> None:
-    for name in SETTINGS:
-        for statement in _statements(template_of(name).raw):
-            if statement["Effect"] == "Allow":
-                assert "*" not in json.dumps(statement.get("Principal", "")), statement
-
-
-def _statements(value: Any) -> list[dict[str, Any]]:
-    """Every policy statement anywhere within."""
-    if isinstance(value, list):
-        return [each for part in value for each in _statements(part)]
-    if not isinstance(value, dict):
-        return []
-    own = [value] if "Effect" in value else []
-    return own + [each for part in value.values() for each in _statements(part)]
