@@ -8,6 +8,7 @@ import typer
 
 from cli.command_group import CommandGroup
 from cli.commands.cases import cases
+from cli.commands.cost import cost
 from cli.commands.decide import approve, close, decline
 from cli.commands.doctor import doctor
 from cli.commands.drill import drill
@@ -38,6 +39,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": report,
     "explain": explain,
     "lint": lint,
+    "cost": cost,
     "redrive": redrive,
     "drill": drill,
     "freeze": freeze,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import stack_cost
 from redrive_page import redrive_page
 from states_page import states_page
 
@@ -27,19 +28,22 @@ def symptom_table() -> str:
     return "\n".join([*head, *rows])
 
 
-def between_marks(text: str, table: str) -> str:
+def between_marks(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:
     """`text` with what stands between the marks replaced by `table`."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table}\n{end}{after}"
 
 
 def documents() -> dict[Path, str]:
     """Every derived document and what it has to say."""
-    readme = ROOT / "README.md"
+    readme, cost = ROOT / "README.md", ROOT / "docs" / "cost.md"
     return {
         readme: between_marks(readme.read_text(), symptom_table()),
         ROOT / "docs" / "settings.md": page(),
+        cost: between_marks(
+            cost.read_text(), stack_cost.stack_cost(), stack_cost.BEGIN, stack_cost.END
+        ),
         ROOT / "docs" / "states.md": states_page(),
         ROOT / "docs" / "redrive-stages.md": redrive_page(),
     }

@@ -16,20 +16,20 @@ NOTED_ON = "2026-11-22"
 
 @dataclass(frozen=True)
 class Price:
-    """`dollars` for `per` units.
-
-    `given` is what AWS gives each account; nothing here takes it off, because the account's other
-    work uses it up.
-    """
+    """`dollars` for `per` units; so many units a month are `given` to each account by AWS."""
 
     dollars: float
     per: int
     unit: str
     page: str
-    given: str = ""
+    given: float = 0
 
     def of(self, units: float) -> float:
         return units * self.dollars / self.per
+
+    def beyond(self, units: float) -> float:
+        """Dollars where nothing else in the account uses up what is given."""
+        return self.of(max(0, units - self.given))
 
     @property
     def words(self) -> str:
@@ -59,29 +59,29 @@ DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", _CLOUDTRAIL)
 MANAGEMENT_EVENT_AGAIN = Price(
     2.00, 100_000, "management events that another trail logs already", _CLOUDTRAIL
 )
-METRIC_MONTH = Price(0.30, 1, "custom metrics a month", _CLOUDWATCH, "10")
-ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", _CLOUDWATCH, "10")
+METRIC_MONTH = Price(0.30, 1, "custom metrics a month", _CLOUDWATCH, 10)
+ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", _CLOUDWATCH, 10)
 FAST_ALARM_METRIC_MONTH = Price(
     0.30, 1, "metrics of an alarm by periods below a minute, a month", _CLOUDWATCH
 )
 COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", _CLOUDWATCH)
-DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", _CLOUDWATCH, "3 of up to 50 metrics")
+DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", _CLOUDWATCH, 3)
 METRIC_ASKED = Price(0.01, 1_000, "metrics asked of GetMetricData", _CLOUDWATCH)
-LOG_GB = Price(0.50, 1, "GB of logs taken in", _CLOUDWATCH, "5")
+LOG_GB = Price(0.50, 1, "GB of logs taken in", _CLOUDWATCH, 5)
 LOG_GB_MONTH = Price(0.03, 1, "GB of logs kept a month", _CLOUDWATCH)
 READ_UNIT = Price(0.125, _MILLION, "read units of DynamoDB", _DYNAMODB)
 WRITE_UNIT = Price(0.625, _MILLION, "write units of DynamoDB", _DYNAMODB)
-TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", _DYNAMODB, "25")
+TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", _DYNAMODB, 25)
 RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", _DYNAMODB)
-SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", _EVENTBRIDGE, "14,000,000 a month")
+SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", _EVENTBRIDGE, 14 * _MILLION)
 # What AWS's services send by themselves is free; whether these are so counted, no page says.
 OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", _EVENTBRIDGE)
 KEY_MONTH = Price(1.00, 1, "KMS keys a month", "https://aws.amazon.com/kms/pricing/")
-LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", _LAMBDA, "1,000,000 a month")
+LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", _LAMBDA, _MILLION)
 LAMBDA_GB_SECOND = Price(
-    13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, "400,000 a month"
+    13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, 400_000
 )
-SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", _SQS, "1,000,000 a month")
+SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", _SQS, _MILLION)
 SQS_FIFO_REQUEST = Price(0.50, _MILLION, "calls of a FIFO queue", _SQS)
 S3_GET = Price(0.0004, 1_000, "GETs of S3", _S3)
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", _S3)

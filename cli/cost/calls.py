@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from functions.aws.clients import Clients
 from functions.healing.queue_names import parts_of
@@ -50,6 +51,23 @@ class Calls:
         """Of all receives, how many found nothing."""
         every = self.a_week({"ReceiveMessage"})
         return self.of_the_week.get(EMPTY_RECEIVES, 0) / every if every else None
+
+    def document(self) -> dict[str, Any]:
+        """By call what a month of logging it costs; a batch is counted as its messages."""
+        by_metric = {metric: round(a_month(each)) for metric, each in self.of_the_week.items()}
+        calls = {
+            name: self.dollars_a_month({name})
+            for name in ("SendMessage", "ReceiveMessage", "DeleteMessage")
+        }
+        share = self.empty_share
+        return {
+            "queue_arn": self.queue_arn,
+            "a_month": by_metric,
+            "dollars_per_month": {
+                name: None if each is None else round(each, 4) for name, each in calls.items()
+            },
+            "empty_share_of_receives": None if share is None else round(share, 4),
+        }
 
 
 def a_month(calls_per_week: float) -> float:

@@ -16,6 +16,11 @@ def test_the_pages_in_docs_are_of_this_shape(name: str) -> None:
     if not path.exists():
         pytest.skip("nobody has kept figures yet: make bench PEERS=1 KEEP=1")
     page = path.read_text()
+    if name == "cost.md":
+        assert page.count(cost_page.BEGIN) == page.count(cost_page.END) == 1
+        page = page.partition(cost_page.BEGIN)[2].partition(cost_page.END)[0]
+        if "make bench" in page and not tables_of(page):
+            pytest.skip("nobody has kept figures of a night yet: make bench ONLY=night KEEP=1")
     tables = tables_of(page)
     assert tables
     assert {len({len(row) for row in table}) for table in tables} == {1}
@@ -23,4 +28,3 @@ def test_the_pages_in_docs_are_of_this_shape(name: str) -> None:
         assert [row[:2] for row in tables[0][2:]] == [[each.text, each.bound] for each in GOALS]
     else:
         assert tables[0][0] == list(cost_page.HEADINGS)
-        assert page.count(cost_page.BEGIN) == page.count(cost_page.END) == 1

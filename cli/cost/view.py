@@ -1,0 +1,185 @@
+"""What `mendq cost` shows to people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from cli.cost.calls import EMPTY_RECEIVES, Calls, a_month
+from cli.cost.choices import ALL_CALLS, CHOICES, NO_RECEIVES, RECEIVES, Shown, dollars_now, shown_by
+from cli.cost.gathered import Gathered
+from cli.cost.watching import Watching
+from cli.output import Output, table
+from functions.healing.plain_text import counted, plain
+from functions.healing.queue_names import parts_of
+from infra.prices import DATA_EVENT, REGION
+
+_MOST_QUEUES = 20
+_MOST_NAMED = 5
+# Half of the money, or half of the receives: below that nothing is said of them.
+WORTH_SAYING = 0.5
+_COLUMNS = (
+    ("SENT", "NumberOfMessagesSent"),
+    ("RECEIVED", "NumberOfMessagesReceived"),
+    ("EMPTY", EMPTY_RECEIVES),
+    ("DELETED", "NumberOfMessagesDeleted"),
+)
+
+
+def show(out: Output, found: Gathered, watching: Watching | None) -> None:
+    _show_stack(out, found)
+    if found.queue_arns:
+        _show_choices(out, found)
+        _show_queues(out, found)
+    elif not any(each.name == "the queues" for each in found.not_looked_at):
+        out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
+    if watching:
+        _show_watching(out, watching)
+    _show_ends(out, found)
+
+
+def _show_stack(out: Output, found: Gathered) -> None:
+    if not found.stack:
+        return
+    out.heading("The stack, in a month in which nothing fails")
+    shown = table("A MONTH", "WHAT", "HOW MUCH OF IT")
+    for each in found.stack:
+        shown.add_row(dollars(each.dollars), each.what, each.quantity)
+    shown.add_row(
+        Text(dollars(found.stack_dollars), style="bold"), Text("all of it", style="bold"), ""
+    )
+    out.show(shown)
+    if found.not_priced:
+        out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
+    out.say(
+        f"{dollars(found.stack_beyond)} where nothing else in the account uses up what AWS gives "
+        "each; what is assumed: docs/cost.md, or --json",
+        "dim",
+    )
+
+
+def _show_choices(out: Output, found: Gathered) -> None:
+    calls = list(found.calls.values())
+    out.heading(f"What seeing the calls of {counted(len(found.queue_arns), 'queue')} costs")
+    shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
+    trails = found.trails.logging
+    rows = [
+        (choice.dollars(calls), choice.name, shown_by(choice, found.queue_arns))
+        for choice in CHOICES
+    ]
+    if trails:
+        now = Shown.by(trails, found.queue_arns)
+        rows.insert(0, (dollars_now(trails, found.calls), "what is logged now", now))
+    for price, name, what in rows:
+        known = dollars(price if calls else None)
+        counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
+        shown.add_row(known, name, *counts)
+    out.show(shown)
+    out.lines(
+        [
+            (name, "dim", f"blind: {', '.join(what.blind)}")
+            for _, name, what in rows
+            if 0 < len(what.blind) <= _MOST_NAMED
+        ],
+        indent=0,
+    )
+    for line in advice(calls):
+        out.say(line, "yellow")
+
+
+def advice(calls: Sequence[Calls]) -> list[str]:
+    """What stands out in the figures; receives above all, because most of them may be in vain."""
+    every, without = ALL_CALLS.dollars(calls), NO_RECEIVES.dollars(calls)
+    received = sum(each.a_week(RECEIVES) or 0 for each in calls)
+    empty = sum(each.of_the_week.get(EMPTY_RECEIVES, 0) for each in calls)
+    if not every or (every - without) / every < WORTH_SAYING:
+        return []
+    price = f"{dollars(every - without)} of {dollars(every)}"
+    said = [f"Receives are {price}, and {empty / received:.0%} of them found nothing."]
+    if empty / received >= WORTH_SAYING:
+        said.append(
+            "Leave ReceiveMessage out of trail.eventNames, or poll longer: "
+            "ReceiveMessageWaitTimeSeconds 20 makes them fewer."
+        )
+    return said
+
+
+def _show_queues(out: Output, found: Gathered) -> None:
+    if not found.calls:
+        return
+    out.heading("By queue: dollars a month, and calls a month at most")
+    shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
+    by_price = sorted(
+        found.calls.values(), key=lambda each: -(each.dollars_a_month(ALL_CALLS.event_names) or 0)
+    )
+    for each in by_price[:_MOST_QUEUES]:
+        shown.add_row(
+            dollars(each.dollars_a_month(ALL_CALLS.event_names)),
+            dollars(each.dollars_a_month(NO_RECEIVES.event_names)),
+            *(_monthly(each, metric) for _, metric in _COLUMNS),
+            Text(plain(parts_of(each.queue_arn).name)),
+        )
+    out.show(shown)
+    if len(by_price) > _MOST_QUEUES:
+        out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
+    silent = sum(not each.of_the_week for each in by_price)
+    if silent:
+        out.say(
+            f"SQS counted nothing on {counted(silent, 'queue')} in a week: they seem unused",
+            "dim",
+        )
+    for line in (
+        "at most: a batch of ten is one call, and counts as ten here",
+        "whether CloudTrail logs the calls of Lambda's own pollers is not documented: they count",
+        f"on top come calls of which there is no metric: {', '.join(ALL_CALLS.uncounted)}",
+    ):
+        out.say(line, "dim")
+
+
+def _monthly(calls: Calls, metric: str) -> str:
+    value = calls.of_the_week.get(metric)
+    return "-" if value is None else short(a_month(value))
+
+
+def _show_watching(out: Output, watching: Watching) -> None:
+    out.heading("What to watch for that")
+    named = len(watching.queue_arns)
+    out.say(f"{watching.choice.name} of {counted(named, 'queue')}: {dollars(watching.dollars)}")
+    out.say(f'"eventNames": {watching.choice.setting}'.replace("'", '"'))
+    if watching.left_out:
+        left = [parts_of(each).name for each in watching.left_out[:_MOST_NAMED]]
+        more = len(watching.left_out) - len(left)
+        also = f" and {more:,} more" if more else ""
+        out.say(f"left out, the dearest first: {', '.join(left)}{also}", "yellow")
+    out.say("--json has the setting `trail` whole, to be put into cdk.json", "dim")
+
+
+def _show_ends(out: Output, found: Gathered) -> None:
+    out.say("")
+    for each in found.not_looked_at:
+        out.say(f"not looked at: {each.name}: {plain(each.says, 300)}", "red")
+        if each.cure:
+            out.under(f"-> {plain(each.cure, 300)}")
+    if found.are_more:
+        out.say(
+            f"there are more queues: the first {found.most_queues:,} were counted, see --most",
+            "yellow",
+        )
+    out.say(DATA_EVENT.noted, "dim")
+    if found.account.region != REGION:
+        out.say(f"prices of {found.account.region} are not known here", "yellow")
+    out.say(f"to count them this time cost ${found.asking_dollars:.4f}", "dim")
+
+
+def dollars(amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
+
+
+def short(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.0f}"

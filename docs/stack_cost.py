@@ -1,0 +1,69 @@
+"""The part of docs/cost.md that the template and the price list tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from cli.cost import idle, per_million
+from cli.cost.deployed import Deployed
+from cli.cost.idle import Line
+from cli.cost.view import dollars
+from infra.node import require_node
+from infra.prices import EVERY, NOTED_ON, REGION
+from infra.settings import read
+
+BEGIN = "<!-- derived: the stack and the prices (make docs) -->"
+END = "<!-- end: the stack and the prices -->"
+
+
+def stack_cost() -> str:
+    """Markdown: the stack as it ships, a million calls, and the prices behind both."""
+    require_node()
+    from infra.outline import outline  # noqa: PLC0415 - the CDK: it starts Node
+
+    return "\n".join(parts(Deployed(outline(read({}), REGION))))
+
+
+def parts(stack: Deployed) -> Iterator[str]:
+    """Raises ValueError where nobody has said what a resource type costs."""
+    found = idle.lines(stack)
+    if unknown := idle.not_priced(stack):
+        raise ValueError(f"cli/cost/idle.py says nothing of {', '.join(unknown)}")
+    yield _lines(found)
+    beyond = dollars(sum(each.beyond for each in found))
+    yield (
+        f"\nThat is {beyond} where nothing else in the account uses up what AWS gives each: the "
+        "last column of [the prices](#the-prices).\n"
+    )
+    yield "Nothing while nothing fails:\n"
+    yield from _free(stack)
+    yield "\n## A million calls watched\n"
+    yield _lines(per_million.watched())
+    yield "\nOnly calls that fail go on to Mendq. A million of *failed* ones costs besides:\n"
+    yield _lines(per_million.failed())
+    yield f"\n## The prices\n\nOf {REGION}, noted {NOTED_ON}.\n"
+    yield _table(
+        ("of what", "price", "given to each account, a month"),
+        [
+            (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")
+            for each in EVERY
+        ],
+    )
+
+
+def _lines(lines: Sequence[Line]) -> str:
+    rows = [(each.what, each.quantity, dollars(each.dollars), each.because) for each in lines]
+    whole = ("**together**", "", f"**{dollars(sum(each.dollars for each in lines))}**", "")
+    return _table(("of what", "how much", "dollars", "because"), [*rows, whole])
+
+
+def _free(stack: Deployed) -> Iterator[str]:
+    by_reason = sorted(idle.free(stack).items(), key=lambda each: each[1])
+    for reason, types in groupby(by_reason, key=lambda each: each[1]):
+        yield f"- {', '.join(f'`{name}`' for name, _ in types)}: {reason}"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---:" if each == "dollars" else "---" for each in headings]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))

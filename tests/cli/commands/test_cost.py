@@ -1,0 +1,178 @@
+"""`mendq cost` against an account in moto: counted, chosen, and what it was not let look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.cli.conftest import Operator
+from tests.infra.synthesized import template_of
+
+SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
+EMPTY, DELETED = "NumberOfEmptyReceives", "NumberOfMessagesDeleted"
+WEEK = {SENT: 1e6, RECEIVED: 1e6, EMPTY: 20e6, DELETED: 1e6}
+ASKED_FOR_TEMPLATE = "before-call.cloudformation.GetTemplate"
+TEMPLATE = template_of("default").raw
+
+
+@pytest.fixture
+def operator(operator: Operator) -> Operator:
+    """A stack to ask for its template, and three queues: a busy one, a silent one, another's."""
+    deploy(operator, TEMPLATE)
+    operator.aws.queue("busy")
+    operator.aws.queue("silent.fifo")
+    operator.aws.queue("unmanaged", tag=None)
+    for metric, value in WEEK.items():
+        count(operator, "busy", metric, value)
+        count(operator, "unmanaged", metric, 2 * value)
+    return operator
+
+
+def deploy(operator: Operator, template: Any) -> None:
+    answer = (SimpleNamespace(status_code=200), {"TemplateBody": template})
+    give = cast("Callable[..., None]", lambda **_: answer)
+    events = operator.account.session.events
+    events.unregister(ASKED_FOR_TEMPLATE, unique_id="template")
+    events.register_last(ASKED_FOR_TEMPLATE, give, unique_id="template")
+
+
+def deny(operator: Operator, service: str, operation: str) -> None:
+    action = f"{service}:{operation}"
+    message = f"not authorized to perform: {action}"
+
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, operation)
+
+    events = operator.account.session.events
+    events.register_first(f"before-call.{service}.{operation}", refuse)
+
+
+def count(operator: Operator, queue: str, metric: str, value: float) -> None:
+    operator.aws.clients.cloudwatch.put_metric_data(
+        Namespace="AWS/SQS",
+        MetricData=[
+            {
+                "MetricName": metric,
+                "Dimensions": [{"Name": "QueueName", "Value": queue}],
+                "Timestamp": datetime.now(UTC) - timedelta(days=2),
+                "Value": value,
+            }
+        ],
+    )
+
+
+def names(document: Any) -> set[str]:
+    return {each["queue_arn"].rpartition(":")[2] for each in document["queues"]}
+
+
+def test_the_managed_queues_are_counted(operator: Operator) -> None:
+    found = operator.json("cost")
+    assert names(found) == {"busy", "silent.fifo"}
+    busy, silent = sorted(found["queues"], key=lambda each: each["queue_arn"])
+    assert busy["a_month"] == {name: round(each * 30 / 7) for name, each in WEEK.items()}
+    assert busy["dollars_per_month"]["ReceiveMessage"] == 90
+    assert busy["empty_share_of_receives"] == pytest.approx(20 / 21, abs=1e-4)
+    assert silent["a_month"] == {}
+    assert set(silent["dollars_per_month"].values()) == {None}
+
+
+def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None:
+    found = operator.json("cost")
+    prices = {each["name"]: each["dollars_per_month"] for each in found["choices"]}
+    assert prices == {
+        "every call": 98.57,
+        "all but receives": 8.57,
+        "deletes and leases": 4.29,
+        "sends": 4.29,
+    }
+    without = next(e for e in found["choices"] if e["name"] == "all but receives")
+    assert "ReceiveMessage" not in without["event_names"]
+    assert without["symptoms"]["blind"] == ["in_flight_limit"]
+    assert any("95% of them found nothing" in each for each in found["advice"])
+
+
+def test_the_stack_is_priced_from_its_deployed_template(operator: Operator) -> None:
+    stack = operator.json("cost")["stack"]
+    assert stack["dollars_per_month"] == pytest.approx(
+        sum(each["dollars"] for each in stack["lines"]), abs=0.01
+    )
+    assert stack["not_priced"] == []
+    assert "AWS::IAM::Role" in stack["free"]
+
+
+def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
+    more = {**TEMPLATE["Resources"], "New": {"Type": "AWS::EC2::NatGateway"}}
+    deploy(operator, {**TEMPLATE, "Resources": more})
+    assert operator.json("cost")["stack"]["not_priced"] == ["AWS::EC2::NatGateway"]
+    assert "not priced, which is not zero: AWS::EC2::NatGateway" in operator.mendq("cost").stdout
+
+
+def test_all_counts_every_queue_and_needs_no_stack(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(operator.account), "outputs", {})
+    deny(operator, "cloudformation", "GetTemplate")
+    found = operator.json("cost", "--all", code=1)
+    assert {"busy", "silent.fifo", "unmanaged"} <= names(found)
+    (said,) = found["not_looked_at"]
+    assert (said["check"], said["cure"]) == ("the stack", "allow cloudformation:GetTemplate")
+    assert found["stack"]["dollars_per_month"] is None
+
+
+def test_no_more_queues_than_asked_for(operator: Operator) -> None:
+    found = operator.json("cost", "--most", "1")
+    assert found["are_more_queues"] is True
+    assert len(found["queues"]) == 1
+    assert found["asking_cost_dollars"] == 0.00004
+    assert "the first 1 were counted" in operator.mendq("cost", "--most", "1").stdout
+
+
+def test_calls_that_may_not_be_counted_are_not_free(operator: Operator) -> None:
+    deny(operator, "cloudwatch", "GetMetricData")
+    found = operator.json("cost", "--budget", "5", code=1)
+    assert [each["check"] for each in found["not_looked_at"]] == ["the calls of the queues"]
+    assert {each["dollars_per_month"] for each in found["choices"]} == {None}
+    assert found["watch"] is None
+    assert found["stack"]["lines"]
+    shown = operator.mendq("cost").stdout
+    assert "not known" in shown
+    assert "-> allow cloudwatch:GetMetricData" in shown
+
+
+def test_what_a_budget_pays_for(operator: Operator) -> None:
+    watch = operator.json("cost", "--budget", "10")["watch"]
+    assert watch["choice"] == "all but receives"
+    assert len(watch["trail"]["queueArnPrefixes"]) == 2
+    assert "ReceiveMessage" not in watch["trail"]["eventNames"]
+    assert watch["left_out"] == []
+    assert operator.json("cost", "--budget", "1")["watch"]["left_out"] == [
+        "arn:aws:sqs:us-east-1:123456789012:busy"
+    ]
+
+
+def test_a_budget_below_nothing_is_refused(operator: Operator) -> None:
+    assert operator.mendq("cost", "--budget", "-1").exit_code == 2
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_people_read_it_at_any_width(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", f"{columns}")
+    shown = operator.mendq("cost", "--budget", "10")
+    assert shown.exit_code == 0, shown.output
+    assert max(map(len, shown.stdout.splitlines())) <= columns
+    for whole in ("$98.57", "in_flight_limit", "silent.fifo", "KMS key", "all but receives"):
+        assert whole in shown.stdout
+
+
+def test_where_nothing_is_managed_it_says_how_to_count_all(operator: Operator) -> None:
+    for name in ("busy", "silent.fifo"):
+        url = operator.aws.clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]
+        operator.aws.clients.sqs.delete_queue(QueueUrl=url)
+    assert "mendq cost --all" in operator.mendq("cost").stdout

@@ -1,0 +1,103 @@
+"""What logging which calls costs, and what it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.cost.calls import Calls
+from cli.cost.choices import (
+    ALL_CALLS,
+    CHOICES,
+    LEASES,
+    NO_RECEIVES,
+    SENDS,
+    Shown,
+    dollars_now,
+    shown_by,
+)
+from cli.doctor.selectors import Trail
+from cli.doctor.visibility import calls_of
+from functions.catalogue import CATALOGUE
+from infra.data_events import DATA_EVENT_NAMES
+from infra.settings import read
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
+FIFO = f"{ARN}.fifo"
+# A week of it is a dollar a month: 30/7 times so many at ten cents per 100,000.
+DOLLAR = 233_333
+BUSY = Calls(
+    ARN,
+    {
+        "NumberOfMessagesSent": DOLLAR,
+        "NumberOfMessagesReceived": 2 * DOLLAR,
+        "NumberOfEmptyReceives": 6 * DOLLAR,
+        "NumberOfMessagesDeleted": 3 * DOLLAR,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("choice", "dollars"), [(ALL_CALLS, 12), (NO_RECEIVES, 4), (LEASES, 3), (SENDS, 1)]
+)
+def test_each_choice_pays_for_its_calls(choice: object, dollars: float) -> None:
+    (found,) = (each for each in CHOICES if each is choice)
+    assert found.dollars([BUSY]) == pytest.approx(dollars, rel=1e-3)
+
+
+def test_what_was_not_counted_is_not_known() -> None:
+    silent = Calls(ARN)
+    assert silent.dollars_a_month(DATA_EVENT_NAMES) is None
+    assert silent.empty_share is None
+    assert BUSY.empty_share == 0.75
+
+
+def test_heartbeats_and_questions_are_counted_by_no_metric() -> None:
+    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(NO_RECEIVES.uncounted)
+    assert SENDS.uncounted == []
+
+
+def test_without_receives_only_the_in_flight_limit_is_blind() -> None:
+    assert shown_by(NO_RECEIVES, [ARN, FIFO]).blind == ("in_flight_limit",)
+    assert shown_by(ALL_CALLS, [ARN, FIFO]).blind == ()
+
+
+def test_every_symptom_that_calls_show_stands_somewhere() -> None:
+    seen_by_calls = {each.name for each in CATALOGUE if calls_of(each)}
+    for choice in CHOICES:
+        shown = shown_by(choice, [ARN, FIFO])
+        assert {*shown.wholly, *shown.in_part, *shown.blind} == seen_by_calls
+
+
+def test_a_symptom_counts_as_the_worst_of_all_queues() -> None:
+    """A late delete passes on a standard queue."""
+    assert "lease_expired" in shown_by(ALL_CALLS, [FIFO]).wholly
+    assert "lease_expired" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
+
+
+def test_nothing_logged_shows_nothing() -> None:
+    shown = Shown.by([], [ARN])
+    assert (shown.wholly, shown.in_part) == ((), ())
+
+
+def _trail(*event_names: str) -> Trail:
+    fields = [
+        {"Field": "eventCategory", "Equals": ["Data"]},
+        {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+        {"Field": "resources.ARN", "StartsWith": [ARN]},
+        {"Field": "eventName", "Equals": list(event_names)},
+    ]
+    return Trail("a", ({"FieldSelectors": fields},))
+
+
+def test_each_trail_pays_for_its_own_copy() -> None:
+    sends, deletes = _trail("SendMessage"), _trail("SendMessage", "DeleteMessage")
+    assert dollars_now([sends], {ARN: BUSY}) == pytest.approx(1, rel=1e-3)
+    assert dollars_now([sends, deletes], {ARN: BUSY}) == pytest.approx(5, rel=1e-3)
+    assert dollars_now([sends], {"arn:aws:sqs:us-east-1:123456789012:other": BUSY}) == 0
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_choice_is_a_setting(choice: object) -> None:
+    (found,) = (each for each in CHOICES if each is choice)
+    settings = read({"trail": {"eventNames": found.setting}})
+    assert set(settings.trail.event_names or DATA_EVENT_NAMES) == found.event_names

@@ -1,0 +1,84 @@
+"""Which queues and calls a budget pays for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.cost.calls import METRICS, Calls
+from cli.cost.choices import ALL_CALLS, LEASES, NO_RECEIVES
+from cli.cost.watching import MOST_PREFIXES, within
+from infra.settings import read
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:"
+DOLLAR = 233_333
+
+
+def queue(name: str, sent: int = 0, received: int = 0, deleted: int = 0) -> tuple[str, Calls]:
+    """By dollars a month."""
+    week = {
+        "NumberOfMessagesSent": sent * DOLLAR,
+        "NumberOfMessagesReceived": received * DOLLAR,
+        "NumberOfMessagesDeleted": deleted * DOLLAR,
+    }
+    return f"{ARN}{name}", Calls(f"{ARN}{name}", week)
+
+
+TWO = dict([queue("orders", 2, 10, 2), queue("billing", 1, 10, 1)])
+
+
+@pytest.mark.parametrize(
+    ("budget", "choice", "left_out"),
+    [
+        (26, ALL_CALLS, []),
+        (25, NO_RECEIVES, []),
+        (5, LEASES, []),
+        (2, LEASES, ["orders"]),
+        (0, LEASES, ["orders", "billing"]),
+    ],
+)
+def test_rather_fewer_calls_than_fewer_queues(
+    budget: float, choice: object, left_out: list[str]
+) -> None:
+    found = within(budget, TWO)
+    assert found.choice is choice
+    assert [each.removeprefix(ARN) for each in found.left_out] == left_out
+
+
+def test_a_name_pays_for_every_queue_that_begins_with_it() -> None:
+    """`orders` as a prefix would log `orders-eu`, which is too dear."""
+    found = within(5, dict([queue("orders", deleted=1), queue("orders-eu", deleted=9)]))
+    assert found.queue_arns == ()
+    assert found.dollars == 0
+
+
+def test_no_more_names_than_a_trail_holds() -> None:
+    many = dict(queue(f"q{n:04}-") for n in range(MOST_PREFIXES + 5))
+    found = within(1, many)
+    assert len(found.queue_arns) == MOST_PREFIXES
+    assert len(found.left_out) == 5
+
+
+def test_it_is_a_setting() -> None:
+    trail = read({"trail": within(2, TWO).document()["trail"]}).trail
+    assert list(trail.queue_arn_prefixes) == [f"{ARN}billing"]
+    assert "ReceiveMessage" not in trail.event_names
+
+
+_NAMES = st.text("ab", min_size=1, max_size=4)
+_WEEKS = st.dictionaries(st.sampled_from(sorted(METRICS)), st.integers(0, 10**9))
+
+
+@given(st.dictionaries(_NAMES, _WEEKS, max_size=8), st.floats(0, 1e5))
+def test_no_budget_is_ever_exceeded(weeks: dict[str, dict[str, int]], budget: float) -> None:
+    calls = {f"{ARN}{name}": Calls(f"{ARN}{name}", week) for name, week in weeks.items()}
+    found = within(budget, calls)
+    logged = [
+        each
+        for arn, each in calls.items()
+        if any(arn.startswith(prefix) for prefix in found.queue_arns)
+    ]
+    assert found.choice.dollars(logged) <= budget * 1.000001
+    assert {each.queue_arn for each in logged} | set(found.left_out) == calls.keys()
+    assert {each.queue_arn for each in logged} & set(found.left_out) == set()

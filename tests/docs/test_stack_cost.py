@@ -1,0 +1,52 @@
+"""What docs/cost.md derives: whole tables, and no resource type left out."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bench import cost_page
+from cli.cost import idle
+from cli.cost.deployed import Deployed
+from infra.prices import EVERY
+from tests.bench.markdown import tables_of
+from tests.infra.synthesized import template_of
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def stack_cost() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("stack_cost", DOCS / "stack_cost.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_line_of_the_bill_is_in_a_table(stack_cost: ModuleType) -> None:
+    stack = Deployed(template_of("default").raw)
+    bill, watched, failed, prices = tables_of("\n".join(stack_cost.parts(stack)) + "\n")
+    assert [row[0] for row in bill[2:-1]] == [each.what for each in idle.lines(stack)]
+    assert {len(row) for table in (bill, watched, failed, prices) for row in table} == {3, 4}
+    assert len(prices) == 2 + len(EVERY)
+
+
+def test_a_resource_that_nobody_priced_ends_it(stack_cost: ModuleType) -> None:
+    unknown = Deployed({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
+    with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
+        list(stack_cost.parts(unknown))
+
+
+def test_every_price_has_a_page_of_aws() -> None:
+    assert {each.page.startswith("https://aws.amazon.com/") for each in EVERY} == {True}
+
+
+def test_both_parts_have_their_marks_once(stack_cost: ModuleType) -> None:
+    page = (DOCS / "cost.md").read_text()
+    for mark in (stack_cost.BEGIN, stack_cost.END, cost_page.BEGIN, cost_page.END):
+        assert page.count(mark) == 1
