@@ -38,11 +38,6 @@ class StackArtifact:
     template_text: str
     assets: tuple[Asset, ...]
 
-    @property
-    def resource_types(self) -> frozenset[str]:
-        """The types that the template names."""
-        return frozenset(each["Type"] for each in self.template.get("Resources", {}).values())
-
 
 def read_assembly(folder: Path) -> StackArtifact:
     """Return the only stack of the assembly in `folder`; raise CannotStart when there is none."""

@@ -13,7 +13,7 @@ from ministack.services import eventbridge, scheduler, sqs
 from ministack.services.cloudformation import provisioners
 
 from local_account.access_analyzer import AccessAnalyzer
-from local_account.cloudformation import accepted, trail
+from local_account.cloudformation import accepted, table_names, trail
 from local_account.cloudtrail import lookup_events, patterns, trail_status
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -41,7 +41,6 @@ from local_account.tagging import pages
 
 __all__ = [
     "AUTH_IS_ENFORCED",
-    "accept_types",
     "access_analyzer",
     "application",
     "end_lambdas",
@@ -54,7 +53,6 @@ __all__ = [
 ]
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
-accept_types = accepted.accept_unknown_types
 fire_named = firing.fire_named
 
 
@@ -78,6 +76,8 @@ def install(
     eventbridge._dispatch_event = dispatch_event
     patterns.install()
     provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
+    table_names.install()
+    accepted.accept_unknown_types(not_emulated.accept)
     accepted.accept_metric_math(not_emulated.accept)
     encryption.install()
     subscriptions.install()

@@ -108,7 +108,7 @@ class Launcher:
         page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
-            await self._until_stopped(self._start(assembly, emulator.accept_types))
+            await self._until_stopped(self._start(assembly))
         finally:
             self._synthesis.end()
             emulator.stop_starting()
@@ -137,11 +137,8 @@ class Launcher:
             with contextlib.suppress(asyncio.CancelledError):
                 await start
 
-    async def _start(
-        self, assembly: asyncio.Future[StackArtifact], accept_types: Callable[..., None]
-    ) -> None:
+    async def _start(self, assembly: asyncio.Future[StackArtifact]) -> None:
         stack = await assembly
-        accept_types(stack.resource_types, self._not_emulated.accept)
         say(f"publishing {len(stack.assets)} assets")
         await _in_thread(lambda: bootstrap(stack, self._client))
         await _in_thread(lambda: publish(stack.assets, self._client))

@@ -77,7 +77,14 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "ministack.core.router": {
         "extract_access_key_id": "(headers, query_params)",
     },
+    "ministack.services.cloudformation.changesets": {
+        "validate_template_support": "(template, conditions, params)",
+    },
+    "ministack.services.cloudformation.handlers": {
+        "validate_template_support": "(template, conditions, params)",
+    },
     "ministack.services.cloudformation.provisioners": {
+        "_NAME_SEED": "ContextVar",
         "_RESOURCE_HANDLERS": "dict",
     },
     "ministack.services.cloudtrail": {

@@ -6,24 +6,41 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region, new_uuid
-from ministack.services.cloudformation import provisioners
+from ministack.services.cloudformation import changesets, handlers, provisioners
 
 Properties = Mapping[str, Any]
 Listed = Callable[[str], None]
 ALARM = "AWS::CloudWatch::Alarm"
 
 
-def accept_unknown_types(types: frozenset[str], listed: Listed) -> None:
-    """Have CloudFormation accept the types that MiniStack does not know; `listed` gets each."""
-    for resource_type in sorted(types):
-        if resource_type in provisioners._RESOURCE_HANDLERS or "::" not in resource_type:
-            continue
-        provisioners._RESOURCE_HANDLERS[resource_type] = {
-            "create": _create(resource_type),
-            "update": _keep(resource_type),
-            "delete": lambda _id, _properties: None,
-        }
-        listed(resource_type)
+def accept_unknown_types(listed: Listed) -> None:
+    """Have CloudFormation accept the types that MiniStack does not know; `listed` gets each.
+
+    A stack may bring new ones with every deployment, so each template is asked when it comes.
+    """
+    for module in (handlers, changesets):
+        module.validate_template_support = _accepting(module.validate_template_support, listed)
+
+
+def _accepting(validate: Callable[..., None], listed: Listed) -> Callable[..., None]:
+    def accepting(template: Mapping[str, Any], *rest: Any, **named: Any) -> None:
+        for each in (template.get("Resources") or {}).values():
+            if isinstance(each, dict):
+                _accept(str(each.get("Type", "")), listed)
+        validate(template, *rest, **named)
+
+    return accepting
+
+
+def _accept(resource_type: str, listed: Listed) -> None:
+    if resource_type in provisioners._RESOURCE_HANDLERS or not resource_type.startswith("AWS::"):
+        return
+    provisioners._RESOURCE_HANDLERS[resource_type] = {
+        "create": _create(resource_type),
+        "update": _keep(resource_type),
+        "delete": lambda _id, _properties: None,
+    }
+    listed(resource_type)
 
 
 def accept_metric_math(listed: Listed) -> None:

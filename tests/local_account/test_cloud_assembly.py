@@ -18,7 +18,7 @@ from tests.local_account.assemblies import write_assembly
 def test_an_assembly(tmp_path: Path) -> None:
     stack = read_assembly(write_assembly(tmp_path / "cdk.out"))
     assert stack.name == "Mendq"
-    assert "AWS::CloudTrail::Trail" in stack.resource_types
+    assert stack.template["Resources"]["Trail"]["Type"] == "AWS::CloudTrail::Trail"
     (asset,) = stack.assets
     assert (asset.bucket, asset.key) == ("assets-000000000000", "code.zip")
     with zipfile.ZipFile(io.BytesIO(content_of(asset))) as archive:
