@@ -8,6 +8,7 @@ import pytest
 
 from infra import synthesis
 from tests.infra import synthesized
+from tests.infra.pinned_cli import installed
 from tests.infra.zips import link_runtime
 
 
@@ -23,6 +24,12 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runtime")
     link_runtime(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def cli() -> Path:
+    """The pinned CDK CLI."""
+    return installed()
 
 
 @pytest.fixture

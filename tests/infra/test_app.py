@@ -16,7 +16,7 @@ from infra import node, synthesis
 from infra.settings import SettingsRefused
 from infra.synthesis import new_app, raw_settings
 from infra.wheels import ROOT
-from tests.infra.synthesized import whole_assembly
+from tests.infra.synthesized import THREE, whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
 OFFLINE = {
@@ -62,6 +62,14 @@ def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("Mendq.template.json", "Mendq.assets.json"):
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
+
+
+def test_three_environments_are_a_stack_each_without_credentials(tmp_path: Path) -> None:
+    done = _app(tmp_path, mendq={"environments": list(THREE)})
+    assert (done.returncode, done.stderr) == (0, "")
+    for each in THREE:
+        template = tmp_path / "out" / f"Mendq-{each['account']}-{each['region']}.template.json"
+        assert f'"RoleName": "mendq-heal-{each["region"]}"' in template.read_text()
 
 
 def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,90 @@
+"""What CloudFormation would refuse or throw away, between the version before and this one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.infra import previous_version
+from tests.infra.synthesized import template_of
+from tests.infra.template_rules.rule import name_of, properties
+
+# What cannot be changed without a new resource in the old one's place.
+FIXED = {"AWS::DynamoDB::Table": ("TableName", "KeySchema"), "AWS::S3::Bucket": ("BucketName",)}
+NAMES = {
+    "AWS::IAM::Role": "RoleName",
+    "AWS::CloudTrail::Trail": "TrailName",
+    "AWS::SQS::Queue": "QueueName",
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::CloudWatch::CompositeAlarm": "AlarmName",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+}
+Resources = Mapping[str, Any]
+
+
+def lost(before: Resources, after: Resources) -> Iterator[str]:
+    """What is kept and would begin anew, empty."""
+    for name, old in before.items():
+        if old["Type"] in FIXED:
+            new = after.get(name, {"Type": "nothing", "Properties": {}})
+            if new["Type"] != old["Type"]:
+                yield f"{name} is {new['Type']}"
+            for fixed in FIXED[old["Type"]]:
+                if old["Properties"].get(fixed) != new["Properties"].get(fixed):
+                    yield f"{name} has another {fixed}"
+
+
+def in_the_way(before: Resources, after: Resources) -> Iterator[str]:
+    """Names that the new resource wants before CloudFormation deletes the old one."""
+    held = {_name(each): logical_id for logical_id, each in before.items() if _name(each)}
+    for logical_id, each in after.items():
+        if held.get(_name(each), logical_id) != logical_id:
+            yield f"{logical_id} wants the name of {held[_name(each)]}"
+
+
+def _name(resource: Resources) -> tuple[str, str] | None:
+    name = resource["Properties"].get(NAMES.get(resource["Type"], ""))
+    return (resource["Type"], name) if isinstance(name, str) else None
+
+
+def _before() -> Any:
+    return previous_version.template()["Resources"]
+
+
+def _after() -> Any:
+    return copy.deepcopy(template_of("default").raw["Resources"])
+
+
+def test_nothing_that_is_kept_begins_anew() -> None:
+    assert list(lost(_before(), _after())) == []
+
+
+def test_no_name_is_in_the_way() -> None:
+    assert list(in_the_way(_before(), _after())) == []
+
+
+def test_what_outsiders_read_is_still_there() -> None:
+    assert previous_version.template()["Outputs"].keys() <= template_of("default").outputs.keys()
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_another_logical_id_is_found(kind: str) -> None:
+    after = _after()
+    after["Other"] = after.pop(name_of(after, kind))
+    assert list(lost(_before(), after))
+
+
+def test_another_key_is_found() -> None:
+    after = _after()
+    properties(after, "AWS::DynamoDB::Table")["KeySchema"].reverse()
+    assert list(lost(_before(), after))
+
+
+@pytest.mark.parametrize("kind", ["AWS::IAM::Role", "AWS::CloudTrail::Trail"])
+def test_a_name_that_moves_is_found(kind: str) -> None:
+    after = _after()
+    after["Other"] = after.pop(name_of(after, kind))
+    assert list(in_the_way(_before(), after))
