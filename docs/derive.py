@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import stack_cost
+from alarms_page import alarms_page
 from redrive_page import redrive_page
 from states_page import states_page
 
@@ -45,6 +46,7 @@ def documents() -> dict[Path, str]:
             cost.read_text(), stack_cost.stack_cost(), stack_cost.BEGIN, stack_cost.END
         ),
         ROOT / "docs" / "states.md": states_page(),
+        ROOT / "docs" / "alarms.md": alarms_page(),
         ROOT / "docs" / "redrive-stages.md": redrive_page(),
     }
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.event_pattern import failed_calls
-from infra.own_queues import dead_letter_queue
+from infra.own_queues import DEAD_LETTERS, dead_letter_queue
 from infra.roles import role_arns
 
 # Five tries of a batch: claims end, throttling passes.
@@ -25,7 +25,7 @@ class Intake(Construct):
 
     def __init__(self, scope: Construct, name: str, visibility: Duration) -> None:
         super().__init__(scope, name)
-        self.dead_letters = dead_letter_queue(self, "DeadLetters")
+        self.dead_letters = dead_letter_queue(self, DEAD_LETTERS)
         self.undelivered = dead_letter_queue(self, "Undelivered")
         self.queue = sqs.Queue(
             self,

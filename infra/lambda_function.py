@@ -16,7 +16,7 @@ from constructs import Construct
 
 from functions.settings import LambdaSettings
 from infra.lambda_environment import hand_over
-from infra.own_queues import dead_letter_queue
+from infra.own_queues import DEAD_LETTERS, dead_letter_queue
 from infra.roles import allow, own_role
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
@@ -67,7 +67,7 @@ class ParkingLambda(OwnLambda):
         patience: Duration,
     ) -> None:
         super().__init__(scope, name, handler=handler, code=code, purpose=purpose)
-        self.dead_letters = dead_letter_queue(self, "DeadLetters")
+        self.dead_letters = dead_letter_queue(self, DEAD_LETTERS)
         self.function.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dead_letters),
             max_event_age=patience,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.healing.managed import MODE_TAG, OFF
+
+DEAD_LETTERS = "DeadLetters"
 
 
 def queue_arn(stack: Stack, name: str) -> str:
@@ -17,6 +21,19 @@ def queue_arn(stack: Stack, name: str) -> str:
 def every_queue(scope: Construct) -> list[sqs.Queue]:
     """Those that Mendq has by now."""
     return [each for each in scope.node.find_all() if isinstance(each, sqs.Queue)]
+
+
+def dead_letter_queues(scope: Construct) -> dict[str, sqs.Queue]:
+    """Those of them that hold what was given up, by whose they are, such as `start-night`."""
+    return {
+        _hyphenated(each.node.scope.node.id): each
+        for each in every_queue(scope)
+        if each.node.id == DEAD_LETTERS and each.node.scope
+    }
+
+
+def _hyphenated(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 def never_managed(scope: Construct) -> None:

@@ -14,6 +14,7 @@ from constructs import Construct
 from functions.healing.steps import Owner
 from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
+from infra.alarms import Alarms, Watched
 from infra.approve import Approve
 from infra.attach_dead_letters import AttachDeadLetters
 from infra.case_bucket import CaseBucket
@@ -26,7 +27,7 @@ from infra.heal_role import HealRole
 from infra.intake import Intake
 from infra.ledger import Ledger
 from infra.night import Buckets, Night
-from infra.own_queues import every_queue, never_managed
+from infra.own_queues import dead_letter_queues, every_queue, never_managed
 from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.pulse import Pulse
 from infra.redrive import Redrive
@@ -84,12 +85,22 @@ class MendqStack(Stack):
         )
         ledger = Ledger(self, "Ledger").table
         desk = CaseDesk(ledger, cases, topics, settings)
-        heal = self._heal(desk)
+        intake = Intake(self, "Intake", VISIBILITY)
+        heal = self._heal(desk, intake)
         owners = self._other_owners(desk)
         roll_back = self._after_heal(desk, heal, owners)
         self._sweep(desk, heal)
         self._pulse(desk)
         never_managed(self)
+        self._alarms(
+            topics,
+            Watched(
+                intake,
+                heal.function,
+                dead_letter_queues(self),
+                {owner.replace("_", "-"): each.function for owner, each in owners.items()},
+            ),
+        )
         own_queues = [each.queue_arn for each in every_queue(self)]
         writers = {each.role: owner for owner, each in owners.items()}
         for role, owner in {heal.role: Owner.HEAL, roll_back.role: None, **writers}.items():
@@ -123,9 +134,8 @@ class MendqStack(Stack):
         WatchNight(self, "WatchNight", code=self._lambdas, night=night, reports=buckets.reports)
         self._output("NightApplication", night.application.attr_application_id)
 
-    def _heal(self, desk: CaseDesk) -> Heal:
+    def _heal(self, desk: CaseDesk, intake: Intake) -> Heal:
         settings = self._settings
-        intake = Intake(self, "Intake", VISIBILITY)
         role = HealRole(self, "HealRole", settings)
         role.works_at(desk)
         heal = Heal(self, "Heal", code=self._lambdas, role=role.role)
@@ -186,6 +196,9 @@ class MendqStack(Stack):
         )
         self._schedules.pulse(pulse, self._settings.timing.pulse_minutes)
         self._output("PulseFunction", pulse.function.function_name)
+
+    def _alarms(self, topics: Topics, watched: Watched) -> None:
+        Alarms(self, "Alarms", watched=watched, topics=topics, settings=self._settings)
 
     def _output(self, name: str, value: str) -> None:
         CfnOutput(self, f"{name}Name", value=value).override_logical_id(name)

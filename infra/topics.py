@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from functions.healing.paging import Severity
 from infra.roles import allow
 from infra.settings import PageSettings
+
+# How the name of every alarm of Mendq's begins: others of the account may not publish here.
+ALARM_PREFIX = "mendq-"
 
 
 class Topics(Construct):
@@ -39,6 +45,12 @@ class Topics(Construct):
         self._let_services_encrypt()
         self.urgent = Topic(self, "Urgent", title="Mendq urgent", to=pages.urgent, key=self.key)
         self.info = Topic(self, "Info", title="Mendq", to=pages.info, key=self.key)
+
+    def tell_of(self, alarm: cloudwatch.CompositeAlarm, severity: Severity) -> None:
+        """When it begins and when it ends."""
+        topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
+        for told in (alarm.add_alarm_action, alarm.add_ok_action):
+            told(topic.action)
 
     def _let_services_encrypt(self) -> None:
         """What an alarm and a rule take; each topic's policy says whether they may publish.
@@ -69,10 +81,40 @@ class Topic(Construct):
         self._topic = sns.Topic(self, "Topic", display_name=title, master_key=key, enforce_ssl=True)
         for address in to:
             self._topic.add_subscription(_subscription(address))
+        self._let_alarms_publish()
 
     @property
     def arn(self) -> str:
         return self._topic.topic_arn
+
+    @property
+    def action(self) -> cloudwatch.IAlarmAction:
+        """What an alarm does to tell of itself here."""
+        return actions.SnsAction(self._topic)
+
+    def _let_alarms_publish(self) -> None:
+        """Mendq's own alarms of this account and region, and no other.
+
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+        """
+        stack = Stack.of(self)
+        ours = stack.format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name=f"{ALARM_PREFIX}*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        self._topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.arn],
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": stack.account},
+                    "ArnLike": {"aws:SourceArn": ours},
+                },
+            )
+        )
 
     def let_publish(self, role: iam.Role) -> None:
         """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""

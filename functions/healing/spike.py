@@ -15,7 +15,7 @@ from functions.healing.states import State
 
 PERIOD = timedelta(minutes=15)
 LEAST_FIXES = 3
-_CEILING_MINUTES = 3
+CEILING_MINUTES = 3
 # By then an alarm that these fixes can have caused has waited long enough: it takes LEAST_FIXES at
 # least a whole PERIOD before it fires. Less what an alarm needs to notice.
 _NO_LONGER = 2 * PERIOD - timedelta(minutes=3)
@@ -32,7 +32,7 @@ _WROTE = frozenset(
 
 def ceiling(limits: Limits) -> int:
     """So many fixes in one PERIOD are too many, whatever is usual."""
-    return _CEILING_MINUTES * limits.writes_per_minute
+    return CEILING_MINUTES * limits.writes_per_minute
 
 
 def fixes_being_verified(

@@ -20,7 +20,7 @@ from functions.healing.states import State
 from tests.architecture.test_documents import PAGES, ROOT, lines_of
 from tests.functions.healing.cases_to_page import CASE
 
-ROOMS = ("cli", "functions", "local_account")
+ROOMS = ("cli", "functions", "infra", "local_account")
 _INLINE = re.compile(r"`(mendq [^`\n]+)`")
 _PLACE = "X"
 

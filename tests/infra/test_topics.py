@@ -48,9 +48,32 @@ def test_a_topic_is_encrypted_with_our_key_and_reached_over_tls_alone(severity: 
     policy = template.only("AWS::SNS::TopicPolicy", f"Topics{severity}")
     assert topic["KmsMasterKeyId"] == template.arn_of("AWS::KMS::Key", "Topics")
     assert "TopicName" not in topic
-    (denied,) = policy["PolicyDocument"]["Statement"]
+    denied, _alarms = policy["PolicyDocument"]["Statement"]
     assert (denied["Effect"], denied["Action"]) == ("Deny", "sns:Publish")
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize(
+    ("account", "alarm", "expected"),
+    [
+        (ACCOUNT, f"{ACCOUNT}:alarm:mendq-not-healing", "Allow"),
+        (ACCOUNT, f"{ACCOUNT}:alarm:another", "ImplicitDeny"),
+        ("444455556666", "444455556666:alarm:mendq-not-healing", "ImplicitDeny"),
+    ],
+)
+def test_alarms_of_ours_alone_may_publish(
+    severity: str, account: str, alarm: str, expected: str
+) -> None:
+    policy = template_of("default").only("AWS::SNS::TopicPolicy", f"Topics{severity}")
+    _denied, statement = policy["PolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    without = {name: value for name, value in statement.items() if name != "Principal"}
+    keys = {
+        "aws:SourceAccount": account,
+        "aws:SourceArn": f"arn:aws:cloudwatch:us-east-1:{alarm}",
+    }
+    assert decision([without], "sns:Publish", statement["Resource"], keys=keys) == expected
 
 
 def test_the_key_rotates_and_iam_says_who_uses_it() -> None:

@@ -1,0 +1,80 @@
+"""The page of the alarms, from the table that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from states_page import table
+
+from infra.alarms import PAGED, WATCHED
+from infra.alarms.told import Told
+
+HEAD = """# The alarms
+
+<!-- Derived from infra/alarms by `make docs`: change it there. -->
+
+Mendq tells people in two ways. A **page** is about one case: it has the evidence and the next
+command, and comes once. An **alarm** is about a state: it tells when that begins and when it is
+over, so that what opens an incident also closes it. Both go to the topic of their severity:
+`urgent` wants somebody now, `info` somebody in the morning (settings `pages.urgent` and
+`pages.info`).
+
+Every message of an alarm says what it means for people, when it fires, what to type first, and
+which page to read.
+
+"""
+PAGING = """## Those that reach people
+
+"""
+STANDING = """## What they stand on
+
+Each of these is seen in CloudWatch and on the dashboard, and reaches nobody by itself. Where one is
+made for several queues or Lambdas, its name ends in whose it is, as in
+`mendq-own-dead-letters-start-night`.
+`mendq-fix-being-verified` is no fault: while it stands, `mendq-fixes-spike` waits.
+
+"""
+TAIL = """
+What silence means is said of each metric by itself. No sign of life, no pulse and no night are
+faults, so their alarms ring when nothing comes. A gauge of open cases that is silent says what it
+said last: a follow-up that is down ends no escalation. Where periods are missing CloudWatch looks
+further back than an alarm's own periods, how far it does not say: what rings by silence may ring
+two or three periods later.
+
+After the very first deployment two of them tell the truth about a beginning. `mendq-not-healing`
+may ring until the first minute and the first pulse were heard of, and `mendq-nights-and-report`
+until the first night was written.
+"""
+
+
+def alarms_page() -> str:
+    """Markdown: who is told of what, and what that stands on."""
+    paging = (
+        (_code(each), each.severity, each.when, f"`{each.command}`", _link(each)) for each in PAGED
+    )
+    standing = ((_code(each), each.when, f"`{each.command}`", _link(each)) for each in _each_once())
+    return "".join(
+        (
+            HEAD,
+            PAGING,
+            table(("alarm", "topic", "fires when", "type first", "read"), paging),
+            "\n",
+            STANDING,
+            table(("alarm", "fires when", "type first", "read"), standing),
+            TAIL,
+        )
+    )
+
+
+def _each_once() -> Iterable[Told]:
+    return dict.fromkeys(WATCHED)
+
+
+def _code(told: Told) -> str:
+    return f"`{told.called()}`"
+
+
+def _link(told: Told) -> str:
+    page = PurePosixPath(told.page)
+    return f"[{page.stem}]({page.relative_to('docs')})"

@@ -1,0 +1,78 @@
+"""Whether a failed call still comes round to a fix: signs of life, the pulse, the intake, heal."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.healing.own_metrics import HEARTBEAT, OwnMetric
+from functions.healing.pulse import LOST_IN_A_ROW
+from infra.alarms.told import Told
+from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, Firing, own, watch
+from infra.heal import VISIBILITY
+from infra.intake import MAX_RECEIVE_COUNT
+
+BLIND = "Failing calls may go unseen: meanwhile nothing is mended, and no case is paged."
+SILENT_MINUTES = 10
+LATE_MINUTES = 5
+# A pulse that comes a little late is still in its period.
+PULSE_SLACK = Duration.minutes(10)
+# What is tried again and again is parked by then; what waits longer was not looked at.
+LATE_SECONDS = VISIBILITY.to_seconds() * MAX_RECEIVE_COUNT
+FAILING_PERIOD = Duration.minutes(5)
+
+SILENT = Told(
+    "heartbeat_missing",
+    f"follow_up, which runs each minute, was not heard of for {SILENT_MINUTES} minutes",
+    "Nobody looks after open cases, and the alarms on them stand where they stood.",
+)
+PULSE_LOST = Told(
+    "pulse_lost", "two pulses in a row did not come round, or none is made any more", BLIND
+)
+LATE = Told(
+    "intake_late",
+    f"the oldest failed call waits longer than {MAX_RECEIVE_COUNT} tries of heal take, for "
+    f"{LATE_MINUTES} minutes",
+    "Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
+)
+HEAL_FAILING = Told(
+    "heal_failing",
+    "heal fails in three periods of 5 minutes in a row",
+    BLIND,
+    runbook="lambda_failing",
+)
+TOLD = (SILENT, PULSE_LOST, LATE, HEAL_FAILING)
+
+
+class Liveness(Construct):
+    """Each of them means the same for people, so that one page stands for all."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        intake: sqs.Queue,
+        heal: lambda_.Function,
+        pulse_minutes: int,
+    ) -> None:
+        super().__init__(scope, name)
+        beats = own(HEARTBEAT, "SampleCount", A_MINUTE)
+        silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
+        pulse_period = Duration.minutes(pulse_minutes).plus(PULSE_SLACK)
+        age = intake.metric_approximate_age_of_oldest_message(period=A_MINUTE, statistic="Maximum")
+        late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
+        errors = heal.metric_errors(period=FAILING_PERIOD)
+        self.alarms = (
+            watch(self, SILENT, beats, silent),
+            watch(
+                self,
+                PULSE_LOST,
+                own(OwnMetric.PULSES_LOST, "Maximum", pulse_period),
+                Firing(LOST_IN_A_ROW, A_FAULT),
+            ),
+            watch(self, LATE, age, late),
+            watch(self, HEAL_FAILING, errors, Firing(1, FINE, 3, 3)),
+        )

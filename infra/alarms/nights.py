@@ -1,0 +1,61 @@
+"""The nightly job and the weekly report."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import OwnMetric
+from infra.alarms.told import Told
+from infra.alarms.watching import A_FAULT, AN_HOUR, AS_BEFORE, BELOW, Firing, own, watch
+
+# A day, and what nights differ in length.
+MISSING_HOURS = 27
+# Three tries of one delivery, with what lies between them.
+DELIVERY_PERIOD = Duration.minutes(15)
+IMPACT = "The week's report lacks what this night was to tell; healing goes on."
+RUNBOOK = "nights_and_report"
+FAILED = Told("night_failed", "the newest night ended and wrote nothing", IMPACT, runbook=RUNBOOK)
+MISSING = Told(
+    "night_missing",
+    f"no night was written for {MISSING_HOURS} hours, nor has one ever been",
+    IMPACT,
+    runbook=RUNBOOK,
+)
+DOUBTFUL = Told(
+    "night_doubtful",
+    "the newest night read nothing, or far less than is usual",
+    IMPACT,
+    runbook=RUNBOOK,
+)
+NOT_DELIVERED = Told(
+    "report_not_delivered",
+    "the newest report was not delivered; only where report.sender is set",
+    "Somebody has not got the weekly report. Its page lies in the report bucket.",
+    "mendq report",
+    "report_not_mailed",
+)
+TOLD = (FAILED, MISSING, DOUBTFUL, NOT_DELIVERED)
+
+
+class Nights(Construct):
+    """What the newest night or report said holds until the next one speaks."""
+
+    def __init__(self, scope: Construct, name: str, *, mails: bool) -> None:
+        super().__init__(scope, name)
+        missing = Firing(1, A_FAULT, MISSING_HOURS, MISSING_HOURS, BELOW)
+        written = own(NightMetric.WRITTEN, "Maximum", AN_HOUR)
+        self.alarms = [
+            self._newest(FAILED, NightMetric.FAILED),
+            watch(self, MISSING, written, missing),
+            self._newest(DOUBTFUL, NightMetric.DOUBTFUL),
+        ]
+        if mails:
+            # The least of the tries: one that got through is no alarm.
+            tries = own(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
+            self.alarms.append(watch(self, NOT_DELIVERED, tries, Firing(1, AS_BEFORE)))
+
+    def _newest(self, told: Told, metric: NightMetric) -> cloudwatch.Alarm:
+        return watch(self, told, own(metric, "Maximum", AN_HOUR), Firing(1, AS_BEFORE))

@@ -1,0 +1,66 @@
+"""What was given up: letters in our own dead-letter queues, Lambdas that fail without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.alarms.liveness import BLIND
+from infra.alarms.told import Told
+from infra.alarms.watching import AS_BEFORE, FINE, Firing, watch
+
+LETTERS_PERIOD = Duration.minutes(5)
+FAILING_PERIOD = Duration.minutes(5)
+FAILS_IN, FAILING_PERIODS = 2, 6
+IMPACT = "Something that Mendq was to do was given up; it is kept for 14 days, for a person."
+UNDELIVERED = Told(
+    "failed_calls_undelivered",
+    "EventBridge could not put failed calls into the intake queue",
+    BLIND,
+    runbook="own_dead_letters",
+)
+DEAD_LETTERS = Told(
+    "own_dead_letters", "a dead-letter queue of Mendq's own holds something", IMPACT
+)
+FAILING = Told(
+    "lambda_failing",
+    "a Lambda that writes failed in two of six periods of 5 minutes",
+    "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
+)
+TOLD = (UNDELIVERED, DEAD_LETTERS, FAILING)
+
+
+class Parked(Construct):
+    """`dead_letters` and `writers` by what they belong to, such as `start-night`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        undelivered: sqs.Queue,
+        dead_letters: Mapping[str, sqs.Queue],
+        writers: Mapping[str, lambda_.Function],
+    ) -> None:
+        super().__init__(scope, name)
+        self.undelivered = self._letters(UNDELIVERED, undelivered)
+        again = Firing(1, FINE, FAILS_IN, FAILING_PERIODS)
+        self.alarms = (
+            *(self._letters(DEAD_LETTERS, each, of) for of, each in dead_letters.items()),
+            *(
+                watch(self, FAILING, each.metric_errors(period=FAILING_PERIOD), again, of)
+                for of, each in writers.items()
+            ),
+        )
+
+    def _letters(self, told: Told, queue: sqs.Queue, of: str = "") -> cloudwatch.Alarm:
+        """By what waits, not by what arrived: it ends when a person has emptied the queue."""
+        waiting = queue.metric_approximate_number_of_messages_visible(
+            period=LETTERS_PERIOD, statistic="Maximum"
+        )
+        return watch(self, told, waiting, Firing(1, AS_BEFORE), of)

@@ -1,0 +1,63 @@
+"""How an alarm on one metric is made, which by itself pages nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import NAMESPACE, OwnMetric
+from infra.alarms.told import Told
+
+A_MINUTE = Duration.minutes(1)
+AN_HOUR = Duration.hours(1)
+AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+FINE = cloudwatch.TreatMissingData.NOT_BREACHING
+A_FAULT = cloudwatch.TreatMissingData.BREACHING
+# What was said last still holds.
+AS_BEFORE = cloudwatch.TreatMissingData.IGNORE
+
+
+@dataclass(frozen=True)
+class Firing:
+    """At `threshold` in `of` periods out of `periods`; `missing` is what silence means.
+
+    Where periods are missing CloudWatch looks further back than `periods`, how far it does not say.
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
+    """
+
+    threshold: float
+    missing: cloudwatch.TreatMissingData
+    of: int = 1
+    periods: int = 1
+    operator: cloudwatch.ComparisonOperator = AT_LEAST
+
+
+def own(metric: OwnMetric | NightMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
+    """A metric of Mendq's, without a dimension."""
+    return cloudwatch.Metric(
+        namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
+    )
+
+
+def watch(
+    scope: Construct, told: Told, metric: cloudwatch.Metric, firing: Firing, of: str = ""
+) -> cloudwatch.Alarm:
+    """An alarm that tells what `told` says; `of` names what it watches where there are several."""
+    name = told.called(of)
+    return cloudwatch.Alarm(
+        scope,
+        "".join(each.capitalize() for each in name.split("-")[1:]),
+        alarm_name=name,
+        alarm_description=told.description,
+        metric=metric,
+        threshold=firing.threshold,
+        comparison_operator=firing.operator,
+        datapoints_to_alarm=firing.of,
+        evaluation_periods=firing.periods,
+        treat_missing_data=firing.missing,
+    )

@@ -1,0 +1,200 @@
+"""Days of an account in minutes: what Mendq's Lambdas send, and what AWS sends about its queues.
+
+The follow-up's and the night's figures are made by the code that is deployed; that of heal is one
+count a fix. A minute is counted from midnight of day 0; two quiet days lie before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+
+from aws_lambda_powertools import Metrics
+
+from functions.aws import ledger_items as items
+from functions.aws.follow_up import Followed
+from functions.aws.follow_up_telemetry import emit
+from functions.aws.open_cases import OpenCase
+from functions.healing.limits import Limits
+from functions.healing.night_watch import Run, watched
+from functions.healing.nightly import NATIVE, NightRead
+from functions.healing.own_metrics import NAMESPACE, OwnMetric
+from functions.healing.pulse import Pulse
+from functions.healing.states import FINAL, State
+from tests.infra.alarms.evaluator import Data, Edge, Evaluator, Notice, Series
+from tests.infra.synthesized import Template, template_of
+
+DAY = 24 * 60
+HOUR = 60
+MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC)
+# Nights start at 03:00 and take a while.
+NIGHT_ENDS = 3 * HOUR + 12
+USUAL_RECORDS = 50_000
+EMPTY = range(0)
+Minutes = Collection[int]
+
+
+def at(minute: int) -> datetime:
+    return MIDNIGHT + timedelta(minutes=minute)
+
+
+def own(metric: str) -> Series:
+    return (NAMESPACE, metric, frozenset())
+
+
+@dataclass(frozen=True)
+class Life:
+    """A case's states by the minute in which it comes into them; the first opens it."""
+
+    states: Mapping[int, State]
+
+    def listed(self, minute: int) -> OpenCase | None:
+        past = [each for each in self.states if each <= minute]
+        if not past or self.states[max(past)] in FINAL:
+            return None
+        opened_at = at(min(self.states))
+        key = items.case_key("arn:aws:sqs:eu-west-1:123456789012:orders", "lease_expired")
+        state = self.states[max(past)]
+        return OpenCase(key, "case-1", key["pk"]["S"], "lease_expired", state, opened_at, opened_at)
+
+
+def healed(minute: int) -> Life:
+    """A fix that proves good 20 minutes later and is watched for two days."""
+    watching = minute + 20
+    states = {minute: State.APPLIED, watching: State.WATCHING, watching + 2 * DAY: State.CLOSED}
+    return Life(states)
+
+
+@dataclass
+class Days:
+    """What happens; everything that is not said goes well."""
+
+    settings: str = "named"
+    lives: Sequence[Life] = ()
+    silent: Minutes = EMPTY  # nothing of Mendq's own is sent
+    follow_up_down: Minutes = EMPTY
+    pulse_down: Minutes = EMPTY
+    pulses_unseen: Minutes = EMPTY
+    nights: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
+    letters: Mapping[str, range] = field(default_factory=dict)
+    errors: Mapping[str, Minutes] = field(default_factory=dict)
+    deliveries: Mapping[int, bool] = field(default_factory=dict)
+    starts: int = -2 * DAY
+
+    def run(self, days: int, edge: float | Edge = 1e9) -> list[Notice]:
+        """What people are told from midnight of day 0 on, printed; `edge` of the band is assumed.
+
+        Raises AssertionError where a metric is watched that nobody sends here.
+        """
+        data, template = Data(), template_of(self.settings)
+        end = days * DAY
+        for series, values in self._sent(template, end).items():
+            for minute in sorted(values):
+                data.put(series, minute, values[minute])
+        evaluator = Evaluator.of(template)
+        upper: Edge = edge if callable(edge) else lambda _minute: edge
+        evaluator.run(data, range(max(self.starts, -5), end), upper)
+        self.rang = dict(evaluator.rang)
+        for notice in evaluator.notices:
+            print(notice)  # noqa: T201 - to be read
+        return evaluator.notices
+
+    def _sent(self, template: Template, end: int) -> dict[Series, dict[int, float]]:
+        sent: dict[Series, dict[int, float]] = {}
+        for part in (self._followed, self._pulsed, self._slept, self._mailed):
+            part(
+                lambda name, minute, value: sent.setdefault(own(name), {}).update({minute: value}),
+                end,
+            )
+        for series, values in sent.items():
+            sent[series] = {
+                minute: value
+                for minute, value in values.items()
+                if minute not in self.silent and minute >= self.starts
+            }
+        for kind, happened, series_of, told in (
+            ("AWS::SQS::Queue", self.letters, _letters_in, _waiting),
+            ("AWS::Lambda::Function", self.errors, _errors_of, _each_one),
+        ):
+            for name, minutes in happened.items():
+                (logical_id,) = (each for each in template.all(kind) if each.startswith(name))
+                sent[series_of(logical_id)] = told(minutes)
+        return sent
+
+    def _followed(self, put: Callable[[str, int, float], None], end: int) -> None:
+        """Each minute, and heal's count of the fixes that open a case."""
+        metrics = Metrics(namespace=NAMESPACE)
+        for minute in range(-2 * DAY, end):
+            fixes = sum(
+                min(each.states) == minute and each.states[minute] is State.APPLIED
+                for each in self.lives
+            )
+            sums = {OwnMetric.AUTO_FIXES.value: float(fixes)} if fixes else {}
+            if minute not in self.follow_up_down:
+                listed = [case for each in self.lives if (case := each.listed(minute))]
+                emit(metrics, Followed(listed), at(minute), Limits())
+                for name, metric in metrics.metric_set.items():
+                    sums[str(name)] = sums.get(str(name), 0.0) + sum(metric["Value"])
+                metrics.clear_metrics()
+            for name, value in sums.items():
+                put(name, minute, value)
+
+    def _pulsed(self, put: Callable[[str, int, float], None], end: int) -> None:
+        """Each hour, at a quarter past."""
+        pulse: Pulse | None = None
+        for minute in range(-2 * DAY + 15, end, HOUR):
+            if minute in self.pulse_down:
+                continue
+            now = at(minute)
+            pulse = pulse.next_one(now, now) if pulse else Pulse(now, now)
+            put(OwnMetric.PULSES_LOST.value, minute, pulse.lost_in_a_row)
+            if minute not in self.pulses_unseen:
+                pulse = replace(pulse, made_at=now, seen_at=now + timedelta(minutes=5))
+
+    def _slept(self, put: Callable[[str, int, float], None], end: int) -> None:
+        nights: dict[date, NightRead] = {}
+        for day in range(-16, end // DAY):
+            outcome, minute = self.nights.get(day, "well"), day * DAY + NIGHT_ENDS
+            if outcome == "none":
+                continue
+            slept, ended_at = at((day - 1) * DAY).date(), at(minute)
+            if outcome != "failed":
+                records = 0 if outcome == "little" else USUAL_RECORDS
+                nights[slept] = NightRead(slept, ended_at, NATIVE, "", records=records)
+            state = "FAILED" if outcome == "failed" else "SUCCESS"
+            started_at = ended_at - timedelta(minutes=10)
+            run = Run("run1", f"night-{slept}", state, "", started_at, ended_at)
+            for name, value in watched(run, slept, nights).metrics().items():
+                put(name.value, minute, value)
+
+    def _mailed(self, put: Callable[[str, int, float], None], _end: int) -> None:
+        for minute, delivered in self.deliveries.items():
+            put(OwnMetric.REPORTS_DELIVERED.value, minute, float(delivered))
+            put(OwnMetric.REPORTS_NOT_DELIVERED.value, minute, float(not delivered))
+
+
+def _letters_in(queue: str) -> Series:
+    dimensions = frozenset({("QueueName", queue)})
+    return ("AWS/SQS", "ApproximateNumberOfMessagesVisible", dimensions)
+
+
+def _waiting(minutes: Minutes) -> dict[int, float]:
+    """One letter, and for six hours after it is gone the queue still says that it is empty."""
+    gone = range(max(minutes) + 1, max(minutes) + 6 * HOUR)
+    return {**dict.fromkeys(minutes, 1.0), **dict.fromkeys(gone, 0.0)}
+
+
+def _errors_of(function: str) -> Series:
+    return ("AWS/Lambda", "Errors", frozenset({("FunctionName", function)}))
+
+
+def _each_one(minutes: Minutes) -> dict[int, float]:
+    return dict.fromkeys(minutes, 1.0)
+
+
+def in_order(notices: Sequence[Notice]) -> list[tuple[str, str]]:
+    """The alarms and states that people are told of."""
+    assert all(a.minute <= b.minute for a, b in pairwise(notices))
+    return [(each.alarm, str(each.state)) for each in notices]

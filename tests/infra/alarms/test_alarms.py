@@ -1,0 +1,179 @@
+"""What the template has of alarms: who may page, what the words say, what is watched."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import OwnMetric
+from infra.alarms import PAGED, WATCHED
+from infra.alarms.told import Told
+from tests.infra.synthesized import SETTINGS, Template, template_of
+
+ROOT = Path(__file__).resolve().parents[3]
+ON_METRICS = "AWS::CloudWatch::Alarm"
+PAGING = "AWS::CloudWatch::CompositeAlarm"
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
+MOST_CHARACTERS = 1_024
+# They are emptied by heal and by the pulse itself; their ages and counts are watched elsewhere.
+READ_BY_US = ("IntakeQueue", "PulseQueue")
+
+
+def _properties(template: Template, kind: str) -> list[dict[str, Any]]:
+    return [each["Properties"] for each in template.all(kind).values()]
+
+
+def _watched_in(template: Template, dimension: str) -> set[str]:
+    """The queues or functions that alarms on metrics name."""
+    return {
+        each["Value"]
+        for properties in _properties(template, ON_METRICS)
+        for each in properties.get("Dimensions", ())
+        if each["Name"] == dimension
+    }
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_composites_alone_page_and_tell_of_the_end_too(settings: str) -> None:
+    template = template_of(settings)
+    for each in _properties(template, ON_METRICS):
+        assert {"AlarmActions", "OKActions", "InsufficientDataActions"}.isdisjoint(each)
+    for each in _properties(template, PAGING):
+        assert each["AlarmActions"] == each["OKActions"]
+        assert len(each["AlarmActions"]) == 1
+
+
+@pytest.mark.parametrize("told", PAGED, ids=lambda told: told.name)
+def test_a_page_goes_to_the_topic_of_its_severity(told: Any) -> None:
+    (found,) = (
+        each
+        for each in _properties(template_of("default"), PAGING)
+        if each["AlarmName"] == told.called()
+    )
+    (topic,) = found["AlarmActions"]
+    assert topic.lower().startswith(f"topics{told.severity}topic")
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
+    """All but what holds a page back."""
+    template = template_of(settings)
+    rules = [each["AlarmRule"] for each in _properties(template, PAGING)]
+    for name, each in template.all(ON_METRICS).items():
+        pages = sum(f'"arn:{name}"' in rule for rule in rules)
+        assert pages == (each["Properties"]["AlarmName"] != "mendq-fix-being-verified"), name
+
+
+def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_a_minute_either_side() -> None:
+    (held,) = (
+        each
+        for each in _properties(template_of("default"), PAGING)
+        if any(name.startswith("ActionsSuppressor") for name in each)
+    )
+    assert held["AlarmName"] == "mendq-fixes-spike"
+    assert held["ActionsSuppressorWaitPeriod"] == held["ActionsSuppressorExtensionPeriod"] == 60
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_queue_that_keeps_what_was_given_up_is_watched(settings: str) -> None:
+    template = template_of(settings)
+    queues = {name for name in template.all("AWS::SQS::Queue") if not name.startswith(READ_BY_US)}
+    assert len(queues) >= 8
+    assert queues <= _watched_in(template, "QueueName")
+
+
+def test_every_lambda_without_dead_letters_whose_caller_does_not_wait_is_watched() -> None:
+    """approve and roll_back answer the person who called them."""
+    template = template_of("default")
+    kept = {
+        each["Properties"]["FunctionName"]
+        for each in template.all("AWS::Lambda::EventInvokeConfig").values()
+        if "OnFailure" in each["Properties"].get("DestinationConfig", {})
+    }
+    answering = ("ApproveFunction", "RollBackFunction")
+    wanted = {
+        name
+        for name in template.all("AWS::Lambda::Function")
+        if name not in kept and not name.startswith(answering)
+    }
+    assert wanted
+    assert _watched_in(template, "FunctionName") == wanted
+
+
+def test_a_missing_report_is_watched_only_where_one_is_mailed() -> None:
+    watched = {
+        settings: "mendq-report-not-delivered"
+        in {each["AlarmName"] for each in _properties(template_of(settings), ON_METRICS)}
+        for settings in SETTINGS
+    }
+    assert {settings for settings, found in watched.items() if found} == {"named"}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send(settings: str) -> None:
+    known = {str(each) for each in (*OwnMetric, *NightMetric)}
+    for each in _properties(template_of(settings), ON_METRICS):
+        if each.get("Namespace") == "Mendq":
+            assert each["MetricName"] in known
+            assert "Dimensions" not in each
+
+
+def test_the_band_looks_up_alone_and_silence_is_no_spike() -> None:
+    (found,) = (
+        each for each in _properties(template_of("default"), ON_METRICS) if "Metrics" in each
+    )
+    assert found["ComparisonOperator"] == "GreaterThanUpperThreshold"
+    assert found["TreatMissingData"] == "notBreaching"
+    assert "Threshold" not in found
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_alarm_looks_further_than_cloudwatch_does(settings: str) -> None:
+    """A day; a week where a period is an hour or longer."""
+    for each in _properties(template_of(settings), ON_METRICS):
+        period = each.get("Period", 900)
+        assert period % 60 == 0
+        assert period * each["EvaluationPeriods"] <= (604_800 if period >= 3_600 else 86_400)
+        assert each["DatapointsToAlarm"] <= each["EvaluationPeriods"]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_alarm_says_what_it_means_what_to_type_and_where_to_read(settings: str) -> None:
+    template = template_of(settings)
+    told = {each.called(): each for each in (*PAGED, *WATCHED)}
+    for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
+        name = each["AlarmName"]
+        words = told[name] if name in told else told[_shared(name, told)]
+        assert each["AlarmDescription"] == words.description
+        assert len(each["AlarmDescription"]) <= MOST_CHARACTERS
+
+
+def _shared(name: str, told: dict[str, Told]) -> str:
+    """What several alarms are called before the dash and whose they are."""
+    (found,) = (each for each in told if name.startswith(f"{each}-"))
+    return found
+
+
+@pytest.mark.parametrize("told", [*PAGED, *WATCHED], ids=lambda told: told.name)
+def test_a_runbook_is_there_and_speaks_of_the_alarm(told: Told) -> None:
+    page = (ROOT / told.page).read_text()
+    assert f"`{told.called()}" in page
+    assert re.match(r"# \S", page)
+    assert "## What to do" in page or "## Find where it ends" in page or "## Send it again" in page
+
+
+def test_no_two_alarms_share_a_name() -> None:
+    for settings in SETTINGS:
+        template = template_of(settings)
+        names = Counter(
+            each["AlarmName"]
+            for kind in (ON_METRICS, PAGING)
+            for each in _properties(template, kind)
+        )
+        assert set(names.values()) == {1}
+        assert all(re.fullmatch(r"mendq-[a-z-]+", each) for each in names)

@@ -1,0 +1,216 @@
+"""Days of an account, minute by minute: who is paged of what, when, and for how long.
+
+The alarms are read from the synthesized template. What CloudWatch's anomaly model would learn is
+not known here: where it counts, the upper edge of its band is assumed, and the test says as what.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from functions.healing.states import State
+from tests.infra.alarms.simulated import DAY, HOUR, NIGHT_ENDS, Days, Life, healed, in_order
+
+ALARM, OK = "ALARM", "OK"
+NOON = 12 * HOUR
+# Where fixes are rare, the band lies below one.
+NOTHING_IS_USUAL = 0.5
+
+
+def _urgent(topic: str) -> bool:
+    return topic.startswith("TopicsUrgentTopic")
+
+
+def test_quiet_days_tell_nobody_anything() -> None:
+    days = Days()
+    assert days.run(3, NOTHING_IS_USUAL) == []
+    assert days.rang == {}
+
+
+def test_a_healed_fault_pages_nobody() -> None:
+    assert Days(lives=[healed(NOON)]).run(3, NOTHING_IS_USUAL) == []
+
+
+def test_one_fault_on_many_queues_that_is_healed_pages_nobody() -> None:
+    """Eight fixes in four minutes ring wherever the quarters of an hour part them: it is held back.
+
+    The band's edge is assumed below one fix.
+    """
+    days = Days(lives=[healed(NOON + n // 2) for n in range(8)])
+    assert days.run(1, NOTHING_IS_USUAL) == []
+    assert {"fixes-unusual", "fixes-many", "fix-being-verified"} <= set(days.rang)
+
+
+def test_an_escalation_pages_once_and_lasts_as_long_as_its_case() -> None:
+    begins, ends = NOON, 2 * DAY + 17 * HOUR
+    days = Days(
+        lives=[Life({begins: State.ESCALATED, ends: State.CLOSED})],
+        follow_up_down=range(DAY, DAY + 8),
+    )
+    begun, ended = days.run(4)
+    assert in_order([begun, ended]) == [("cases-escalated", ALARM), ("cases-escalated", OK)]
+    assert _urgent(begun.topic)
+    assert (begun.minute, ended.minute) == (begins, ends)
+
+
+def test_a_second_escalation_is_not_paged_again_and_keeps_the_first_ones_alarm() -> None:
+    lives = [
+        Life({NOON: State.ESCALATED, NOON + 90: State.CLOSED}),
+        Life({NOON + 60: State.ESCALATED, NOON + 300: State.CLOSED}),
+    ]
+    begun, ended = Days(lives=lives).run(1)
+    assert (begun.minute, ended.minute) == (NOON, NOON + 300)
+
+
+def test_a_proposal_tells_those_who_hear_of_everything() -> None:
+    lives = [Life({NOON: State.PROPOSED, NOON + DAY: State.EXPIRED})]
+    begun, ended = Days(lives=lives).run(3)
+    assert in_order([begun, ended]) == [("proposals-waiting", ALARM), ("proposals-waiting", OK)]
+    assert not _urgent(begun.topic)
+    assert ended.minute - begun.minute == DAY
+
+
+def test_a_storm_meets_the_ceiling_and_nothing_holds_that_back() -> None:
+    """Ten fixes a minute; the band's edge is assumed so high that it never counts."""
+    storm = [healed(NOON + n // 10) for n in range(100)]
+    days = Days(lives=storm)
+    begun, _ended = days.run(1)
+    assert begun.alarm == "fixes-spike"
+    assert _urgent(begun.topic)
+    assert "fixes-unusual" not in days.rang
+    assert begun.minute - NOON <= 5
+
+
+def test_fixes_that_go_on_are_paged_a_quarter_of_an_hour_later_at_most() -> None:
+    """Five fixes a quarter of an hour; the band's edge is assumed to be two."""
+    drip = [healed(NOON + 3 * n) for n in range(60)]
+    days = Days(lives=drip)
+    begun, ended = days.run(1, 2)
+    rings_at = max(days.rang["fixes-unusual"][0], days.rang["fixes-many"][0])
+    assert 0 < begun.minute - rings_at <= 15
+    assert ended.minute > NOON + 3 * HOUR
+
+
+def test_as_many_fixes_as_usual_page_nobody() -> None:
+    """The same; the band's edge is assumed to be six: an account in which that is every day."""
+    assert Days(lives=[healed(NOON + 3 * n) for n in range(60)]).run(1, 6) == []
+
+
+def test_a_follow_up_that_is_down_is_heard_of_within_a_quarter_of_an_hour() -> None:
+    begun, ended = Days(follow_up_down=range(NOON, NOON + 90)).run(1)
+    assert in_order([begun, ended]) == [("not-healing", ALARM), ("not-healing", OK)]
+    assert _urgent(begun.topic)
+    assert 10 <= begun.minute - NOON <= 15
+    assert ended.minute == NOON + 90
+
+
+def test_a_follow_up_that_misses_nine_minutes_pages_nobody() -> None:
+    assert Days(follow_up_down=range(NOON, NOON + 9)).run(1) == []
+
+
+def test_where_nothing_is_sent_all_day_people_hear_of_it_and_open_cases_stay() -> None:
+    days = Days(
+        lives=[Life({HOUR: State.ESCALATED, 3 * DAY: State.CLOSED})],
+        silent=range(NOON, NOON + DAY),
+    )
+    notices = days.run(2)
+    assert in_order(notices) == [
+        ("cases-escalated", ALARM),
+        ("not-healing", ALARM),
+        ("nights-and-report", ALARM),
+        ("not-healing", OK),
+    ]
+    assert "pulse-lost" in days.rang
+
+
+def test_two_pulses_that_are_lost_page_and_one_that_is_seen_ends_it() -> None:
+    begun, ended = Days(pulses_unseen=range(NOON, NOON + 5 * HOUR)).run(1)
+    assert in_order([begun, ended]) == [("not-healing", ALARM), ("not-healing", OK)]
+    second = NOON + 15 + 2 * HOUR
+    assert begun.minute == second
+    assert 0 <= ended.minute - (NOON + 15 + 6 * HOUR) <= HOUR + 10
+
+
+def test_one_pulse_that_is_lost_pages_nobody() -> None:
+    assert Days(pulses_unseen=range(NOON, NOON + HOUR)).run(1) == []
+
+
+def test_pulses_that_are_not_made_any_more_are_missed() -> None:
+    (begun,) = Days(pulse_down=range(NOON, 2 * DAY)).run(1)
+    assert begun.alarm == "not-healing"
+    assert 2 * HOUR <= begun.minute - NOON <= 4 * HOUR
+
+
+def test_a_night_that_failed_is_told_until_one_is_written() -> None:
+    begun, ended = Days(nights={0: "failed"}).run(2)
+    assert in_order([begun, ended]) == [("nights-and-report", ALARM), ("nights-and-report", OK)]
+    assert not _urgent(begun.topic)
+    assert (begun.minute, ended.minute) == (NIGHT_ENDS, DAY + NIGHT_ENDS)
+
+
+def test_a_night_that_does_not_come_is_missed_after_27_hours() -> None:
+    days = Days(nights={0: "none"})
+    begun, ended = days.run(2)
+    (rang,) = days.rang["night-missing"]
+    assert begun.minute == rang
+    assert 27 * HOUR <= begun.minute - (NIGHT_ENDS - DAY) <= 30 * HOUR
+    assert ended.minute == DAY + NIGHT_ENDS
+
+
+def test_a_night_that_read_nothing_is_doubtful_until_the_next() -> None:
+    days = Days(nights={1: "little"})
+    begun, ended = days.run(3)
+    assert set(days.rang) == {"night-doubtful"}
+    assert (begun.minute, ended.minute) == (DAY + NIGHT_ENDS, 2 * DAY + NIGHT_ENDS)
+
+
+def test_a_report_that_is_not_delivered_is_told_until_one_is() -> None:
+    tries = {NOON: False, NOON + 2: False, NOON + 5: False, DAY + NOON: True}
+    begun, ended = Days(deliveries=tries).run(3)
+    assert in_order([begun, ended]) == [("nights-and-report", ALARM), ("nights-and-report", OK)]
+    assert (begun.minute, ended.minute) == (NOON, DAY + NOON)
+
+
+def test_without_a_sender_no_report_is_missed() -> None:
+    assert Days(settings="default", deliveries={NOON: False}).run(1) == []
+
+
+def test_a_dead_letter_of_ours_is_told_of_until_it_is_taken_away() -> None:
+    letters = {"StartNightDeadLetters": range(NOON, NOON + 3 * DAY)}
+    begun, ended = Days(letters=letters).run(5)
+    assert in_order([begun, ended]) == [("work-parked", ALARM), ("work-parked", OK)]
+    assert not _urgent(begun.topic)
+    assert begun.minute == NOON
+    assert 0 <= ended.minute - (NOON + 3 * DAY) <= 5
+
+
+def test_failed_calls_that_cannot_be_handed_over_page_at_once() -> None:
+    begun, *_ = Days(letters={"IntakeUndelivered": range(NOON, NOON + HOUR)}).run(1)
+    assert (begun.alarm, _urgent(begun.topic), begun.minute) == ("not-healing", True, NOON)
+
+
+@pytest.mark.parametrize(
+    ("function", "minutes", "told"),
+    [
+        ("HealFunction", [NOON], []),
+        ("HealFunction", range(NOON, NOON + 15), ["not-healing"]),
+        ("RedriveFunction", [NOON], []),
+        ("RedriveFunction", [NOON, NOON + 5], ["work-parked"]),
+    ],
+)
+def test_one_failure_is_nothing_and_several_are(
+    function: str, minutes: list[int], told: list[str]
+) -> None:
+    notices = Days(errors={function: minutes}).run(1)
+    assert [each.alarm for each in notices if str(each.state) == ALARM] == told
+    assert len(notices) == 2 * len(told)
+
+
+def test_a_first_deployment_says_what_is_true_and_ends_it_soon() -> None:
+    """Nothing has been heard of yet: in the first minute, and of nights until the first of them."""
+    notices = Days(starts=NOON, nights=dict.fromkeys(range(-20, 1), "none")).run(2)
+    alive, *_ = [each.minute for each in notices if in_order([each]) == [("not-healing", OK)]]
+    assert {each.alarm for each in notices} == {"not-healing", "nights-and-report"}
+    assert alive - NOON <= 15
+    assert notices[-1].minute == DAY + NIGHT_ENDS
+    assert in_order(notices[-1:]) == [("nights-and-report", OK)]
