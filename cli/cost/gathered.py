@@ -16,7 +16,8 @@ from cli.cost.idle import Line, free, lines, not_priced
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.trails import Trails
 from cli.queues import managed_queues
-from functions.healing.queue_names import arn_of_url
+from functions.healing.pulse import QUEUE_NAME as PULSE_QUEUE
+from functions.healing.queue_names import arn_of_url, parts_of
 from infra.prices import METRIC_ASKED
 
 if TYPE_CHECKING:
@@ -95,8 +96,13 @@ class Gathered:
         for page in pages:
             for url in page.get("QueueUrls", ()):
                 arn = arn_of_url(url, self.account.region)
-                if arn is not None:
+                if arn is not None and not self._is_our_own(arn):
                     yield arn
+
+    def _is_our_own(self, queue_arn: str) -> bool:
+        """Mendq's own calls are left out of its trail."""
+        name = parts_of(queue_arn).name
+        return name == PULSE_QUEUE or name.startswith(f"{self.account.stack}-")
 
     def _calls(self) -> Iterator[Check]:
         wanted = dict.fromkeys(self.queue_arns, EVERY_CALL)
