@@ -8,6 +8,7 @@ from pathlib import Path
 import stack_cost
 from alarms_page import alarms_page
 from redrive_page import redrive_page
+from stack_page import stack_documents
 from states_page import states_page
 
 from functions.catalogue import CATALOGUE
@@ -48,6 +49,7 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "states.md": states_page(),
         ROOT / "docs" / "alarms.md": alarms_page(),
         ROOT / "docs" / "redrive-stages.md": redrive_page(),
+        **{ROOT / "docs" / name: text for name, text in stack_documents().items()},
     }
 
 
