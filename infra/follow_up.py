@@ -43,7 +43,6 @@ class FollowUp(ParkingLambda):
         )
         desk.let_move_cases(self.role)
         desk.let_page(self.role)
-        desk.let_read_a_case(self.role)
         desk.let_list_open_cases(self.role)
         for statement in look_statements(Stack.of(self), FOLLOW_UP_LOOKS):
             self.role.add_to_policy(statement)

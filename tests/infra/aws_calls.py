@@ -9,6 +9,7 @@ from typing import Any, cast
 import boto3
 
 from functions.aws.clients import Clients
+from tests.infra.called_resources import resources_of, table_of, tags_of
 
 REGION = "us-east-1"
 # Where IAM does not call a service as botocore does.
@@ -33,17 +34,63 @@ _OF_PART = {
 }
 
 
+Pairs = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What IAM is asked: an action, a resource of the template's account, its tags, other keys."""
+
+    action: str
+    resource: str
+    tags: Pairs = frozenset()
+    keys: Pairs = frozenset()
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as botocore knows it, and the tags that its queue bore then."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any]
+    tags: Pairs
+
+    def calls(self) -> Iterator[Call]:
+        if self.service == "dynamodb":
+            for verb, resource in _items(self.operation, self.params):
+                yield Call(f"dynamodb:{verb}", resource)
+            return
+        keys = frozenset(_keys(self.params))
+        for resource in resources_of(self.service, self.operation, self.params):
+            for action in _actions(self.service, self.operation, self.params):
+                yield Call(action, resource, self.tags, keys)
+        if "executionRoleArn" in self.params:
+            passed = frozenset({("iam:PassedToService", f"{self.service}.amazonaws.com")})
+            yield Call("iam:PassRole", self.params["executionRoleArn"], keys=passed)
+
+
 @dataclass(frozen=True)
 class Recorded:
-    """Clients, and what was called with them: operations as the API names them, IAM actions."""
+    """Clients, and what was sent with them."""
 
     clients: Clients
-    operations: set[str] = field(default_factory=set)
-    actions: set[str] = field(default_factory=set)
+    sent: list[Sent] = field(default_factory=list)
+
+    @property
+    def operations(self) -> set[str]:
+        """As the API names them."""
+        return {each.operation for each in self.sent}
+
+    @property
+    def calls(self) -> set[Call]:
+        """As IAM is asked for them."""
+        return {call for each in self.sent for call in each.calls()}
 
     def note(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
-        self.operations.add(model.name)
-        self.actions.update(_actions(model.service_model.service_name, model.name, params))
+        service = model.service_model.service_name
+        tags = tags_of(params) if service == "sqs" else frozenset()
+        self.sent.append(Sent(service, model.name, dict(params), tags))
 
 
 def recording(answers: Mapping[str, Any], otherwise: Any = None) -> Recorded:
@@ -68,12 +115,24 @@ def recording(answers: Mapping[str, Any], otherwise: Any = None) -> Recorded:
 
 
 def _actions(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[str]:
-    prefix = _PREFIX.get(service, service)
+    called = f"{_PREFIX.get(service, service)}:{operation}"
+    yield _ACTION.get(called, called)
+    if called == "ses:SendEmail" and "Raw" in params["Content"]:
+        yield "ses:SendRawEmail"
+
+
+def _items(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if operation.startswith("Transact"):
         for item in params["TransactItems"]:
-            yield from (f"{prefix}:{_OF_PART[part]}" for part in item)
+            yield from ((_OF_PART[part], table_of(said)) for part, said in item.items())
     else:
-        action = f"{prefix}:{operation}"
-        yield _ACTION.get(action, action)
-        if action == "ses:SendEmail" and "Raw" in params["Content"]:
-            yield "ses:SendRawEmail"
+        yield operation, table_of(params)
+
+
+def _keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "Prefix" in params:
+        yield "s3:prefix", params["Prefix"]
+    if "FromEmailAddress" in params:
+        yield "ses:FromAddress", params["FromEmailAddress"]
+    if params.get("tags"):
+        yield "aws:TagKeys", ",".join(params["tags"])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
+from functions.aws.call_owner import ask_owner, call_owner
 from functions.aws.follow_up import follow_up
 from functions.aws.pulse import make_pulse
+from functions.healing.case import Case
+from functions.healing.every_step import STEPS
 from functions.healing.pulse import QUEUE_NAME
 from functions.healing.states import State
 from functions.settings import PulseSettings
@@ -19,18 +22,26 @@ from tests.functions.aws.faults import Killed
 from tests.functions.aws.operators import OWNERS, case_of, desk_of, fail, say, states, undo
 from tests.functions.aws.redriving import Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
+from tests.infra.paging_runs import page_everybody
 
 METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
 
 
 def following_up() -> Recorded:
-    """One case verified; another handed over, and escalated because heal did not take it up."""
+    """One case verified; another handed over, and escalated because heal did not take it up.
+
+    Cases of every other owner are handed over as well.
+    """
     answers = {
         "GetMetricData": METRICS,
         "Invoke": {"StatusCode": 202},
         "LookupEvents": {"Events": []},
     }
-    return _recorded(answers, _verified, _escalated)
+    recorded = _recorded(answers, _verified, _escalated)
+    for case in _of_every_owner():
+        call_owner(recorded.clients, OWNERS, case)
+    page_everybody(recorded)
+    return recorded
 
 
 def _verified(account: Account, watched: Account) -> None:
@@ -55,9 +66,25 @@ def _follow(watched: Account, **later: float) -> None:
 
 
 def approving() -> Recorded:
-    """A proposal approved; heal's answer is not a case, so the case is read again."""
+    """A proposal approved; heal's answer is not a case, so the case is read again.
+
+    Every other owner is asked as well.
+    """
     answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
-    return _recorded(answers, _approved)
+    recorded = _recorded(answers, _approved)
+    for case in _of_every_owner():
+        answers["Invoke"]["Payload"] = BytesIO(b"{}")
+        ask_owner(recorded.clients, OWNERS, case)
+    return recorded
+
+
+def _of_every_owner() -> Iterator[Case]:
+    """A case for each kind of step."""
+    with moto_account() as account:
+        fail(account, account.queue(VisibilityTimeout="30"))
+        case = case_of(account)
+    for kind in STEPS:
+        yield replace(case, steps=({"attribute": kind.attribute},))
 
 
 def _approved(account: Account, watched: Account) -> None:
@@ -75,6 +102,7 @@ def rolling_back() -> Recorded:
     recorded = _recorded(answers, _undone, _contested)
     with redriving() as world:
         _stopped(world, recorded)
+    page_everybody(recorded)
     return recorded
 
 

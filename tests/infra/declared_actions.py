@@ -1,6 +1,15 @@
-"""What the Lambdas' roles allow although no call of our code shows it, each with its reason."""
+"""What may be taken from a role although no call of our code then fails, each with its reason.
+
+By role, the action and the resource; one of the template's is named without its hash.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from functions.healing.quarantines import SUFFIX
+
+Declared = Mapping[tuple[str, str], str]
 
 _LOGS = "Lambda writes what the function logs"
 _POLLER = "Lambda's poller reads the intake queue as the function's role"
@@ -8,49 +17,75 @@ _PARKED = "Lambda parks what it gives up as the function's role"
 _WITH_POLLING = "CDK allows it to whatever polls; on the intake queue alone"
 _WITH_PARKING = "CDK allows it to whatever sends; on the function's own dead-letter queue alone"
 _ENCRYPTED = "SNS encrypts a message as whoever publishes it"
+_KEYS = "SQS asks for it on behalf of whoever moves letters of queues that a key encrypts"
+_FIFO = "a FIFO queue's letters go into a quarantine of its kind, by the same call"
+_VERIFIED = "SES asks on whatever is verified for an address, and on a configuration set"
 
-_RUNTIME = {"logs:CreateLogStream": _LOGS, "logs:PutLogEvents": _LOGS}
-_PARKING = {
-    "sqs:SendMessage": _PARKED,
-    "sqs:GetQueueAttributes": _WITH_PARKING,
-    "sqs:GetQueueUrl": _WITH_PARKING,
-}
-_PUBLISHING = {"kms:GenerateDataKey": _ENCRYPTED, "kms:Decrypt": _ENCRYPTED}
 
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+def _runtime(function: str) -> Declared:
+    """https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html"""
+    return {
+        ("logs:CreateLogStream", f"{function}Log"): _LOGS,
+        ("logs:PutLogEvents", f"{function}Log"): _LOGS,
+    }
+
+
+def _parking(function: str) -> Declared:
+    queue = f"{function}DeadLetters"
+    return {
+        **_runtime(function),
+        ("sqs:SendMessage", queue): _PARKED,
+        ("sqs:GetQueueAttributes", queue): _WITH_PARKING,
+        ("sqs:GetQueueUrl", queue): _WITH_PARKING,
+    }
+
+
 # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-DECLARED = {
+_PUBLISHING = {
+    ("kms:GenerateDataKey", "TopicsKey"): _ENCRYPTED,
+    ("kms:Decrypt", "TopicsKey"): _ENCRYPTED,
+}
+
+DECLARED: Mapping[str, Declared] = {
     "heal": {
-        **_RUNTIME,
+        **_runtime("Heal"),
         **_PUBLISHING,
-        "sqs:ReceiveMessage": _POLLER,
-        "sqs:DeleteMessage": _POLLER,
-        "sqs:ChangeMessageVisibility": _WITH_POLLING,
-        "sqs:GetQueueUrl": _WITH_POLLING,
+        ("sqs:ReceiveMessage", "IntakeQueue"): _POLLER,
+        ("sqs:DeleteMessage", "IntakeQueue"): _POLLER,
+        ("sqs:GetQueueAttributes", "IntakeQueue"): _POLLER,
+        ("sqs:ChangeMessageVisibility", "IntakeQueue"): _WITH_POLLING,
+        ("sqs:GetQueueUrl", "IntakeQueue"): _WITH_POLLING,
     },
-    "attach_dead_letters": {**_RUNTIME, **_PUBLISHING},
-    "restore_policy": {**_RUNTIME, **_PUBLISHING},
-    "redrive": {**_RUNTIME, **_PUBLISHING},
-    "start_night": {
-        **_RUNTIME,
-        **_PARKING,
-        "iam:PassRole": "StartJobRun hands the job's role to EMR Serverless",
-    },
-    "watch_night": {**_RUNTIME, **_PARKING},
-    "deliver_report": {**_RUNTIME, **_PUBLISHING, **_PARKING},
-    "follow_up": {
-        **_RUNTIME,
+    "attach_dead_letters": {**_runtime("AttachDeadLetters"), **_PUBLISHING},
+    "restore_policy": {**_runtime("RestorePolicy"), **_PUBLISHING},
+    "redrive": {
+        **_runtime("Redrive"),
         **_PUBLISHING,
-        "sqs:SendMessage": _PARKED,
-        "sqs:GetQueueUrl": _WITH_PARKING,
+        ("kms:GenerateDataKey", "key/*"): _KEYS,
+        ("kms:Decrypt", "key/*"): _KEYS,
+        ("sqs:CreateQueue", f"*{SUFFIX}.fifo"): _FIFO,
+        ("sqs:SendMessage", f"*{SUFFIX}.fifo"): _FIFO,
     },
-    "approve": _RUNTIME,
-    "roll_back": {**_RUNTIME, **_PUBLISHING},
-    "sweep": {**_RUNTIME, "sqs:SendMessage": _PARKED, "sqs:GetQueueUrl": _WITH_PARKING},
-    "pulse": {
-        **_RUNTIME,
+    "start_night": _parking("StartNight"),
+    "watch_night": _parking("WatchNight"),
+    "deliver_report": {
+        **_parking("DeliverReport"),
         **_PUBLISHING,
-        "sqs:GetQueueAttributes": _WITH_PARKING,
-        "sqs:GetQueueUrl": _WITH_PARKING,
+        **{
+            (action, verified): _VERIFIED
+            for action in ("ses:SendEmail", "ses:SendRawEmail")
+            for verified in (
+                "configuration-set/*",
+                "identity/example.com",
+                "identity/example.org",
+                "identity/mail.example.com",
+            )
+        },
     },
+    "follow_up": {**_parking("FollowUp"), **_PUBLISHING},
+    "approve": _runtime("Approve"),
+    "roll_back": {**_runtime("RollBack"), **_PUBLISHING},
+    "sweep": _parking("Sweep"),
+    "pulse": {**_parking("Pulse"), **_PUBLISHING},
+    "schedule": {},
 }

@@ -19,6 +19,7 @@ from tests.functions.aws.operators import case_of, say, states
 from tests.functions.aws.sweeping import Sweeping
 from tests.functions.aws.sweeping import sweeping as in_an_account
 from tests.infra.aws_calls import Recorded, recording
+from tests.infra.paging_runs import page_everybody
 from tests.infra.sweep_runs import ANSWERS
 from tests.infra.synthesized import CALENDAR
 
@@ -36,6 +37,7 @@ def attaching() -> Recorded:
                 swept.account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
             )
             act(swept, recorded)
+    page_everybody(recorded)
     return recorded
 
 

@@ -20,6 +20,7 @@ from functions.healing.states import State
 from functions.healing.steps import SetMessageRetention
 from tests.functions.aws.redriving import LONGEST, SYMPTOM, Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
+from tests.infra.paging_runs import page_everybody
 from tests.infra.sweep_runs import ANSWERS
 from tests.infra.synthesized import CALENDAR
 
@@ -35,7 +36,6 @@ def redriven() -> Recorded:
         "GetCalendarState": {"State": "OPEN"},
         "LookupEvents": {"Events": []},
         "GetMetricData": {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]},
-        "StartMessageMoveTask": {"TaskHandle": "handle"},
         "CancelMessageMoveTask": {},
     }
     recorded = recording(answers)
@@ -46,12 +46,14 @@ def redriven() -> Recorded:
             )
             events: Any = recorded.clients.sqs.meta.events
             events.register("after-call.sqs.ReceiveMessage", world.died_here)
+            answers["StartMessageMoveTask"] = {"TaskHandle": world.dead_letters}
             answers["ListMessageMoveTasks"] = RUNNING if act is _refused else {"Results": []}
             # The other acts' consumer reads every queue: a quarantine that is read is none.
             read = {"EventSourceMappings": []} if act is _sent_back else ANSWERS[MAPPINGS]
             answers[MAPPINGS] = read
             act(world, recorded)
             events.unregister("after-call.sqs.ReceiveMessage", world.died_here)
+    page_everybody(recorded)
     return recorded
 
 
@@ -109,9 +111,13 @@ def _sent_back(world: Redriving, recorded: Recorded) -> None:
 
 
 def _by_task(world: Redriving, recorded: Recorded) -> None:
-    """As a tick of a queue that handles thousands a second asks for it."""
-    assert start_task(recorded.clients, world.dead_letters, 500) == "handle"
-    assert cancel_task(recorded.clients, "handle") is None
+    """As a tick of a queue that handles thousands a second asks for it.
+
+    A handle says which queue it is of, as SQS's do.
+    """
+    handle = start_task(recorded.clients, world.dead_letters, 500)
+    assert handle == world.dead_letters
+    assert cancel_task(recorded.clients, handle) is None
 
 
 def _one_of_many(world: Redriving, recorded: Recorded) -> None:

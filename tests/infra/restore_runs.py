@@ -21,6 +21,7 @@ from tests.functions.aws.restoring import (
     set_policy,
 )
 from tests.infra.aws_calls import Recorded, recording
+from tests.infra.paging_runs import page_everybody
 from tests.infra.synthesized import CALENDAR
 
 _PASSES = {"result": "PASS", "message": "", "reasons": []}
@@ -41,6 +42,7 @@ def restoring() -> Recorded:
                 account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
             )
             act(account, replace(account, clients=recorded.clients, deliveries=100))
+    page_everybody(recorded)
     return recorded
 
 

@@ -77,11 +77,18 @@ def test_of_our_lambdas_owners_alone_may_be_called_and_by_roll_back_what_goes_on
 @pytest.mark.parametrize("name", SETTINGS_OF)
 def test_the_ledger_is_moved_item_by_item_and_never_read_whole(name: str) -> None:
     table = _table(template_of("default"))
-    for verb in ("GetItem", "PutItem", "DeleteItem", "Query"):
+    for verb in ("GetItem", "PutItem", "DeleteItem"):
         assert _may(name, f"dynamodb:{verb}", table) == "Allow"
         assert _may(name, f"dynamodb:{verb}", "arn:another") == "ImplicitDeny"
     for verb in ("Scan", "BatchWriteItem", "UpdateTable", "DeleteTable"):
         assert _may(name, f"dynamodb:{verb}", table) == "ImplicitDeny"
+
+
+def test_whoever_a_person_asks_reads_a_case_and_follow_up_need_not() -> None:
+    table = _table(template_of("default"))
+    for name in SETTINGS_OF:
+        may = _may(name, "dynamodb:Query", table)
+        assert may == ("ImplicitDeny" if name == "FollowUp" else "Allow")
 
 
 def test_none_of_them_asks_for_a_freeze_in_a_claim() -> None:
