@@ -16,9 +16,9 @@ HEAD = """# The stack
 <!-- Derived from the template by `make docs`: change the stack there. -->
 
 What one `make cdk ARGS=deploy` puts into an account and region: what starts each part, and what its
-role lets it touch. Drawn from the template with `tagMayRaiseTo` at `heal`; with `observe` alone, the
-default, no role may write to a queue of yours. Left out: roles, policies and logs. What each part
-costs: [cost.md](cost.md).
+role lets it touch. Drawn from the template with `tagMayRaiseTo` at `heal`; with `observe` alone,
+the default, no role may write to a queue of yours. Left out: roles, policies and logs. What each
+part costs: [cost.md](cost.md).
 
 <picture>
   <source media="(max-width: 700px)" srcset="stack-narrow.svg">

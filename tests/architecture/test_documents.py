@@ -60,7 +60,65 @@ def test_make_targets_exist(page: Path) -> None:
     assert named <= targets
 
 
+def links_of(text: str) -> set[str]:
+    """Where a page leads within the repository: links and pictures, code left out."""
+    prose = re.sub(r"`[^`\n]*`", "", _BLOCK.sub("", text))
+    named = re.findall(r"\]\(([^)\s]+)\)", prose)
+    shown = re.findall(r"<[^>]*?(?:src|srcset|href)=\"([^\"]+)\"", prose)
+    return {each for each in (*named, *shown) if not re.match(r"[a-z]+:", each)}
+
+
+def anchors_of(text: str) -> set[str]:
+    """What a `#` may name on a page: its headings as GitHub spells them, and its own anchors."""
+    seen: dict[str, int] = {}
+    found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+    for heading in re.findall(r"^#{1,6} (.+?)\s*$", _BLOCK.sub("", text), re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if slug in seen else slug)
+        seen[slug] = seen.get(slug, 0) + 1
+    return found
+
+
+def _dead(page: Path, text: str) -> set[str]:
+    return {link for link in links_of(text) if not _leads(page, text, link)}
+
+
+def _leads(page: Path, text: str, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if not target.exists():
+        return False
+    return not anchor or anchor in anchors_of(text if target == page else target.read_text())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
-    assert {link for link in links if not (page.parent / link).exists()} == set()
+    assert _dead(page, page.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [
+        "[a](gone.md)",
+        "[a](docs/settings.md#no-such-heading)",
+        "[a](#no-such-heading)",
+        "![a](docs/gone.svg)",
+        '<img src="docs/gone.svg">',
+        '<source media="(max-width: 700px)" srcset="gone.svg">',
+        "[a](docs/nowhere/)",
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(dead: str) -> None:
+    assert len(_dead(ROOT / "README.md", f"# A heading\n\n{dead}\n")) == 1
+
+
+def test_headings_are_spelled_as_github_does() -> None:
+    text = "# See & steer it: `mendq`\n## Again\n## Again\n```\n# no heading\n```\n"
+    assert anchors_of(text) == {"see--steer-it-mendq", "again", "again-1"}
+
+
+def test_there_are_links_to_check() -> None:
+    every = {link for page in PAGES for link in links_of(page.read_text())}
+    assert len(every) > 50
+    assert sum("#" in each for each in every) >= 3
