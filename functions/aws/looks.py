@@ -69,14 +69,18 @@ class Looks:
     consent: Consent = NOTHING_MANAGED
 
     def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
-        """No attributes where the queue is gone and nothing of it is needed: that may be it."""
+        """The queue with what else `needs` names."""
+        return self.with_more(self.queue(queue_arn, tags, needs), needs)
+
+    def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+        """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
         try:
             attributes = self.attributes(queue_arn)
         except QueueGone:
             if needs:
                 raise
             attributes = {}
-        return self.with_more(Facts(queue_arn, attributes, tags), needs)
+        return Facts(queue_arn, attributes, tags)
 
     def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
         """The facts with what else `needs` names."""

@@ -10,10 +10,11 @@ from datetime import timedelta
 
 from functions.aws.decision import Decision
 from functions.aws.errors import QueueRefusesUs
-from functions.aws.gather_facts import gather
+from functions.aws.gather_facts import gather_more, gather_queue
 from functions.aws.run import Outcome, declined
 from functions.aws.seen import Seen
 from functions.healing import guardrails
+from functions.healing.evidence import Evidence
 from functions.healing.facts import Facts
 from functions.healing.mode import Mode
 from functions.healing.plan import Refusal
@@ -51,24 +52,36 @@ class Mending(Seen):
             if not self.group.symptom.pages_anyway:
                 return declined("queue_refuses_us", str(refused))
             facts = self._with_what_calls_said(Facts(self.group.queue_arn, {}, self.tags))
-        timing, symptom = self.run.settings.timing, self.group.symptom
-        settled_at = facts.settled_at(
-            timedelta(seconds=timing.propagation_seconds), after_a_lease=symptom.outlives_a_lease
-        )
-        evidence = self.strangers if self.has_strangers else self.evidence
-        current = replace(self, evidence=evidence.since(settled_at))
-        decision = Decision(current, facts)
-        if not current.evidence.suffices(symptom.evidence):
+        evidence = self._since_last_change(facts)
+        decision = Decision(replace(self, evidence=evidence), facts)
+        if not self._suffices(evidence):
             reason = "most failed calls are from before the queue was last changed"
             return decision.decline(Refusal("before_last_change", reason, becomes=None))
         return decision.take()
 
     def _facts(self) -> Facts:
+        """No more than the queue itself where nothing shows that it still is as it failed."""
         if self.found_facts is not None:
             return self._with_what_calls_said(self.found_facts)
         needs = self.group.symptom.needs
-        return self._with_what_calls_said(gather(self.run, self.group.queue_arn, self.tags, needs))
+        queue = gather_queue(self.run, self.group.queue_arn, self.tags, needs)
+        if not self._suffices(self._since_last_change(queue)):
+            return queue
+        return self._with_what_calls_said(gather_more(self.run, queue, needs))
+
+    @property
+    def _in_question(self) -> Evidence:
+        """What is to be decided by."""
+        return self.strangers if self.has_strangers else self.evidence
+
+    def _since_last_change(self, facts: Facts) -> Evidence:
+        """What speaks about the queue as it is now."""
+        propagation = timedelta(seconds=self.run.settings.timing.propagation_seconds)
+        after_a_lease = self.group.symptom.outlives_a_lease
+        return self._in_question.since(facts.settled_at(propagation, after_a_lease=after_a_lease))
+
+    def _suffices(self, evidence: Evidence) -> bool:
+        return evidence.suffices(self.group.symptom.evidence)
 
     def _with_what_calls_said(self, facts: Facts) -> Facts:
-        evidence = self.strangers if self.has_strangers else self.evidence
-        return self.view.with_what_calls_said(facts, evidence)
+        return self.view.with_what_calls_said(facts, self._in_question)
