@@ -52,7 +52,7 @@ class LambdaSession:
 
 @dataclass(frozen=True)
 class Clients:
-    """Each is made when first used: most invocations need three."""
+    """Each is made when first used: it takes some milliseconds of a cold start."""
 
     session: boto3.Session | LambdaSession
 

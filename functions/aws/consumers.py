@@ -6,10 +6,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from functions.aws.clients import Clients
 from functions.aws.errors import looking
@@ -17,6 +17,7 @@ from functions.healing.facts import LambdaConsumer
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+    from mypy_boto3_lambda.type_defs import ListEventSourceMappingsResponseTypeDef as Page
 
 FIGURES_WINDOW = timedelta(hours=1)
 FIGURES_PERIOD_SECONDS = 3600
@@ -37,9 +38,17 @@ def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_
     """The event source mappings of one queue, or of the whole account. Raises FactsUnavailable."""
     of = f"of {queue_arn}" if queue_arn else "of the account"
     with looking(f"Lambda consumers {of}"):
-        mappings = clients.functions.get_paginator("list_event_source_mappings")
-        pages = mappings.paginate(EventSourceArn=queue_arn) if queue_arn else mappings.paginate()
-        return [each for page in pages for each in page["EventSourceMappings"]]
+        return [each for page in _pages(clients, queue_arn) for each in page["EventSourceMappings"]]
+
+
+def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
+    """By hand: for its paginators botocore goes through all services, 6 ms of a cold start."""
+    asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
+    page = clients.functions.list_event_source_mappings(**asked)
+    yield page
+    while marker := page.get("NextMarker"):
+        page = clients.functions.list_event_source_mappings(**asked, Marker=marker)
+        yield page
 
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:

@@ -61,7 +61,7 @@ class Desk:
             Severity.INFO: self.settings.info_topic_arn,
         }
         pages = LedgerPages(self.clients.dynamodb, self.settings.ledger_table)
-        return Pager(self.clients.sns, pages, topics, self.now)
+        return Pager(self.clients, pages, topics, self.now)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.aws.clients import Clients
 from functions.aws.errors import LedgerUnavailable, PageNotSent
 from functions.aws.ledger_items import ACCOUNT
 from functions.aws.ledger_pages import LedgerPages
@@ -20,15 +20,12 @@ from functions.healing.page import Page
 from functions.healing.page_record import PageRecord
 from functions.healing.paging import Severity
 
-if TYPE_CHECKING:
-    from mypy_boto3_sns import SNSClient
-
 
 @dataclass(frozen=True)
 class Pager:
     """A page is in the ledger before it is sent, so that one lost on the way is sent again."""
 
-    client: SNSClient
+    clients: Clients
     pages: LedgerPages
     topic_arns: dict[Severity, str]
     now: datetime
@@ -74,7 +71,7 @@ class Pager:
 
     def _publish(self, severity: Severity, page: Page) -> None:
         try:
-            self.client.publish(
+            self.clients.sns.publish(
                 TopicArn=self.topic_arns[severity], Subject=page.subject, Message=page.body
             )
         except (ClientError, BotoCoreError) as error:

@@ -67,6 +67,6 @@ def _fail(clients: Clients, queue_url: str) -> None:
 
 def _page(clients: Clients, settings: PulseSettings, pulse: Pulse, now: datetime) -> None:
     pages = LedgerPages(clients.dynamodb, settings.ledger_table)
-    pager = Pager(clients.sns, pages, {Severity.URGENT: settings.urgent_topic_arn}, now)
+    pager = Pager(clients, pages, {Severity.URGENT: settings.urgent_topic_arn}, now)
     page = page_of_lost(pulse, settings.account, clients.region)
     pager.send_about_account("pulse", f"lost since {pulse.lost_since:%Y-%m-%dT%H:%M:%S}", page)

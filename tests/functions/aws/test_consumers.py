@@ -99,6 +99,22 @@ def test_a_function_that_is_throttled_to_a_stop_never_ran(clients: Clients) -> N
     assert got.enabled == (LambdaConsumer(FUNCTION, 30, 5, throttled_share=1.0),)
 
 
+def test_mappings_on_further_pages_count_too(clients: Clients) -> None:
+    stopped = {"EventSourceMappings": [mapping(State="Disabled")]}
+    pages: tuple[tuple[dict[str, Any], dict[str, str]], ...] = (
+        ({**stopped, "NextMarker": "second"}, {}),
+        ({**stopped, "NextMarker": "third"}, {"Marker": "second"}),
+        ({"EventSourceMappings": []}, {"Marker": "third"}),
+    )
+    with Stubber(clients.functions) as functions:
+        for page, marker in pages:
+            asked = {"EventSourceArn": QUEUE, **marker}
+            functions.add_response("list_event_source_mappings", page, asked)
+        found = looks(clients).consumers(Facts(QUEUE, {}, {}))
+        functions.assert_no_pending_responses()
+    assert found.stopped_consumers == (FUNCTION, FUNCTION)
+
+
 def test_a_function_that_is_gone_consumes_nothing(clients: Clients) -> None:
     with Stubber(clients.functions) as functions:
         functions.add_response("list_event_source_mappings", {"EventSourceMappings": [mapping()]})
