@@ -12,6 +12,7 @@ from functions.healing.states import FINAL, State
 
 NOT_SEEN = "not_seen"
 HEALED = "healed"
+# Healed, after a person had approved it.
 APPROVED = "approved"
 APPLIED = "applied"
 
@@ -23,7 +24,6 @@ _SAME_WORD = frozenset(
         State.OBSERVED,
         State.REFUSED,
         State.PROPOSED,
-        State.APPROVED,
         State.DECLINED,
         State.EXPIRED,
         State.ESCALATED,
@@ -43,22 +43,29 @@ def in_order(transitions: Sequence[Case]) -> tuple[Case, ...]:
 def outcome(transitions: Sequence[Case]) -> str:
     """The word for a case whose transitions are `transitions`, in order; the latest decides."""
     state = transitions[-1].state
-    if state in _SAME_WORD:
-        return str(state)
+    if word := _same_word(state):
+        return word
     if state not in _MENDED:
         return APPLIED
     if transitions[-1].reason in _ENDED_UNSEEN and (word := _left_behind(transitions[-1])):
         return word
-    if state is State.APPROVED or any(map(_by_a_person, transitions)):
+    if any(map(_by_a_person, transitions)):
         return APPROVED
     return _reached_a_person(transitions) or HEALED
+
+
+def _same_word(state: State) -> str | None:
+    """What waits to be carried out has changed nothing yet: it is still a proposal."""
+    if state is State.APPROVED:
+        return str(State.PROPOSED)
+    return str(state) if state in _SAME_WORD else None
 
 
 def _left_behind(closed: Case) -> str | None:
     """Nobody listened any more: it is as it was then; what had been verified was healed."""
     if closed.came_from in PROVING:
         return APPLIED
-    return str(closed.came_from) if closed.came_from in _SAME_WORD else None
+    return _same_word(closed.came_from) if closed.came_from else None
 
 
 def _by_a_person(transition: Case) -> bool:
@@ -70,7 +77,7 @@ def _reached_a_person(transitions: Sequence[Case]) -> str | None:
     """Mended, but not without a page: a person may have closed it, so healing is not claimed."""
     if not any(each.paged for each in transitions):
         return None
-    states = [each.state for each in transitions if each.state in _SAME_WORD - {State.APPROVED}]
+    states = [each.state for each in transitions if each.state in _SAME_WORD]
     return str(states[-1]) if states else str(State.ESCALATED)
 
 

@@ -54,8 +54,13 @@ class Case:
 
     @property
     def outcome(self) -> str:
-        """By the contract's table of outcomes; it leaves open what a good end with a page is."""
+        """By the contract's table of outcomes; it leaves open what a good end with a page is.
+
+        And what waits to be carried out: `approved` is verified after approval.
+        """
         ended_in = self.states[-1]
+        if ended_in == "approved":
+            return "proposed"
         if ended_in not in GOOD:
             return "applied" if ended_in in APPLIED else ended_in
         if ("proposed", "approved") in zip(self.states, self.states[1:], strict=False):
