@@ -22,9 +22,13 @@ WRITE_INTO_TEMPLATE = "write_into_template"
 APPROVE = "approve"
 DECIDE = "decide"
 MEND = "mend"
+WATCH = "watch"
 
 _VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
+_WHY = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
 _ASKS = {
+    State.APPLIED: WATCH,
+    State.APPLIED_UNPROVEN: WATCH,
     State.PROPOSED: APPROVE,
     State.CONTESTED: DECIDE,
     State.OBSERVED: MEND,
@@ -90,7 +94,7 @@ def _asked(life: Life) -> Iterator[tuple[str, Deed | None]]:
     for step in steps:
         yield f"attribute {step.attribute}", _deed(kind, life, step) if kind else None
     if not steps:
-        asks = kind and kind != WRITE_INTO_TEMPLATE
+        asks = kind not in (WRITE_INTO_TEMPLATE, WATCH)
         yield f"symptom {case.symptom}", _deed(kind, life, None) if kind and asks else None
 
 
@@ -113,7 +117,7 @@ def _deed(kind: str, life: Life, step: Step | None) -> Deed:
     verb = "approve" if kind == APPROVE else "show"
     return Deed(
         kind=kind,
-        why="verified" if kind == WRITE_INTO_TEMPLATE else str(case.state),
+        why=_WHY.get(kind) or str(case.state),
         queue_arn=case.queue_arn,
         symptom=case.symptom,
         attribute=step.attribute if step else "",

@@ -38,6 +38,8 @@ BY_STATE = {
     State.EXPIRED: "mend",
     State.INEFFECTIVE: "mend",
     State.ESCALATED: "mend",
+    State.APPLIED: "watch",
+    State.APPLIED_UNPROVEN: "watch",
 }
 
 
@@ -46,7 +48,8 @@ def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
     expected = [BY_STATE[state]] if state in BY_STATE else []
     found = deeds_of_cases(days_of(WEEK), [life((state, "11-10 09:00"))])
     assert [each.kind for each in found] == expected
-    assert all(each.why in (state, "verified") for each in found)
+    why = {"write_into_template": "verified", "watch": "applied"}
+    assert all(each.why == why.get(each.kind, state) for each in found)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,23 @@ def test_a_closed_case_asks_only_where_its_change_was_watched(
     came_from: str, reason: str, expected: list[str]
 ) -> None:
     assert kinds(life(("closed", "11-12 09:00", reason), came_from=came_from)) == expected
+
+
+def test_a_change_that_is_not_verified_yet_is_to_be_watched() -> None:
+    older = life(("verified", "11-10 09:00"), case_id="a")
+    applied = life(
+        ("applied", "11-12 09:00"), case_id="b", steps=[("VisibilityTimeout", "45", "67")]
+    )
+    (deed,) = deeds_of_cases(days_of(WEEK), [older, applied])
+    assert (deed.kind, deed.why, deed.command) == (
+        "watch", "applied", "mendq show b --region us-east-1",
+    )  # fmt: skip
+    assert (deed.attribute, deed.before, deed.after) == ("VisibilityTimeout", "45", "67")
+
+
+def test_what_was_applied_and_left_nothing_in_the_queue_is_not_watched() -> None:
+    step = (RedriveDeadLetters.attribute, "held", arn("orders"))
+    assert kinds(life(("applied", "11-12 09:00"), steps=[step])) == []
 
 
 def test_a_deed_says_what_the_case_says() -> None:
@@ -205,12 +225,6 @@ def test_what_was_rolled_back_does_not_come_again() -> None:
     assert kinds(rolled_back) == []
     again = life(("verified", "11-11 09:00"), ("rolled_back", "11-12 10:00"), case_id="b")
     assert kinds(life(("verified", "11-10 09:00"), case_id="a"), again) == []
-
-
-def test_a_change_that_is_being_tried_takes_the_older_value_away() -> None:
-    older = life(("verified", "11-10 09:00"), case_id="a")
-    newer = life(("applied", "11-12 09:00"), case_id="b", steps=[("VisibilityTimeout", "45", "67")])
-    assert kinds(older, newer) == []
 
 
 def test_a_queue_that_is_gone_asks_for_nothing() -> None:
