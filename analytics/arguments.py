@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import NoReturn
 
 from analytics.days import Days
@@ -28,11 +28,12 @@ class NightArguments:
 
 @dataclass(frozen=True)
 class WeeklyArguments:
-    """Without `cases` nothing is said about them."""
+    """Without `cases` nothing is said about them; `scheduled_at` is None where a person asks."""
 
     week: str
     cases: str | None
     out: str
+    scheduled_at: datetime | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,7 +45,8 @@ def parse(arguments: Sequence[str]) -> NightArguments | WeeklyArguments:
     """Raise BadArguments; SystemExit(0) after --help."""
     given = _parser().parse_args(arguments)
     if given.command == "weekly":
-        return WeeklyArguments(_week(given.week), given.cases, given.out)
+        scheduled_at = None if given.scheduled_at is None else _moment(given.scheduled_at)
+        return WeeklyArguments(_week(given.week), given.cases, given.out, scheduled_at)
     if given.command == "nightly":
         day = _day("--date", given.date)
         days = Days(day, day)
@@ -71,6 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     backfill.add_argument("--to", required=True, dest="last", metavar="YYYY-MM-DD")
     weekly = commands.add_parser("weekly", help="a week's summary.json", allow_abbrev=False)
     weekly.add_argument("--week", required=True, metavar="YYYY-Www")
+    weekly.add_argument(
+        "--scheduled-at",
+        metavar="TIME",
+        help="whether the week is over then, instead of now, decides whether its report is sent",
+    )
     for command, required in ((nightly, True), (backfill, True), (weekly, False)):
         command.add_argument(
             "--trail", required=required, metavar="ROOT", help="the parent of AWSLogs"
@@ -92,6 +99,16 @@ def _day(name: str, text: str) -> date:
     if not 2004 < day.year < 9000:
         raise BadArguments(f"{name} {text!r} is out of reach: no trail is that old or that new")
     return day
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
+    return moment
 
 
 def _week(text: str) -> str:

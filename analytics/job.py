@@ -47,7 +47,8 @@ def run(
     if isinstance(arguments, WeeklyArguments):
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
         week = Weekly(cases, open_root(arguments.out, spark), _say, tables)
-        return DONE if week.write(arguments.week, datetime.now(UTC)) else NOTHING_READ
+        nights = week.write(arguments.week, datetime.now(UTC), arguments.scheduled_at)
+        return DONE if nights else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from analytics.days import Days
@@ -14,12 +14,21 @@ from analytics.iso_week import days_of
 from analytics.lives import Life
 from analytics.week_deeds import do_this_week
 from analytics.week_incidents import MAXIMUM_CASES, worst
-from analytics.week_not_seen import Reads, not_seen
+from analytics.week_not_seen import Reads, is_whole, not_seen
 from analytics.week_people import reached_a_person, swept
 from analytics.week_queues import queue_days
-from analytics.week_rows import Nights, Row, incidents_of, quality_of, time_text
+from analytics.week_rows import (
+    Nights,
+    Row,
+    incidents_of,
+    is_of_a_drill,
+    quality_of,
+    time_text,
+    without_drills,
+)
 from analytics.week_times import times_to_heal
 from analytics.week_totals import counted, day_rows, queues_named, totals
+from functions.healing.nightly import week_is_over
 
 SCHEMA = 1
 
@@ -37,22 +46,28 @@ class Seen:
     """What a week is made of: its nights that exist, and those of the weeks before, by week.
 
     `cases` is None where nobody looked: then the document has no word about them. `reads` is what
-    nights wrote of their own reading.
+    nights wrote of their own reading, `began` the first day of any.
     """
 
     nights: Nights = field(default_factory=dict)
     earlier: Mapping[str, Nights] = field(default_factory=dict)
     cases: CasesSeen | None = None
     reads: Reads = field(default_factory=dict)
+    began: date | None = None
 
 
-def summary(week: str, seen: Seen, made_at: datetime) -> dict[str, Any]:
-    """The document; what was seen gives the same one, but for `made_at`, in any order."""
+def summary(
+    week: str, seen: Seen, made_at: datetime, scheduled_at: datetime | None = None
+) -> dict[str, Any]:
+    """The document; what was seen gives the same one, but for `made_at`, in any order.
+
+    Whether the week is over is asked of `scheduled_at`, or else of `made_at`.
+    """
     days = days_of(week)
-    incidents = incidents_of(days, seen.nights)
-    rows = [*incidents, *quality_of(days, seen.nights)]
+    nights = without_drills(seen.nights)
+    incidents = incidents_of(days, nights)
+    rows = [*incidents, *quality_of(days, nights)]
     of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
-    unreadable = {"case_files_unreadable": seen.cases.files_unreadable} if seen.cases else {}
     return {
         "schema": SCHEMA,
         "week": week,
@@ -64,30 +79,53 @@ def summary(week: str, seen: Seen, made_at: datetime) -> dict[str, Any]:
         "totals": {**totals(incidents), "queues": queues_named(incidents)},
         "by_outcome": counted(row["outcome"] for row in incidents),
         "by_label": counted(row["label"] for row in incidents),
-        "per_day": [row for day in days for row in day_rows(day, seen.nights)],
-        "queue_days": queue_days(days, seen.nights),
+        "per_day": [row for day in days for row in day_rows(day, nights)],
+        "queue_days": queue_days(days, nights),
         "times_to_heal": times_to_heal(incidents),
-        "previous_weeks": _previous_weeks(seen.earlier),
-        "cases": worst(incidents),
+        "previous_weeks": _previous_weeks(seen),
+        "cases": worst(incidents, _reasons(seen.cases)),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **of_cases,
-        "not_seen": {**not_seen(days, seen.nights, seen.reads), **unreadable},
+        "not_seen": {
+            **not_seen(days, nights, seen.reads),
+            **_limits(days, seen, scheduled_at or made_at),
+            "drill_incidents": len(incidents_of(days, seen.nights)) - len(incidents),
+        },
     }
 
 
-def _previous_weeks(earlier: Mapping[str, Nights]) -> list[dict[str, Any]]:
+def _previous_weeks(seen: Seen) -> list[dict[str, Any]]:
     """Those of which any night exists."""
     return [
-        {"week": week, **totals([row for night in nights.values() for row in night.incidents])}
-        for week, nights in sorted(earlier.items())
+        {
+            "week": week,
+            "nights": sum(is_whole(day, nights, seen.reads) for day in nights),
+            **totals(incidents_of(days_of(week), without_drills(nights))),
+        }
+        for week, nights in sorted(seen.earlier.items())
         if nights
     ]
 
 
-def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[str, Any]:
-    deeds = [*deeds_of_cases(days, cases.lives), *deeds_of_callers(incidents)]
+def _limits(days: Days, seen: Seen, at: datetime) -> dict[str, Any]:
+    last_is_whole = is_whole(days.last, seen.nights, seen.reads)
+    unreadable = {"case_files_unreadable": seen.cases.files_unreadable} if seen.cases else {}
     return {
-        "reached_a_person": reached_a_person(days, cases.lives),
-        "swept": swept(days, cases.lives),
+        **unreadable,
+        "week_is_over": week_is_over(days.last, at, last_night_is_whole=last_is_whole),
+        "began": str(seen.began) if seen.began else None,
+    }
+
+
+def _reasons(cases: CasesSeen | None) -> dict[str, object]:
+    return {each.newest.case_id: each.newest.reason for each in cases.lives} if cases else {}
+
+
+def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[str, Any]:
+    lives = [each for each in cases.lives if not is_of_a_drill(each.newest.queue_arn)]
+    deeds = [*deeds_of_cases(days, lives), *deeds_of_callers(incidents)]
+    return {
+        "reached_a_person": reached_a_person(days, lives),
+        "swept": swept(days, lives),
         **do_this_week(deeds, incidents),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from analytics.lives import shortened
 from analytics.outcomes import HEALED
 from analytics.week_rows import Row, time_text
 
@@ -27,9 +28,13 @@ _FIELDS = (
 )
 
 
-def worst(incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """At most MAXIMUM_CASES: those that were not healed first, then by failed calls."""
-    return [_listed(row) for row in sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]]
+def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[str, Any]]:
+    """At most MAXIMUM_CASES: those that were not healed first, then by failed calls.
+
+    `reasons` is what each case said last; empty where its case is not known.
+    """
+    ranked = sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]
+    return [_listed(row) | {"reason": shortened(reasons.get(row["case_id"]))} for row in ranked]
 
 
 def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:

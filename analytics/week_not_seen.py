@@ -33,6 +33,11 @@ def not_seen(days: Days, nights: Nights, reads: Reads) -> dict[str, Any]:
     }
 
 
+def is_whole(day: date, nights: Nights, reads: Reads) -> bool:
+    """Whether a day has tables, and they were written when it was over."""
+    return day in nights and (day not in reads or reads[day].is_whole)
+
+
 def _unlabelled(incidents: Sequence[Row]) -> dict[str, int]:
     """Failed calls of each code."""
     found: Counter[str] = Counter()

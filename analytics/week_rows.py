@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 from analytics.days import Days
+from functions.healing.managed import DRILL_QUEUE
 
 Row = Mapping[str, Any]
 
@@ -21,6 +22,20 @@ class NightRows:
 
 
 Nights = Mapping[date, NightRows]
+
+
+def is_of_a_drill(queue_arn: str) -> bool:
+    return queue_arn.rpartition(":")[2].startswith(DRILL_QUEUE)
+
+
+def without_drills(nights: Nights) -> Nights:
+    """What people practised is no incident of anybody's."""
+    return {
+        day: replace(
+            rows, incidents=[row for row in rows.incidents if not is_of_a_drill(row["queue_arn"])]
+        )
+        for day, rows in nights.items()
+    }
 
 
 def incidents_of(days: Days, nights: Nights) -> list[Row]:

@@ -17,9 +17,10 @@ from analytics.tables import Tables
 from analytics.week import CasesSeen, Seen, summary
 from analytics.week_not_seen import Reads
 from analytics.week_rows import NightRows, Nights
-from functions.healing.nightly import LOOKED_BACK_DAYS, night_key, read_night
+from functions.healing.nightly import NIGHTS, night_key, read_night
 
 Say = Callable[[str], None]
+QUALITY = "quality"
 
 
 @dataclass(frozen=True)
@@ -31,26 +32,29 @@ class Weekly:
     say: Say
     tables: Tables = field(default_factory=Tables)
 
-    def write(self, week: str, made_at: datetime) -> int:
+    def write(self, week: str, made_at: datetime, scheduled_at: datetime | None = None) -> int:
         """How many nights of the week exist; the document is written in any case."""
         days = days_of(week)
         seen = Seen(
             self._nights(days),
             {each: self._nights(days_of(each)) for each in weeks_before(week)},
             self._cases(days),
-            self._reads(days),
+            self._reads(Days(days_of(weeks_before(week)[0]).first, days.last)),
+            self._began(),
         )
-        document = summary(week, seen, made_at)
+        document = summary(week, seen, made_at, scheduled_at)
         path = f"summary/week={week}/summary.json"
         self.out.put(path, json.dumps(document, indent=1).encode())
         incidents = _counted(document["totals"]["incidents"], "incident")
         self.say(f"{path}: {incidents} from {_counted(len(seen.nights), 'night')}")
+        if not document["not_seen"]["week_is_over"]:
+            self.say(f"{week} is not over: its page will be made, and nothing sent")
         return len(seen.nights)
 
     def _nights(self, days: Days) -> Nights:
         found: dict[date, NightRows] = {}
         for day in days:
-            incidents, quality = self._rows("incidents", day), self._rows("quality", day)
+            incidents, quality = self._rows("incidents", day), self._rows(QUALITY, day)
             if incidents is not None and quality is not None:
                 found[day] = NightRows(incidents, quality)
         return found
@@ -66,11 +70,24 @@ class Weekly:
         self.say(f"{_counted(len(seen.lives), 'case')} since {found.since}")
         return seen
 
+    def _began(self) -> date | None:
+        """The first day that a night wrote tables of, or that it read nothing."""
+        names = [*self.out.folders(QUALITY), *self.out.folders(NIGHTS)]
+        days = [day for day in map(_day_of_folder, names) if day]
+        return min(days, default=None)
+
     def _reads(self, days: Days) -> Reads:
-        """Of the week's nights, and of those that say what is usual."""
-        contents = {day: self.out.read(night_key(day)) for day in days.widened(LOOKED_BACK_DAYS, 0)}
+        """Those of the four weeks before say what is usual, and of which days they were whole."""
+        contents = {day: self.out.read(night_key(day)) for day in days}
         reads = {day: read_night(content) for day, content in contents.items() if content}
         return {day: read for day, read in reads.items() if read and read.day == day}
+
+
+def _day_of_folder(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name.removeprefix("dt="))
+    except ValueError:
+        return None
 
 
 def _counted(number: int, noun: str) -> str:

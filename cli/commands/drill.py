@@ -25,7 +25,7 @@ from cli.invocation import Invocation, with_invocation
 from cli.output import table
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.healing.case import Case
-from functions.healing.managed import MODE_TAG
+from functions.healing.managed import DRILL_QUEUE, MODE_TAG
 from functions.healing.mode import MODES, Mode
 from functions.healing.queue_names import arn_of_name
 from functions.healing.states import State
@@ -77,7 +77,7 @@ _WILL = {
 
 
 def _arn(call: Invocation, queue: str | None) -> str:
-    name = queue or f"mendq-drill-{uuid.uuid4().hex[:8]}.fifo"
+    name = queue or f"{DRILL_QUEUE}{uuid.uuid4().hex[:8]}.fifo"
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
         raise Stopped(f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE)

@@ -16,6 +16,7 @@ from functions.aws.delivery_telemetry import counting, log
 from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.report_bucket import ReportBucket
 from functions.aws.send_report import send_report
+from functions.healing.nightly import says_week_is_over
 from functions.healing.not_mailed import Again
 from functions.report import outgoing, page, read
 from functions.settings import DeliverReportSettings
@@ -34,6 +35,7 @@ def _cold_start() -> tuple[DeliverReportSettings, Clients]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Make the page anew for every summary; send each week once to everybody it reaches.
 
+    A week that is not over is sent to nobody: else its mails would have gone out for good.
     Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
     again and then parked; what was sent is not sent again.
     """
@@ -41,8 +43,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     key = event["detail"]["object"]["key"]
     with counting(metrics) as deliveries:
         bucket = ReportBucket(clients.s3, settings.report_bucket)
-        summary = read(bucket.summary(key))
+        content = bucket.summary(key)
+        summary = read(content)
         place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
+        if not says_week_is_over(content):
+            logger.warning("made a page, sent nothing: the week is not over", page=place)
+            return {"week": summary.week, "page": place, "sent_to": []}
         clock, owner = partial(datetime.now, UTC), context.aws_request_id
         marks = DeliveryMarks(clients.s3, bucket.name, summary.week, owner, clock)
         again = Again(context.function_name, clients.region, key)

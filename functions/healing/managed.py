@@ -12,6 +12,8 @@ MODE_TAG = "mendq"
 OFF = "off"
 # On the queue of a drill, whose failing calls say nothing about other queues.
 DRILL_TAG = "mendq:drill"
+# What a drill calls its queue unless it is told another name: logs tell no tags.
+DRILL_QUEUE = "mendq-drill-"
 
 
 def counted_as(symptom: str, tags: Mapping[str, str]) -> str:

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Literal
 
+from functions.healing.evidence import to_text
+
 # EMR Serverless's states in which a run still goes on.
 # https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_JobRun.html
 ACTIVE: tuple[
@@ -55,10 +57,11 @@ def night(scheduled_at: datetime, roots: Roots) -> Job:
 
 
 def week(scheduled_at: datetime, roots: Roots) -> Job:
-    """The last whole ISO week (UTC)."""
+    """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
     year, number, _ = (scheduled_at - timedelta(days=7)).date().isocalendar()
     name = f"{year}-W{number:02d}"
-    return Job("week", name, ("weekly", "--week", name, *_all(roots)))
+    when = ("--scheduled-at", to_text(scheduled_at))
+    return Job("week", name, ("weekly", "--week", name, *when, *_all(roots)))
 
 
 def _all(roots: Roots) -> tuple[str, ...]:

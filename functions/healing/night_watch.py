@@ -102,6 +102,8 @@ class Watched:
             Verdict.FAILED: f"the run ended {self.run.state} and wrote nothing of {self.day}",
             Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail began "
             "later, or there was nothing new to say",
+            Verdict.PARTIAL: f"{self._records} records were read of {self.day}, "
+            "which was not over yet",
             Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
             Verdict.FAR_FEWER: f"{self._records} records were read of {self.day} where "
             f"{self.judged.usual_records} are usual",

@@ -1,11 +1,11 @@
-"""What a night writes down about its own reading, and whether that is as much as usual."""
+"""What a night writes down of its own reading, and whether that is as much as usual."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from statistics import median
 from typing import Any
@@ -23,14 +23,20 @@ LEAST_NIGHTS = 3
 LEAST_USUAL_RECORDS = 1_000
 # Fewer than one in five.
 FEWER_TIMES = 5
-_WEEK = timedelta(days=7)
+_DAY, _WEEK = timedelta(days=1), timedelta(days=7)
+# After a week's end its last night is still to come: by default it starts two hours later.
+LAST_NIGHT_WITHIN = timedelta(hours=3)
 _MOST_DIGITS = 15
 
 
 class Verdict(StrEnum):
-    """`missing`: nothing is there and no run is known; `failed`: a run ended without writing."""
+    """`missing`: nothing is there; `failed`, which only a run's end tells: it wrote nothing.
+
+    `partial`: written before the day was over, by the night of a day whose chain touched it.
+    """
 
     READ = "read"
+    PARTIAL = "partial"
     FAR_FEWER = "far_fewer"
     NOTHING_READ = "nothing_read"
     MISSING = "missing"
@@ -68,6 +74,11 @@ class NightRead:
     def read_nothing(self) -> bool:
         """A trail that works holds at least the pulse's calls, so this is no quiet day."""
         return not (self.records or self.failed_calls)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its day was over when it was written."""
+        return self.made_at.astimezone(UTC).date() > self.day
 
     @property
     def fell_back(self) -> bool:
@@ -122,6 +133,8 @@ def judged(
     if night is None:
         return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
     usual = usual_records(night.day, before)
+    if not night.is_whole:
+        return Judged(Verdict.PARTIAL, usual)
     if night.read_nothing:
         return Judged(Verdict.NOTHING_READ, usual)
     if usual and usual >= LEAST_USUAL_RECORDS and night.records * FEWER_TIMES < usual:
@@ -133,18 +146,33 @@ def usual_records(day: date, before: Iterable[NightRead]) -> float | None:
     """The median of the 14 days before `day`, or what its weekday had, whichever is less.
 
     The weekday, because a quiet Sunday is no fault; the busier of its two, because one of them may
-    have been. Nights that read nothing tell nothing of what is usual.
+    have been. Nights that read nothing, or a part of their day, tell nothing of what is usual.
     """
     earlier = {
         each.day: each.records
         for each in before
-        if 0 < (day - each.day).days <= LOOKED_BACK_DAYS and each.records
+        if 0 < (day - each.day).days <= LOOKED_BACK_DAYS and each.records and each.is_whole
     }
     if len(earlier) < LEAST_NIGHTS:
         return None
     same_weekday = [earlier[each] for each in (day - _WEEK, day - 2 * _WEEK) if each in earlier]
     typical = median(earlier.values())
     return min(typical, max(same_weekday)) if same_weekday else typical
+
+
+def week_is_over(last_day: date, at: datetime, *, last_night_is_whole: bool) -> bool:
+    """Whether a week that ends with `last_day` is summed up for good `at` a moment.
+
+    Not before its last night, which may be still to come; some hours later it has failed, and the
+    week is told without it.
+    """
+    ended = datetime.combine(last_day + _DAY, time(), UTC)
+    return at >= (ended if last_night_is_whole else ended + LAST_NIGHT_WITHIN)
+
+
+def says_week_is_over(summary: bytes) -> bool:
+    """What a summary.json that the report has read says of its own week; an older one says yes."""
+    return json.loads(summary)["not_seen"].get("week_is_over", True) is not False
 
 
 def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from analytics import job
 from analytics.arguments import BadArguments, WeeklyArguments, parse
+from functions.healing.night import Roots, week
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
 
@@ -51,6 +53,18 @@ def test_weekly_takes_the_root_it_does_not_read_and_needs_no_cases() -> None:
     week = ["weekly", "--week", "2026-W46"]
     assert parse([*week, *ROOTS]) == WeeklyArguments("2026-W46", "c", "o")
     assert parse([*week, "--out", "o"]) == WeeklyArguments("2026-W46", None, "o")
+
+
+def test_weekly_takes_the_time_it_was_scheduled_for() -> None:
+    at = datetime(2026, 11, 16, 6, tzinfo=UTC)
+    scheduled = week(at, Roots("t", "c", "o"))
+    assert parse(scheduled.arguments) == WeeklyArguments("2026-W46", "c", "o", at)
+
+
+@pytest.mark.parametrize("time", ["", "tomorrow", "2026-11-16", "2026-11-16T06:00:00"])
+def test_a_time_without_a_zone_is_a_bad_argument(time: str) -> None:
+    with pytest.raises(BadArguments, match=f"--scheduled-at {time!r} is no time"):
+        parse(["weekly", "--week", "2026-W46", "--out", "o", "--scheduled-at", time])
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.week import CasesSeen, Seen, summary
 from analytics.week_rows import NightRows
+from functions.healing.nightly import NightRead
 from functions.report import read
 from tests.analytics.authored import ACCOUNT, REGION
 from tests.analytics.week_authored import (
@@ -72,8 +75,8 @@ def test_a_week_is_counted() -> None:
     ]
     assert document["previous_weeks"] == [
         {
-            "week": "2026-W45", "incidents": 1, "failed_calls": 3, "healed": 1, "paged": 0,
-            "median_seconds_to_heal": 4.5, "healed_with_time": 1,
+            "week": "2026-W45", "nights": 1, "incidents": 1, "failed_calls": 3, "healed": 1,
+            "paged": 0, "median_seconds_to_heal": 4.5, "healed_with_time": 1,
         }
     ]  # fmt: skip
     nights = document["not_seen"].pop("nights")
@@ -88,7 +91,90 @@ def test_a_week_is_counted() -> None:
         "records_read": 20,
         "unlabelled": {"unlabelled:Teapot": 3},
         "unreadable_files": [{"file": "b", "reason": "truncated"}],
+        "week_is_over": True,
+        "began": None,
+        "drill_incidents": 0,
     }
+
+
+DRILL = arn("mendq-drill-0123abcd.fifo")
+
+
+def test_drills_are_counted_apart_and_nowhere_else() -> None:
+    rows = [
+        incident(1),
+        incident(2, queue_arn=DRILL, outcome="escalated", label="drilled"),
+        incident(3, queue_arn=arn("x-mendq-drill-1")),
+    ]
+    lives = [
+        life(("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", paged=(1,)),
+        life(("escalated", "11-10 09:00"), queue="mendq-drill-1", paged=(1,), failed_calls=0),
+    ]
+    last_monday = date(2026, 11, 2)
+    seen = Seen({MONDAY: night(*rows)}, {"2026-W45": {last_monday: night(*rows)}}, CasesSeen(lives))
+    document = summary(WEEK, seen, MADE_AT)
+    assert document["not_seen"]["drill_incidents"] == 1
+    assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
+    assert (document["reached_a_person"]["total"], document["swept"]["cases"]) == (0, 0)
+    assert document["do_this_week"] == []
+    assert "drilled" not in document["by_label"]
+    assert DRILL not in json.dumps(document)
+    assert document["by_outcome"] == {"healed": 2}
+
+
+READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=9)
+
+
+def test_an_earlier_week_says_how_many_of_its_nights_are_whole() -> None:
+    before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
+    reads = {day: replace(READ, day=day) for day in before[:4]}
+    reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
+    earlier = {day: night() for day in before[:5]}
+    document = summary(WEEK, Seen({}, {"2026-W45": earlier}, reads=reads), MADE_AT)
+    assert [each["nights"] for each in document["previous_weeks"]] == [4]
+
+
+@pytest.mark.parametrize(
+    ("made_at", "scheduled_at", "tables", "is_over"),
+    [
+        (timedelta(hours=-9), None, True, False),
+        (timedelta(hours=1), None, False, False),
+        (timedelta(hours=1), None, True, True),
+        (timedelta(hours=6), None, False, True),
+        (timedelta(hours=-9), timedelta(hours=6), False, True),
+        (timedelta(hours=6), timedelta(hours=-9), True, False),
+    ],
+)
+def test_a_week_says_whether_it_is_over(
+    made_at: timedelta, scheduled_at: timedelta | None, *, tables: bool, is_over: bool
+) -> None:
+    ended = datetime(2026, 11, 16, tzinfo=UTC)
+    scheduled = None if scheduled_at is None else ended + scheduled_at
+    nights = {DAYS[6]: night()} if tables else {}
+    document = summary(WEEK, Seen(nights), ended + made_at, scheduled)
+    assert document["not_seen"]["week_is_over"] is is_over
+
+
+def test_the_last_night_of_another_day_is_not_the_weeks_last() -> None:
+    early = datetime(2026, 11, 15, 2, tzinfo=UTC)
+    reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early)}
+    at = datetime(2026, 11, 16, 1, tzinfo=UTC)
+    document = summary(WEEK, Seen({DAYS[6]: night()}, reads=reads), at)
+    assert document["not_seen"]["week_is_over"] is False
+    assert document["not_seen"]["nights"][6]["verdict"] == "partial"
+
+
+def test_a_case_says_why_of_the_listed_incidents() -> None:
+    case = life(("applied", "11-10 09:00", "first"), ("verified", "11-10 10:00", "r" * 2_000))
+    rows = [incident(1, case_id=case.newest.case_id), incident(2, case_id="older"), incident(3)]
+    rows[2] |= {"outcome": "not_seen", "case_id": None}
+    seen = Seen({MONDAY: night(*rows)}, cases=CasesSeen([case]))
+    reasons = {
+        each["incident_id"]: each["reason"] for each in summary(WEEK, seen, MADE_AT)["cases"]
+    }
+    assert reasons == {"i001": "r" * 997 + "...", "i002": "", "i003": ""}
+    unasked = summary(WEEK, Seen({MONDAY: night(*rows)}), MADE_AT)
+    assert {each["reason"] for each in unasked["cases"]} == {""}
 
 
 def test_cases_are_worst_first_and_few() -> None:

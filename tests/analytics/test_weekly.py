@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -77,6 +77,37 @@ def test_tables_cases_and_nights_meet_in_the_document(account: Account) -> None:
     assert document["reached_a_person"]["total"] == 1
     (deed,) = document["do_this_week"]
     assert (deed["kind"], deed["incidents"]) == ("mend", 2)
+
+
+def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
+    assert written(account)["not_seen"]["began"] is None
+    put_night(account, date(2026, 11, 11), incident(1))
+    (account.out / "quality" / "notes").mkdir()
+    assert written(account)["not_seen"]["began"] == "2026-11-11"
+    put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
+    assert written(account)["not_seen"]["began"] == "2026-11-10"
+
+
+def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> None:
+    said: list[str] = []
+    week = Weekly(None, FolderStorage(str(account.out)), said.append)
+    sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
+    week.write(WEEK, sunday)
+    assert said[-1] == "2026-W46 is not over: its page will be made, and nothing sent"
+    assert json.loads((account.out / SUMMARY).read_bytes())["not_seen"]["week_is_over"] is False
+    said.clear()
+    week.write(WEEK, sunday, sunday + timedelta(days=1))
+    assert len(said) == 1
+    assert json.loads((account.out / SUMMARY).read_bytes())["not_seen"]["week_is_over"] is True
+
+
+def test_the_nights_of_four_weeks_before_are_read(account: Account) -> None:
+    partial, whole = date(2026, 10, 12), date(2026, 10, 13)
+    for day in (partial, whole):
+        put_night(account, day)
+    put_read(account, replace(READ, day=partial, made_at=datetime(2026, 10, 12, 2, tzinfo=UTC)))
+    (earlier,) = written(account)["previous_weeks"]
+    assert (earlier["week"], earlier["nights"]) == ("2026-W42", 1)
 
 
 def test_without_cases_nothing_is_said_about_them(account: Account) -> None:

@@ -122,6 +122,22 @@ def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
     assert made.metrics[0]["ReportsDelivered"] == [0]
 
 
+def test_a_week_that_is_not_over_gets_a_page_and_keeps_its_mails_for_later(made: Lambda) -> None:
+    week = busy_week()
+    running = {**week, "not_seen": {**week["not_seen"], "week_is_over": False}}
+    made.put(json.dumps(running).encode())
+    assert made.run()["sent_to"] == []
+    assert _page(made)
+    assert (made.verdicts, sent(made.account), _held(made)) == ([], [], False)
+    assert made.metrics[0]["ReportsDelivered"] == made.metrics[0]["ReportsNotDelivered"] == [0]
+    listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
+    assert [each["Key"] for each in listed["Contents"]] == ["report/week=2026-W46/report.html"]
+    running["not_seen"]["week_is_over"] = True
+    made.put(json.dumps(running).encode())
+    assert made.run("on Monday")["sent_to"][1:] == list(READERS)
+    assert len(made.verdicts) == 1
+
+
 def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> None:
     first, second = made.run("request-1"), made.run("request-2")
     assert first["sent_to"][1:] == list(READERS)

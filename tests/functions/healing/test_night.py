@@ -29,7 +29,8 @@ def test_a_night_is_yesterday_and_the_day_before_once_more() -> None:
     ],
 )
 def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
-    assert week(at, ROOTS).arguments[:3] == ("weekly", "--week", expected)
+    scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}")
+    assert week(at, ROOTS).arguments[:5] == ("weekly", "--week", expected, *scheduled)
     assert week(at, ROOTS).name == f"week-{expected}"
 
 

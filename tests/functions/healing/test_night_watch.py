@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -81,6 +81,16 @@ def test_nothing_read_in_an_active_trail_is_told_though_the_run_ended_well() -> 
         assert figures(seen) == {"NightsWritten": 1, "NightsDoubtful": 1}
         assert seen.why.startswith("nothing was read of 2026-11-15 though the trail is active")
         assert not seen.is_fine
+
+
+def test_a_day_that_was_not_over_yet_is_told() -> None:
+    seen = watched(RUN, DAY, {DAY: night(made_at=datetime.combine(DAY, time(23), UTC))})
+    assert seen.verdict is Verdict.MISSING, "another run had written it"
+    early = replace(RUN, created_at=datetime.combine(DAY, time(22), UTC))
+    seen = watched(early, DAY, {DAY: night(made_at=datetime.combine(DAY, time(23), UTC))})
+    assert seen.verdict is Verdict.PARTIAL
+    assert not seen.is_fine
+    assert seen.why.endswith(f"records were read of {DAY}, which was not over yet")
 
 
 def test_far_fewer_than_usual_is_told_with_the_usual() -> None:

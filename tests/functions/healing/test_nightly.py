@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -20,8 +20,10 @@ from functions.healing.nightly import (
     judged,
     night_key,
     read_night,
+    says_week_is_over,
     too_much_unreadable,
     usual_records,
+    week_is_over,
 )
 
 SUNDAY = date(2026, 11, 15)
@@ -96,6 +98,67 @@ def test_nothing_at_all_is_never_a_quiet_day(earlier: tuple[int, ...]) -> None:
 def test_calls_that_came_in_the_next_days_files_are_something() -> None:
     begun_before_midnight = a_night(records=0, files=0, failed_calls=2)
     assert judged(begun_before_midnight, []).verdict is Verdict.READ
+
+
+@pytest.mark.parametrize(
+    ("made_at", "verdict"),
+    [
+        (datetime(2026, 11, 15, 23, 59, 59, tzinfo=UTC), Verdict.PARTIAL),
+        (datetime(2026, 11, 15, 2, tzinfo=UTC), Verdict.PARTIAL),
+        (datetime(2026, 11, 16, 0, 59, tzinfo=timezone(timedelta(hours=1))), Verdict.PARTIAL),
+        (datetime(2026, 11, 16, tzinfo=UTC), Verdict.READ),
+    ],
+)
+def test_a_night_that_was_written_before_its_day_was_over_is_partial(
+    made_at: datetime, verdict: Verdict
+) -> None:
+    """The chain of the day before touched it, and its own night never came."""
+    whole = a_night()
+    assert judged(replace(whole, made_at=made_at), before(*TWO_WEEKS)) == Judged(verdict, 1_400)
+    nothing = a_night(records=0)
+    assert judged(nothing, []).verdict is Verdict.NOTHING_READ
+    early = datetime(2026, 11, 15, 2, tzinfo=UTC)
+    assert judged(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
+
+
+def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
+    partial = [
+        replace(each, made_at=datetime.combine(each.day, time(2), UTC))
+        for each in before(10, 10, 10, 10)
+    ]
+    older = [a_night(SUNDAY - timedelta(days=n), 10_000) for n in (5, 6, 8)]
+    assert usual_records(SUNDAY, [*partial, *older]) == 10_000
+    assert usual_records(SUNDAY, partial) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "last_night_is_whole", "is_over"),
+    [
+        ("2026-11-12T12:00Z", True, False),
+        ("2026-11-15T23:59Z", True, False),
+        ("2026-11-16T00:00Z", False, False),
+        ("2026-11-16T02:59Z", False, False),
+        ("2026-11-16T03:00Z", False, True),
+        ("2026-11-16T00:00Z", True, True),
+        ("2026-11-16T01:30+02:00", True, False),
+        ("2026-12-24T00:00Z", False, True),
+    ],
+)
+def test_a_week_is_over_when_its_last_night_is_there_or_will_not_come(
+    at: str, *, last_night_is_whole: bool, is_over: bool
+) -> None:
+    moment = datetime.fromisoformat(at)
+    assert week_is_over(SUNDAY, moment, last_night_is_whole=last_night_is_whole) is is_over
+
+
+@pytest.mark.parametrize(
+    ("not_seen", "is_over"),
+    [({}, True), ({"week_is_over": True}, True), ({"week_is_over": False}, False)],
+)
+def test_a_summary_says_whether_its_week_is_over(
+    not_seen: dict[str, bool], *, is_over: bool
+) -> None:
+    assert says_week_is_over(json.dumps({"not_seen": not_seen}).encode()) is is_over
 
 
 def test_a_night_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
