@@ -11,6 +11,11 @@ from pyspark.sql import SparkSession
 from analytics.storage.root import Listed, RootUnusable
 
 
+def in_one_slash(root: str) -> str:
+    """Hadoop ends a bucket's own name in a slash, and no other folder's."""
+    return f"{root.rstrip('/')}/"
+
+
 def knows_s3(spark: SparkSession) -> bool:
     """Whether this Spark's Hadoop has a filesystem for s3://."""
     try:
@@ -68,7 +73,7 @@ class HadoopStorage:
 
     def spark_root(self, folders: Sequence[str]) -> str:
         del folders
-        return f"{self._filesystem.makeQualified(self._root)}/"
+        return in_one_slash(self._filesystem.makeQualified(self._root).toString())
 
     def _listed(self, folder: str) -> list[Any]:
         try:

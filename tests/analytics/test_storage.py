@@ -79,6 +79,13 @@ def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: Sp
     assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
 
 
+def test_a_bucket_is_spelled_as_the_paths_below_it() -> None:
+    """https://hadoop.apache.org/docs/stable/api/org/apache/hadoop/fs/Path.html"""
+    assert in_one_slash("s3://bucket/") == "s3://bucket/"
+    assert in_one_slash("s3://bucket/prefix") == "s3://bucket/prefix/"
+    assert in_one_slash("file:/") == "file:/"
+
+
 def test_a_folder_holds_nothing_but_what_was_put(tmp_path: Path) -> None:
     storage = FolderStorage(str(tmp_path))
     storage.put("t/a", b"1")
