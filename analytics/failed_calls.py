@@ -6,10 +6,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
+from functions.healing.own_roles import EVERY, role_name
 
-# As infra names our roles: mendq-<purpose>-<region>, without a path. The role decides, never the
-# session's name, which is its caller's text.
-OWN_ROLE = r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/mendq-[a-z_-]+-[a-z]{2,4}(-[a-z]+)+-[0-9]$"
+# A role of ours, with its account and its region: it makes calls in these alone. The role decides,
+# never the session's name, which is its caller's text.
+_PURPOSES = "|".join(EVERY)
+OWN_ROLE = (
+    rf"^arn:aws[a-z-]*:iam::([0-9]{{12}}):role/{role_name(f'(?:{_PURPOSES})', '([a-z0-9-]+)')}\z"
+)
 
 
 def failed_calls(readings: DataFrame) -> DataFrame:
@@ -30,8 +34,9 @@ def _one_per_event(calls: DataFrame) -> DataFrame:
 
 
 def _without_own(calls: DataFrame) -> DataFrame:
-    issuer_account = sf.element_at(sf.split("principal_arn", ":"), 5)
-    is_own = sf.col("principal_arn").rlike(OWN_ROLE) & (issuer_account == sf.col("account"))
+    account, region = (sf.regexp_extract("principal_arn", OWN_ROLE, part) for part in (1, 2))
+    is_here = (account == sf.col("account")) & (region == sf.col("region"))
+    is_own = sf.col("principal_arn").rlike(OWN_ROLE) & is_here
     return calls.where(~is_own).select(
         "event_id",
         "event_time",

@@ -8,12 +8,12 @@ from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.own_roles import APPROVE
 from functions.healing.steps import Owner
 from functions.settings import ApproveSettings
 from infra.case_desk import CaseDesk
 from infra.heal import TIMEOUT as HEAL_TIMEOUT
 from infra.lambda_function import Handler, OwnLambda
-from infra.roles import APPROVE
 
 HANDLER = Handler(
     "approve",

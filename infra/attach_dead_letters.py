@@ -5,13 +5,13 @@ from __future__ import annotations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.own_roles import ATTACH_DEAD_LETTERS
 from functions.healing.steps import Owner
 from functions.settings import AttachDeadLettersSettings
 from infra.case_desk import CaseDesk
 from infra.heal import TIMEOUT
 from infra.lambda_function import Handler
 from infra.owner_lambda import OwnerLambda, known_by_owners
-from infra.roles import ATTACH_DEAD_LETTERS
 
 HANDLER = Handler(
     "attach_dead_letters",

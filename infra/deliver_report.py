@@ -11,9 +11,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.healing.own_roles import DELIVER_REPORT
 from functions.settings import DeliverReportSettings
 from infra.lambda_function import Handler, ParkingLambda
-from infra.roles import DELIVER_REPORT
 from infra.settings import ReportSettings
 from infra.topics import Topic
 

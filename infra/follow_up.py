@@ -9,12 +9,12 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.healing.looks import FOLLOW_UP_LOOKS
+from functions.healing.own_roles import FOLLOW_UP
 from functions.healing.steps import Owner
 from functions.settings import FollowUpSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, ParkingLambda
 from infra.queue_looks import look_statements
-from infra.roles import FOLLOW_UP
 
 # By then four later minutes have looked after the same cases.
 PATIENCE = Duration.minutes(5)

@@ -7,11 +7,12 @@ from constructs import Construct
 
 from functions.catalogue import CATALOGUE
 from functions.healing.looks import LookAction, look_actions
+from functions.healing.own_roles import HEAL
 from functions.healing.steps import Owner
 from infra.case_desk import CaseDesk
 from infra.queue_looks import look_statements
 from infra.queue_writes import kinds_of, write_statements
-from infra.roles import HEAL, allow, own_role
+from infra.roles import allow, own_role
 from infra.settings import DeploymentSettings
 
 

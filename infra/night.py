@@ -13,9 +13,10 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from functions.healing.night_workers import WORKER, executors_within, workers_within
+from functions.healing.own_roles import NIGHT
 from infra.emr_package import EmrPackage
 from infra.report_bucket import LOGS, TABLES
-from infra.roles import NIGHT, own_role
+from infra.roles import own_role
 from infra.settings import NightSettings
 
 # Spark 3.5.8, which pyspark is pinned to.

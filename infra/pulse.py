@@ -8,11 +8,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.healing.own_roles import PULSE
 from functions.healing.pulse import QUEUE_NAME
 from functions.healing.steps import PULSE_ACTION
 from functions.settings import PulseSettings
 from infra.lambda_function import Handler, ParkingLambda
-from infra.roles import PULSE
 from infra.topics import Topic
 
 # Later than this, the pulse that was to be judged has had its successor.

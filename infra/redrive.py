@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.own_roles import REDRIVE
 from functions.healing.redrive_bounds import Bounds
 from functions.healing.steps import Owner
 from functions.settings import RedriveSettings
@@ -17,7 +18,6 @@ from infra.heal import TIMEOUT
 from infra.lambda_function import Handler
 from infra.owner_lambda import OwnerLambda, known_by_owners
 from infra.redrive_writes import redrive_statements
-from infra.roles import REDRIVE
 
 # It holds thousands of letters at once.
 HANDLER = Handler(

@@ -6,13 +6,13 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.healing.looks import POLICY_CHECKS
+from functions.healing.own_roles import RESTORE_POLICY
 from functions.healing.steps import Owner
 from functions.settings import RestorePolicySettings
 from infra.case_desk import CaseDesk
 from infra.heal import TIMEOUT
 from infra.lambda_function import Handler
 from infra.owner_lambda import OwnerLambda, known_by_owners
-from infra.roles import RESTORE_POLICY
 
 HANDLER = Handler(
     "restore_policy",

@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.healing.looks import ROLL_BACK_LOOKS
+from functions.healing.own_roles import ROLL_BACK
 from functions.healing.steps import Owner
 from functions.settings import RollBackSettings
 from infra.case_desk import CaseDesk
@@ -16,7 +17,6 @@ from infra.heal import TIMEOUT
 from infra.lambda_function import Handler, OwnLambda
 from infra.queue_looks import look_statements
 from infra.queue_writes import taken_back, write_statements
-from infra.roles import ROLL_BACK
 
 HANDLER = Handler(
     "roll_back",

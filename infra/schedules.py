@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from functions.healing.own_roles import SCHEDULE
 from infra.lambda_function import ParkingLambda
-from infra.roles import SCHEDULE, allow, own_role
+from infra.roles import allow, own_role
 from infra.settings import NightSettings, ReportSettings
 
 # Scheduler puts the time there that the schedule stands for, whenever it gets through.

@@ -11,6 +11,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.own_roles import PULSE
 from functions.healing.steps import Owner
 from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
@@ -34,7 +35,7 @@ from infra.redrive import Redrive
 from infra.redrive_writes import keep_off
 from infra.report_bucket import ReportBucket
 from infra.restore_policy import RestorePolicy
-from infra.roles import PULSE, role_arn, role_names
+from infra.roles import role_arn, role_names
 from infra.roll_back import RollBack
 from infra.schedules import Schedules
 from infra.settings import DeploymentSettings

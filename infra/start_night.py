@@ -7,11 +7,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.healing.own_roles import START_NIGHT
 from functions.settings import StartNightSettings
 from infra.lambda_function import Handler, ParkingLambda
 from infra.night import Buckets, Night
 from infra.report_bucket import LOGS
-from infra.roles import START_NIGHT
 
 HANDLER = Handler(
     "start_night",

@@ -8,11 +8,12 @@ from constructs import Construct
 
 from functions.catalogue import CATALOGUE
 from functions.healing.looks import LookAction, sweep_look_actions
+from functions.healing.own_roles import SWEEP
 from functions.settings import SweepSettings
 from infra.case_desk import CaseDesk
 from infra.lambda_function import Handler, ParkingLambda
 from infra.queue_looks import look_statements
-from infra.roles import SWEEP, allow
+from infra.roles import allow
 
 # The next go comes as soon, and does what this one would have done.
 PATIENCE = Duration.minutes(10)

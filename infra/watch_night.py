@@ -11,10 +11,10 @@ from constructs import Construct
 
 from functions.healing.night_watch import DETAIL_TYPE, ENDED, SOURCE
 from functions.healing.nightly import NIGHTS
+from functions.healing.own_roles import WATCH_NIGHT
 from functions.settings import WatchNightSettings
 from infra.lambda_function import Handler, ParkingLambda
 from infra.night import Night
-from infra.roles import WATCH_NIGHT
 
 HANDLER = Handler(
     "watch_night",

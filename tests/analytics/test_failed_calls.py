@@ -1,34 +1,83 @@
-"""Our own roles are known by the names that infra gives them."""
+"""Our own roles are known by the names that infra gives them, in their account and region."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
-from analytics.failed_calls import OWN_ROLE
-from infra import roles
+from analytics.failed_calls import OWN_ROLE, failed_calls
+from analytics.readings import SPARK_READING
+from functions.healing.own_roles import EVERY, LEFT_OUT, PULSE, role_name
 
-PURPOSES = (*roles.LEFT_OUT, "pulse", "follow_up", "start-night")
+ACCOUNT = "123456789012"
+# Java ends a text with \\z, Python before 3.14 with \\Z.
+PATTERN = re.compile(OWN_ROLE.replace(r"\z", r"\Z"))
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
+@pytest.mark.parametrize("purpose", EVERY)
 @pytest.mark.parametrize("region", ["us-east-1", "ap-southeast-4", "us-gov-west-1"])
 def test_every_role_of_ours_is_known(purpose: str, region: str) -> None:
-    name = roles.role_name(purpose, region)
-    assert re.search(OWN_ROLE, f"arn:aws:iam::123456789012:role/{name}")
+    found = PATTERN.search(f"arn:aws:iam::{ACCOUNT}:role/{role_name(purpose, region)}")
+    assert found
+    assert found.groups() == (ACCOUNT, region)
 
 
-@pytest.mark.parametrize(
-    "arn",
-    [
-        "arn:aws:iam::123456789012:role/mendq-demo",
-        "arn:aws:iam::123456789012:role/team/mendq-heal-us-east-1",
-        "arn:aws:iam::123456789012:role/x-mendq-heal-us-east-1",
-        "arn:aws:iam::123456789012:role/mendq-heal-us-east-1x",
-        "arn:aws:iam::123456789012:user/mendq-heal-us-east-1",
-        "arn:aws:sts::123456789012:assumed-role/worker/mendq-heal-us-east-1",
-    ],
-)
+def test_the_pulse_is_ours_though_the_rule_lets_it_through() -> None:
+    assert PULSE in EVERY
+    assert PULSE not in LEFT_OUT
+
+
+STRANGERS = [
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-demo",
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-nobody-us-east-1",
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-follow_up-us-east-1",
+    f"arn:aws:iam::{ACCOUNT}:role/team/mendq-heal-us-east-1",
+    f"arn:aws:iam::{ACCOUNT}:role/x-mendq-heal-us-east-1",
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-us-east-1/x",
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-heal-us-east-1\n",
+    f"arn:aws:iam::{ACCOUNT}:user/mendq-heal-us-east-1",
+    f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1",
+]
+
+
+@pytest.mark.parametrize("arn", STRANGERS)
 def test_no_other_role_is(arn: str) -> None:
-    assert not re.search(OWN_ROLE, arn)
+    assert not PATTERN.search(arn)
+
+
+def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
+    spark: SparkSession,
+) -> None:
+    role = f"arn:aws:iam::{ACCOUNT}:role/"
+    theirs = [
+        *STRANGERS,
+        "",
+        f"{role}mendq-heal-us-east-1x",
+        f"{role}mendq-heal-eu-west-1",
+        "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
+    ]
+    ours = [f"{role}{role_name(each, 'us-east-1')}" for each in EVERY]
+    calls = sf.array(
+        *(
+            sf.struct(
+                sf.lit(number).cast("bigint").alias("position"),
+                sf.lit(f"{number}").alias("event_id"),
+                sf.lit(None).cast("timestamp").alias("event_time"),
+                sf.lit("DeleteMessage").alias("event_name"),
+                sf.lit("MessageNotInflight").alias("error_code"),
+                sf.lit("unresolved").alias("queue_arn"),
+                sf.lit(ACCOUNT).alias("account"),
+                sf.lit("us-east-1").alias("region"),
+                sf.lit(arn).alias("principal_arn"),
+                sf.lit("r").alias("request_id"),
+                sf.lit("lease_expired").alias("label"),
+            )
+            for number, arn in enumerate([*ours, *theirs])
+        )
+    )
+    row = spark.createDataFrame([("f", None, 1, None, None)], SPARK_READING)
+    found = failed_calls(row.withColumn("calls", calls)).collect()
+    assert {each["principal_arn"] for each in found} == set(theirs)
