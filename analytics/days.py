@@ -29,6 +29,16 @@ class Days:
         """The shortest run of days that covers both."""
         return Days(min(self.first, other.first), max(self.last, other.last))
 
+    def stretched(self, needed: Days, around: Days) -> Days:
+        """Over `needed` too; a side that fell short reaches twice as far from `around` at least."""
+        before, after = around.first - self.first, self.last - around.last
+        first = min(needed.first, around.first - 2 * before)
+        last = max(needed.last, around.last + 2 * after)
+        return Days(
+            first if needed.first < self.first else self.first,
+            last if needed.last > self.last else self.last,
+        )
+
     def widened(self, before: int, after: int) -> Days:
         return Days(self.first - before * DAY, self.last + after * DAY)
 

@@ -105,7 +105,8 @@ class Night:
             needed = affected | Days.touched(span[0] - GAP_MICROSECONDS, span[1] + GAP_MICROSECONDS)
             if needed in loaded:
                 return affected, calls, bursts
-            loaded |= needed
+            # A burst of many days is reached in few rounds: each counts everything anew.
+            loaded = loaded.stretched(needed, requested)
             for frame in (calls, bursts):
                 frame.unpersist()
 

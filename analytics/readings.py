@@ -48,13 +48,18 @@ def readings(trail_files: DataFrame, root: str, reader: Reader) -> DataFrame:
 
 
 def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
-    """The log files below `folders` of `root`, with what is in them."""
-    return (
+    """The log files in `folders` of `root`, with what is in them; not what lies deeper.
+
+    Spark looks deeper all the same, because else it takes folders for columns.
+    """
+    here = [f"{root}{folder}" for folder in folders]
+    found = (
         spark.read.format("binaryFile")
         .option("pathGlobFilter", f"*{SUFFIX}")
         .option("recursiveFileLookup", value=True)
-        .load([_literal(f"{root}{folder}") for folder in folders])
+        .load([_literal(each) for each in here])
     )
+    return found.where(sf.regexp_replace("path", r"/[^/]*\z", "").isin(here))
 
 
 def _literal(path: str) -> str:

@@ -73,6 +73,16 @@ def test_nasty_files_give_the_rows_of_the_standard_library(
     )
 
 
+def test_what_lies_deeper_is_not_read(spark: SparkSession, tmp_path: Path, reader: Reader) -> None:
+    """No listing names it, so that quality would be silent about its calls."""
+    write(tmp_path, {"a": content(burst("11-10 09:00"))})
+    for deeper in ("x", "day=1"):
+        (tmp_path / "d [1]" / deeper).mkdir()
+        (tmp_path / "d [1]" / deeper / "b.json.gz").write_bytes(content(burst("11-10 10:00")))
+    found = read(spark, tmp_path, reader).collect()
+    assert [each["file"] for each in found] == ["d [1]/a.json.gz"]
+
+
 def test_the_reasons_and_what_is_legal() -> None:
     assert {name: read_file(each).reason for name, (each, _) in unreadable().items()} == {
         name: reason for name, (_, reason) in unreadable().items()
