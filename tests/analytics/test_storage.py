@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.storage.arrow import S3Storage
 from analytics.storage.folder import FolderStorage
-from analytics.storage.hadoop import HadoopStorage, knows_s3
+from analytics.storage.hadoop import HadoopStorage, in_one_slash, knows_s3
 
 
 class BucketInAFolder(S3Storage):
