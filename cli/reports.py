@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
 
 _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
-_FOLDER = re.compile(rf"report/week=({_WEEK.pattern})/", re.ASCII)
+_FOLDER = re.compile(rf"week=({_WEEK.pattern})/", re.ASCII)
 # As infra/schedules.py writes it.
 _WEEKLY = re.compile(r"cron\(0 (\d{1,2}) \? \* ([A-Z]{3}) \*\)", re.ASCII)
 _DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
@@ -52,11 +52,19 @@ class Reports:
 
     def weeks(self) -> list[str]:
         """The weeks that have a page, oldest first."""
+        return self._weeks_below("report")
+
+    def weeks_summed_up(self) -> list[str]:
+        """The weeks that a page is, or is to be, made of, oldest first."""
+        return self._weeks_below("summary")
+
+    def _weeks_below(self, folder: str) -> list[str]:
         listed = self.account.clients.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix="report/week=", Delimiter="/"
+            Bucket=self.bucket, Prefix=f"{folder}/week=", Delimiter="/"
         )
         folders = (each["Prefix"] for page in listed for each in page.get("CommonPrefixes", []))
-        return sorted(found[1] for each in folders if (found := _FOLDER.fullmatch(each)))
+        names = (each.removeprefix(f"{folder}/") for each in folders)
+        return sorted(found[1] for each in names if (found := _FOLDER.fullmatch(each)))
 
     def page(self, week: str) -> bytes | None:
         """The page; None where there is none."""

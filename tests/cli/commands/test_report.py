@@ -95,6 +95,34 @@ def test_without_a_report_yet_it_says_when_the_first_comes(
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "others"),
+    [((), ()), (("--week", "2026-W46"), ()), (("--week", "2026-W46"), ("2026-W45",))],
+)
+def test_a_week_that_is_summed_up_has_its_page_in_a_minute(
+    operator: Operator, here: Path, arguments: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    for week in others:
+        _deliver(operator, week)
+    _put(operator, "summary/week=2026-W46/summary.json", b"{}")
+    message = operator.json("report", *arguments, code=4)["error"]["message"]
+    assert message == (
+        "2026-W46 is summed up and its page is not there yet: that takes a minute, come again; "
+        "if it stays away, the log of deliver_report says why"
+    )
+    assert list(here.iterdir()) == []
+
+
+def test_beside_the_latest_page_it_says_which_is_being_made(operator: Operator) -> None:
+    _deliver(operator, "2026-W45")
+    assert "summed up" not in operator.mendq("report").stdout
+    _put(operator, "summary/week=2026-W46/summary.json", b"{}")
+    said = " ".join(operator.mendq("report").stdout.split())
+    assert "2026-W46 is summed up and its page is not there yet" in said
+    assert "The page: mendq-report-2026-W45.html" in said
+    assert "summed up" not in operator.mendq("report", "--week", "2026-W45").stdout
+
+
 def test_where_the_schedule_cannot_be_read_it_says_so_much(operator: Operator) -> None:
     message = operator.json("report", code=4)["error"]["message"]
     assert message == "there is no report yet: the first comes when a week has ended"
@@ -116,8 +144,14 @@ def test_what_lies_there_and_differs_is_not_overwritten_unasked(
 ) -> None:
     _deliver(operator)
     (here / FILE).write_bytes(b"mine")
-    assert operator.mendq("report").exit_code == 2
+    result = operator.mendq("report")
+    assert result.exit_code == 2
+    assert "26 incidents, 19 healed" in result.stdout
+    said = " ".join(result.stderr.split())
+    assert f"{FILE} is there already and differs" in said
+    assert "--yes overwrites it; or move it away" in said
     assert (here / FILE).read_bytes() == b"mine"
+    assert FILE in operator.json("report", code=2)["error"]["message"]
     assert operator.json("report", "--yes")["written"] is True
     assert (here / FILE).read_bytes() == PAGE
 
@@ -233,7 +267,8 @@ def test_a_summary_of_another_version_costs_the_verdict_alone(
 
 def test_a_page_that_was_removed_is_no_report(operator: Operator, here: Path) -> None:
     _deliver(operator)
-    operator.aws.clients.s3.delete_object(Bucket="cases", Key="report/week=2026-W46/report.html")
+    for key in ("report/week=2026-W46/report.html", "summary/week=2026-W46/summary.json"):
+        operator.aws.clients.s3.delete_object(Bucket="cases", Key=key)
     found = operator.json("report", code=4)["error"]["message"]
     assert found == "there is no report of 2026-W46: there is no other"
     assert list(here.iterdir()) == []
