@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,8 @@ from cli.lint.judging import lint as judge
 from cli.lint.node import NotATemplate
 from cli.lint.reading import read
 from cli.lint.view import github_lines, show
+
+CDK_OUT = "cdk.out"
 
 
 class Form(StrEnum):
@@ -52,9 +55,22 @@ def _judged(argument: str) -> list[Linted]:
         every = list(sources(argument))
     except NotATemplate as error:
         raise Stopped(str(error), Exit.USAGE) from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise Stopped(_not_read(argument, error), Exit.USAGE) from error
+    except ValueError as error:
         raise Stopped(f"{argument} cannot be read: {error}", Exit.USAGE) from error
     return [_judged_one(each) for each in every]
+
+
+def _not_read(argument: str, error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
+    synth = "`make synth` or `cdk synth`"
+    if Path(argument).is_dir():
+        return f"there is no {error.filename}: write the folder with {synth} anew"
+    if Path(argument).name == CDK_OUT:
+        return f"there is no {argument}: make it with {synth}"
+    return f"there is no {argument}: name a template, a {CDK_OUT} folder, or - for standard input"
 
 
 def _judged_one(source: Source) -> Linted:

@@ -95,6 +95,37 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
     assert "redrive_cycle" in not_judged["symptoms"]
 
 
+@pytest.mark.parametrize(
+    ("there", "argument", "says"),
+    [
+        ("", "cdk.out", "there is no cdk.out: make it with `make synth` or `cdk synth`"),
+        ("", "app/cdk.out/", "there is no app/cdk.out/: make it with `make synth` or `cdk synth`"),
+        (
+            "",
+            "orders.yaml",
+            "there is no orders.yaml: name a template, a cdk.out folder, or - for standard input",
+        ),
+        (
+            "cdk.out/manifest.json",
+            "cdk.out",
+            "there is no cdk.out/gone.json: write the folder with `make synth` or `cdk synth` anew",
+        ),
+        ("orders.yaml", "orders.yaml/x", "orders.yaml/x cannot be read: Not a directory"),
+    ],
+)
+def test_what_is_not_there_is_said_with_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, argument: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "gone.json"}}
+    if there:
+        (tmp_path / there).parent.mkdir(exist_ok=True)
+        (tmp_path / there).write_text(json.dumps({"artifacts": {"Mendq": stack}}))
+    result = _lint(argument, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"] == {"code": "usage", "message": says}
+
+
 def test_people_read_the_same() -> None:
     result = _lint("-", given=FAULTY)
     assert result.exit_code == 1
