@@ -17,7 +17,7 @@ LOG_FILE = re.compile(
 )
 OUR_PARTS = (
     "approve", "attach-dead-letters", "deliver-report", "follow-up", "heal", "night", "pulse",
-    "redrive", "restore-policy", "roll-back", "schedule", "start-night", "sweep",
+    "redrive", "restore-policy", "roll-back", "schedule", "start-night", "sweep", "watch-night",
 )  # fmt: skip
 
 
