@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from math import isfinite
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self, get_type_hints
 
+from functions.healing import setting_texts
 from functions.healing.limits import Limits, Timing
 from functions.healing.managed import Consent
 from functions.healing.mode import Mode
@@ -34,7 +33,9 @@ class LambdaSettings:
         What is not set has none.
         """
         values = {variable_of(each.name): getattr(self, each.name) for each in fields(self)}
-        return {name: _to_text(each) for name, each in values.items() if each is not None}
+        return {
+            name: setting_texts.written(each) for name, each in values.items() if each is not None
+        }
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -50,7 +51,7 @@ class LambdaSettings:
                     faults.append(f"{variable} is missing")
                 continue
             try:
-                values[each.name] = _from_text(text, types[each.name])
+                values[each.name] = setting_texts.read(text, types[each.name])
             except (ValueError, TypeError, KeyError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
@@ -199,68 +200,3 @@ class DeliverReportSettings(LambdaSettings):
 def variable_of(field_name: str) -> str:
     """The environment variable that carries a field."""
     return PREFIX + field_name.upper()
-
-
-def _to_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(_plain(value), separators=(",", ":"))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mode):
-        return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return value
-
-
-def _from_text(text: str, kind: Any) -> Any:
-    if kind in (str, str | None):
-        if not text:
-            raise ValueError("it is empty")
-        return text
-    value = json.loads(text)
-    of_one_value = {Mode: _mode, int: _count, tuple[str, ...]: _texts}
-    if kind in of_one_value:
-        return of_one_value[kind](value)
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no JSON object")
-    if kind in (Limits, Timing, Bounds):
-        return kind(**{name: _positive(name, each) for name, each in value.items()})
-    if kind == Mapping[Owner, str]:
-        return {Owner(name): _name(each) for name, each in value.items()}
-    return {name: _mode(each) for name, each in value.items()}
-
-
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{value!r} is no name")
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise TypeError(f"{value!r} is no JSON list of texts")
-    return tuple(value)
-
-
-def _count(value: object) -> int:
-    return int(_positive("it", value))
-
-
-def _positive(name: str, value: object) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is no number: {value!r}")
-    if not (isfinite(value) and value >= 0):
-        raise ValueError(f"{name} is no number from 0 on: {value!r}")
-    return value
-
-
-def _mode(text: object) -> Mode:
-    mode = Mode.read(text) if isinstance(text, str) else None
-    if mode is None:
-        raise ValueError(f"{text!r} is none of observe, propose, heal")
-    return mode
