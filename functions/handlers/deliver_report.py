@@ -33,9 +33,8 @@ def _cold_start() -> tuple[DeliverReportSettings, Clients]:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Make the page anew for every summary; send each week once to everybody it reaches.
+    """Make the page anew for every summary; send each week that is over once to everybody.
 
-    A week that is not over is sent to nobody: else its mails would have gone out for good.
     Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
     again and then parked; what was sent is not sent again.
     """
