@@ -61,7 +61,8 @@ def summary(
 ) -> dict[str, Any]:
     """The document; what was seen gives the same one, but for `made_at`, in any order.
 
-    Whether the week is over is asked of `scheduled_at`, or else of `made_at`.
+    Whether the week is over is asked of `scheduled_at`, or else of `made_at`. What is scheduled
+    comes once: it does not wait for a night that is late.
     """
     days = days_of(week)
     nights = without_drills(seen.nights)
@@ -88,7 +89,7 @@ def summary(
         **of_cases,
         "not_seen": {
             **not_seen(days, nights, seen.reads),
-            **_limits(days, seen, scheduled_at or made_at),
+            **_limits(days, seen, made_at, scheduled_at),
             "drill_incidents": len(incidents_of(days, seen.nights)) - len(incidents),
         },
     }
@@ -107,12 +108,15 @@ def _previous_weeks(seen: Seen) -> list[dict[str, Any]]:
     ]
 
 
-def _limits(days: Days, seen: Seen, at: datetime) -> dict[str, Any]:
-    last_is_whole = is_whole(days.last, seen.nights, seen.reads)
+def _limits(
+    days: Days, seen: Seen, made_at: datetime, scheduled_at: datetime | None
+) -> dict[str, Any]:
+    may_come = scheduled_at is None and not is_whole(days.last, seen.nights, seen.reads)
+    at = scheduled_at or made_at
     unreadable = {"case_files_unreadable": seen.cases.files_unreadable} if seen.cases else {}
     return {
         **unreadable,
-        "week_is_over": week_is_over(days.last, at, last_night_is_whole=last_is_whole),
+        "week_is_over": week_is_over(days.last, at, last_night_may_come=may_come),
         "began": str(seen.began) if seen.began else None,
     }
 

@@ -160,14 +160,13 @@ def usual_records(day: date, before: Iterable[NightRead]) -> float | None:
     return min(typical, max(same_weekday)) if same_weekday else typical
 
 
-def week_is_over(last_day: date, at: datetime, *, last_night_is_whole: bool) -> bool:
+def week_is_over(last_day: date, at: datetime, *, last_night_may_come: bool) -> bool:
     """Whether a week that ends with `last_day` is summed up for good `at` a moment.
 
-    Not before its last night, which may be still to come; some hours later it has failed, and the
-    week is told without it.
+    A last night that is not there is given some hours, where somebody may sum up again after it.
     """
     ended = datetime.combine(last_day + _DAY, time(), UTC)
-    return at >= (ended if last_night_is_whole else ended + LAST_NIGHT_WITHIN)
+    return at >= (ended + LAST_NIGHT_WITHIN if last_night_may_come else ended)
 
 
 def says_week_is_over(summary: bytes) -> bool:

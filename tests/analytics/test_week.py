@@ -142,6 +142,7 @@ def test_an_earlier_week_says_how_many_of_its_nights_are_whole() -> None:
         (timedelta(hours=1), None, True, True),
         (timedelta(hours=6), None, False, True),
         (timedelta(hours=-9), timedelta(hours=6), False, True),
+        (timedelta(hours=1), timedelta(hours=1), False, True),
         (timedelta(hours=6), timedelta(hours=-9), True, False),
     ],
 )
