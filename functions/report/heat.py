@@ -60,6 +60,7 @@ def heat(summary: Summary) -> Heat | None:
 
 def _row(summary: Summary, queue: QueueWeek, most: int) -> HeatRow:
     unread = summary.not_seen.nights_missing
+    not_mended = summary.not_mended(queue)
     cells = (
         Cell(NOT_READ if day in unread and not count else f"{count:,}", level(count, most))
         for day, count in zip(summary.days, queue.incidents, strict=True)
@@ -70,7 +71,7 @@ def _row(summary: Summary, queue: QueueWeek, most: int) -> HeatRow:
         cells=tuple(cells),
         total=f"{sum(queue.incidents):,}",
         calls=counted(queue.failed_calls, "failed call"),
-        not_healed=f"{queue.not_healed:,} not healed" if queue.not_healed else "all healed",
+        not_healed=f"{not_mended:,} not healed" if not_mended else "all healed",
     )
 
 
@@ -86,10 +87,13 @@ def _caption(summary: Summary, queues: list[QueueWeek]) -> str:
     most = max(counts)
     leaders = [each for each, count in zip(queues, counts, strict=True) if count == most]
     total = counted(summary.totals.incidents, "incident")
+    if len(leaders) > 1 and most == 1:
+        return "No queue had more than one incident."
     if len(leaders) > 1:
         return f"{counted(len(leaders), 'queue')} had the most: {most:,} of {total} each."
     if most == summary.totals.incidents:
-        return f"{marked_queue(leaders[0].queue_arn)} had all {total}."
+        had = "the one incident" if most == 1 else f"all {total}"
+        return f"{marked_queue(leaders[0].queue_arn)} had {had}."
     return f"{marked_queue(leaders[0].queue_arn)} had the most: {most:,} of {total}."
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from functions.report.days_chart import NARROW, NOT_READ, WIDE, days_chart
 from functions.report.drawing import DARK, LIGHT, as_picture
@@ -23,7 +24,13 @@ from functions.report.times import strips, times
 from functions.report.to_do import left_out, to_do
 from functions.report.verdict import headline, others
 from functions.report.visible import MOST_SENTENCE, visible
-from functions.report.words import counted, days_of, moment, week_name
+from functions.report.words import counted, days_of, moment, together, week_name
+
+
+def _together(value: Any) -> Any:
+    """No line breaks between a number and its unit; what is to be copied comes escaped already."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else together(value)
+
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "template"),
@@ -31,6 +38,7 @@ _TEMPLATES = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    finalize=_together,
 )
 _TEMPLATES.filters["parts"] = parts
 _LOOKS = {"light": LIGHT, "dark": DARK}
@@ -70,8 +78,8 @@ def _sections(summary: Summary) -> dict[str, Any]:
         "heat": heat(summary),
         "people": people(summary),
         "people_caption": people_caption(summary),
-        "not_healed": [each for each in every if not each.is_healed],
-        "healed": [each for each in every if each.is_healed],
+        "not_healed": [each for each in every if not each.is_mended],
+        "healed": [each for each in every if each.is_mended],
         "healed_count": healed_count(every),
         "not_seen": not_seen(summary),
         "unreadable": [

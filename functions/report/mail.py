@@ -66,7 +66,7 @@ def subject(summary: Summary) -> str:
     if not totals.incidents:
         return f"{name}: no incidents"
     incidents = counted(totals.incidents, "incident")
-    return f"{name}: {incidents}, {totals.healed:,} healed, {totals.paged:,} paged"
+    return f"{name}: {incidents}, {summary.mended:,} healed, {totals.paged:,} paged"
 
 
 def text(summary: Summary, place: str, command: str) -> str:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from functions.report.summary import COUNT_ONLY, HEALED, Incident
+from functions.report.summary import APPROVED, COUNT_ONLY, HEALED, Incident
 from functions.report.visible import MOST_SENTENCE, visible
 
 # How each outcome stands out on the page; one that is not here stands out not at all.
 _TONES = {
     HEALED: "good",
-    "approved": "good",
+    APPROVED: "good",
     "proposed": "waiting",
     "escalated": "waiting",
     "contested": "waiting",
     "ineffective": "waiting",
+}
+
+# After a number of incidents that were not healed, in the order in which they are said.
+OUTCOMES = {
+    "applied": "changed but not verified yet",
+    "observed": "only observed (mode observe)",
+    "proposed": "waiting for approval",
+    "refused": "refused",
+    "declined": "declined",
+    "expired": "expired without an answer",
+    "ineffective": "changed without effect",
+    "contested": "left to whoever changed it back",
+    "rolled_back": "rolled back",
+    "escalated": "left to a person",
+    "not_seen": "without a case",
 }
 
 # The words of the night, and those that only Mendq itself could know.
@@ -35,5 +50,5 @@ def tone(outcome: str) -> str:
 
 
 def why_in_words(incident: Incident) -> str:
-    """The night's reasons in words; another's as they came. Where there is a case there is none."""
-    return WHY.get(incident.why) or visible(incident.why, MOST_SENTENCE)
+    """The night's reasons in words, another's as they came; of a case, what it said last."""
+    return WHY.get(incident.why) or visible(incident.why or incident.reason, MOST_SENTENCE)

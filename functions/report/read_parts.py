@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 from functions.report.document import At, SummaryUnreadable
 from functions.report.summary_parts import (
@@ -144,14 +145,24 @@ def _deed(place: At) -> Deed:
         incidents=place["incidents"].whole(),
         failed_calls=place["failed_calls"].whole(),
         queues=place["queues"].whole(),
-        reason=_text_if_given(place, "reason"),
-        cure=_text_if_given(place, "cure"),
+        reason=text_if_given(place, "reason"),
+        cure=text_if_given(place, "cure"),
     )
 
 
-def _text_if_given(place: At, key: str) -> str:
+def text_if_given(place: At, key: str) -> str:
     text = given(place, key)
     return text.text() if text else ""
+
+
+def true_unless_given(place: At, key: str) -> bool:
+    truth = given(place, key)
+    return truth.truth() if truth else True
+
+
+def day_if_given(place: At, key: str) -> date | None:
+    day = given(place, key)
+    return None if day is None or day.value is None else day.day()
 
 
 def nights(place: At | None) -> tuple[Night, ...]:

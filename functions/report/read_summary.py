@@ -10,17 +10,21 @@ from typing import Any, NoReturn
 
 from functions.report.document import At, SummaryUnreadable
 from functions.report.read_parts import (
+    day_if_given,
     deeds,
     given,
     nights,
     queue_days,
     reached_a_person,
     swept,
+    text_if_given,
     times_to_heal,
+    true_unless_given,
     whole_if_given,
 )
 from functions.report.summary import (
     SCHEMA,
+    WHOLE_WEEK_NIGHTS,
     DayCount,
     EarlierWeek,
     Incident,
@@ -139,7 +143,13 @@ def _earlier_week(place: At) -> EarlierWeek:
         paged=place["paged"].whole(),
         median_seconds_to_heal=_median(place),
         healed_with_time=whole_if_given(place, "healed_with_time"),
+        nights=_nights_of(place),
     )
+
+
+def _nights_of(week: At) -> int:
+    nights = given(week, "nights")
+    return nights.whole() if nights else WHOLE_WEEK_NIGHTS
 
 
 def _incident(place: At) -> Incident:
@@ -157,6 +167,7 @@ def _incident(place: At) -> Incident:
         case_id=place["case_id"].text_or_none() or "",
         seconds_to_heal=place["seconds_to_heal"].seconds_or_none(),
         paged=place["paged"].truth(),
+        reason=text_if_given(place, "reason"),
     )
 
 
@@ -175,4 +186,7 @@ def _not_seen(place: At) -> NotSeen:
         ),
         nights=nights(given(place, "nights")),
         case_files_unreadable=whole_if_given(place, "case_files_unreadable"),
+        week_is_over=true_unless_given(place, "week_is_over"),
+        began=day_if_given(place, "began"),
+        drill_incidents=whole_if_given(place, "drill_incidents"),
     )

@@ -26,7 +26,7 @@ class Row:
     when: str
     outcome: str
     tone: str
-    is_healed: bool
+    is_mended: bool
     paged: bool
     case_id: str
     why: str
@@ -40,7 +40,7 @@ def rows(summary: Summary) -> tuple[Row, ...]:
 
 def healed_count(every: Sequence[Row]) -> str:
     """What the page folds away."""
-    return counted(sum(each.is_healed for each in every), "healed incident")
+    return counted(sum(each.is_mended for each in every), "healed incident")
 
 
 def _row(summary: Summary, incident: Incident) -> Row:
@@ -54,7 +54,7 @@ def _row(summary: Summary, incident: Incident) -> Row:
         when=span(incident.first_failure, incident.last_failure),
         outcome=visible(incident.outcome.replace("_", " ")),
         tone=tone(incident.outcome),
-        is_healed=incident.is_healed,
+        is_mended=incident.is_mended,
         paged=incident.paged,
         case_id=visible(incident.case_id),
         why=why_in_words(incident),

@@ -35,10 +35,10 @@ def standout(summary: Summary) -> Standout | None:
     A caller's mistakes do not count; a tie in incidents and in failed calls names nobody.
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
-    open_ones = [each for each in named if not each.is_healed and not each.is_count_only]
+    open_ones = [each for each in named if not each.is_mended and not each.is_count_only]
     if open_ones:
         return _not_healed(summary, named, open_ones)
-    return _often_healed(summary, [each for each in named if each.is_healed])
+    return _often_healed(summary, [each for each in named if each.is_mended])
 
 
 def _not_healed(
@@ -117,7 +117,7 @@ def _because(mine: list[Incident]) -> str:
     """The commonest label and, where it was not healed, the commonest reason for that label."""
     label, count = _commonest(each.label for each in mine)
     often = "" if count == len(mine) else f" ({count} of {len(mine)})"
-    reasons = [why_in_words(each) for each in mine if each.label == label and not each.is_healed]
+    reasons = [why_in_words(each) for each in mine if each.label == label and not each.is_mended]
     calls = counted(sum(each.failed_calls for each in mine), "failed call")
     reason, _ = _commonest(each for each in reasons if each)
     said = f": {quoted(reason)}" if reason else ""

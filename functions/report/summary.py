@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from functions.report.summary_parts import (
+    PARTIAL,
     Deed,
     Night,
     QueueDays,
+    QueueWeek,
     ReachedAPerson,
     Swept,
     TimesToHeal,
@@ -17,8 +19,12 @@ from functions.report.summary_parts import (
 SCHEMA = 1
 UNRESOLVED = "unresolved"
 HEALED = "healed"
+APPROVED = "approved"
+# Healed by itself, or after a person approved it: `approved` says that it was verified.
+MENDED = frozenset({HEALED, APPROVED})
 NOT_SEEN = "not_seen"
 COUNT_ONLY = "count_only"
+WHOLE_WEEK_NIGHTS = 7
 
 Counts = tuple[tuple[str, int], ...]
 
@@ -51,7 +57,7 @@ class DayCount:
 
 @dataclass(frozen=True)
 class EarlierWeek:
-    """The sums of a week before this one."""
+    """The sums of a week before this one, of so many of its seven nights."""
 
     week: str
     incidents: int
@@ -60,11 +66,19 @@ class EarlierWeek:
     paged: int
     median_seconds_to_heal: float | None = None
     healed_with_time: int = 0
+    nights: int = WHOLE_WEEK_NIGHTS
+
+    @property
+    def is_whole(self) -> bool:
+        return self.nights >= WHOLE_WEEK_NIGHTS
 
 
 @dataclass(frozen=True)
 class Incident:
-    """One incident of the list; `case_id` is empty where there was no case."""
+    """One incident of the list; `case_id` is empty where there was no case.
+
+    `why` says why there is none, `reason` what the case said last.
+    """
 
     incident_id: str
     queue_arn: str
@@ -79,10 +93,11 @@ class Incident:
     case_id: str
     seconds_to_heal: float | None
     paged: bool
+    reason: str = ""
 
     @property
-    def is_healed(self) -> bool:
-        return self.outcome == HEALED
+    def is_mended(self) -> bool:
+        return self.outcome in MENDED
 
     @property
     def is_count_only(self) -> bool:
@@ -100,7 +115,7 @@ class UnreadableFile:
 
 @dataclass(frozen=True)
 class NotSeen:
-    """What was read, and what was not."""
+    """What was read, and what was not; `began` is the first day of which anything exists."""
 
     nights_missing: tuple[date, ...]
     files_read: int
@@ -112,6 +127,9 @@ class NotSeen:
     unreadable_files: tuple[UnreadableFile, ...]
     nights: tuple[Night, ...] = ()
     case_files_unreadable: int = 0
+    week_is_over: bool = True
+    began: date | None = None
+    drill_incidents: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,7 +173,28 @@ class Summary:
 
     @property
     def is_whole(self) -> bool:
+        """Whether it can be compared with other weeks."""
+        in_part = any(each.verdict == PARTIAL for each in self.not_seen.nights)
+        return self.not_seen.week_is_over and self.every_day_was_read and not in_part
+
+    @property
+    def every_day_was_read(self) -> bool:
         return self.days_read == len(self.days)
+
+    @property
+    def mended(self) -> int:
+        return self.totals.healed + self.approved
+
+    @property
+    def approved(self) -> int:
+        return dict(self.by_outcome).get(APPROVED, 0)
+
+    def not_mended(self, queue: QueueWeek) -> int:
+        """Of a queue's incidents; where the list was cut, as the night counted them."""
+        if self.cases_left_out:
+            return queue.not_healed
+        mine = (each for each in self.cases if each.queue_arn == queue.queue_arn)
+        return sum(not each.is_mended for each in mine)
 
     @property
     def nothing_was_read(self) -> bool:

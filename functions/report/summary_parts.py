@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
+# The verdict on a night that was written before its day was over.
+PARTIAL = "partial"
+
 
 @dataclass(frozen=True)
 class TimesToHeal:

@@ -4,48 +4,37 @@ from __future__ import annotations
 
 from functions.report.names import marked, plain
 from functions.report.not_seen import not_seen_in_short
+from functions.report.outcomes import OUTCOMES
 from functions.report.standout import standout
-from functions.report.summary import HEALED, Summary
+from functions.report.summary import MENDED, Summary
 from functions.report.tiles import HEALED_TITLE, INCIDENTS_TITLE, PAGED_TITLE, tiles
 from functions.report.to_do import to_do
 from functions.report.visible import unlinked
 from functions.report.words import counted, days_of, week_name
 
 _IN_A_MAIL = (INCIDENTS_TITLE, HEALED_TITLE, PAGED_TITLE)
-_OUTCOMES = {
-    "approved": "healed after approval",
-    "applied": "changed but not verified yet",
-    "observed": "only observed (mode observe)",
-    "proposed": "waiting for approval",
-    "refused": "refused",
-    "declined": "declined",
-    "expired": "expired without an answer",
-    "ineffective": "changed without effect",
-    "contested": "left to whoever changed it back",
-    "rolled_back": "rolled back",
-    "escalated": "left to a person",
-    "not_seen": "without a case",
-}
 
 
 def headline(summary: Summary) -> str:
-    """How many incidents there were, and how many healed before anyone was paged."""
+    """How many incidents there were, how many were healed, and whether anyone was paged first."""
+    so_far = "" if summary.not_seen.week_is_over else " so far"
     if summary.nothing_was_read:
-        return "Nothing was read this week: whether there were incidents is not known."
-    where = "" if summary.is_whole else f" in the {_days_read(summary)}"
+        return f"Nothing was read this week{so_far}: whether there were incidents is not known."
+    where = "" if summary.every_day_was_read else f" in the {_days_read(summary)}"
     if not summary.totals.incidents:
-        return f"No incidents{where or ' this week'}."
+        return f"No incidents{so_far}{where or ' this week'}."
     count = counted(summary.totals.incidents, "incident")
-    return f"{count}{where}, {_healed(summary)} before anyone was paged."
+    return f"{count}{so_far}{where}, {_healed(summary)}."
 
 
 def others(summary: Summary) -> str:
-    """What became of the incidents that did not heal by themselves; empty where all did."""
-    rest = summary.totals.incidents - summary.totals.healed
-    clauses = [*_not_healed(summary), _paged(summary)]
-    said = ", ".join(each for each in clauses if each)
-    if rest <= 0 or not said:
-        return ""
+    """What became of the incidents that were not healed, and, told apart from it, who was paged."""
+    counts, paged = _not_healed(summary), _paged(summary)
+    rest = sum(count for _, count in counts)
+    if not rest:
+        return f"{paged[0].upper()}{paged[1:]}." if paged else ""
+    said = ", ".join(f"{count:,} {words}" for words, count in counts)
+    said = f"{said}; {paged}" if paged else said
     if rest == summary.totals.incidents:
         return f"What became of {'it' if rest == 1 else 'them'}: {said}."
     return f"The other{'' if rest == 1 else f' {rest:,}'}: {said}."
@@ -61,7 +50,7 @@ def verdict_text(summary: Summary) -> str:
         f"{headline(summary)} {others(summary)}".strip(),
         outstanding.sentence if outstanding else "",
         f"Why: {outstanding.because}" if outstanding else "",
-        f"Do first: {first.what} {first.effect}" if first else "",
+        f"Do first: {first.what} {first.effect}".rstrip() if first else "",
         *(f"{title}: {figures[title].in_words}" for title in _IN_A_MAIL if title in figures),
         f"Read: {not_seen_in_short(summary)}",
     ]
@@ -77,27 +66,44 @@ def _was(number: int) -> str:
 
 
 def _healed(summary: Summary) -> str:
-    incidents, healed = summary.totals.incidents, summary.totals.healed
-    if not healed:
+    """Healed after approval is healed, and said; a page may have come to one healed later on."""
+    healed, approved = _how_many_healed(summary), summary.approved
+    if not summary.mended:
+        return healed
+    if approved == summary.mended:
+        return f"{healed} after approval"
+    if approved:
+        return f"{healed}, {approved:,} of them after approval"
+    if not summary.totals.paged:
+        return f"{healed}, and nobody was paged"
+    others_count = summary.totals.incidents - summary.mended
+    return healed if summary.totals.paged > others_count else f"{healed} before anyone was paged"
+
+
+def _how_many_healed(summary: Summary) -> str:
+    incidents, mended = summary.totals.incidents, summary.mended
+    if not mended:
         return "not healed" if incidents == 1 else "none healed"
-    if healed < incidents:
-        return f"{healed:,} healed"
+    if mended < incidents:
+        return f"{mended:,} healed"
     return {1: "healed", 2: "both healed"}.get(incidents, "all healed")
 
 
-def _not_healed(summary: Summary) -> list[str]:
-    """What became of the others, so that the clauses add up; an unknown outcome keeps its word."""
-    told = {HEALED} | ({"escalated"} if _all_paged(summary) else set())
-    counts = ((outcome, n) for outcome, n in summary.by_outcome if outcome not in told and n)
-    said = {outcome: f"{n:,} {_OUTCOMES.get(outcome) or marked(outcome)}" for outcome, n in counts}
-    first = [each for each in _OUTCOMES if each in said]
-    return [said[each] for each in (*first, *sorted(said.keys() - _OUTCOMES.keys()))]
-
-
-def _all_paged(summary: Summary) -> bool:
-    """Whether the pages say of every escalation that it reached a person."""
-    return dict(summary.by_outcome).get("escalated", 0) <= summary.totals.paged
+def _not_healed(summary: Summary) -> list[tuple[str, int]]:
+    """In what words how many ended; they add up, and an unknown outcome keeps its word."""
+    counts = {outcome: n for outcome, n in summary.by_outcome if outcome not in MENDED and n}
+    known = [each for each in OUTCOMES if each in counts]
+    unknown = sorted(counts.keys() - OUTCOMES.keys())
+    return [(OUTCOMES.get(each) or marked(each), counts[each]) for each in (*known, *unknown)]
 
 
 def _paged(summary: Summary) -> str:
-    return f"{summary.totals.paged:,} paged a person" if summary.totals.paged else ""
+    paged, incidents = summary.totals.paged, summary.totals.incidents
+    if not paged:
+        return ""
+    if incidents == 1:
+        return "it paged a person"
+    of = f"{paged:,} of the {incidents:,}"
+    if paged == incidents:
+        of = "both" if incidents == 2 else f"all {incidents:,}"
+    return f"{of} paged a person"

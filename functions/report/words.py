@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
@@ -12,6 +13,13 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|bytes?|[kMGTPE]B|points?)(?!\w))")
+
+
+def together(text: str) -> str:
+    """`text` for a sink that breaks lines: none between a number and its unit."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

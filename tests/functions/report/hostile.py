@@ -32,7 +32,7 @@ PAYLOADS = (
     "a\nSubject: paid", "a\r\n\r\nb", "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "\x00", "\ud800",
     "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",
 )  # fmt: skip
-KINDS = ("write_into_template", "approve", "decide", "mend", "mend_caller", "label_code")
+KINDS = ("write_into_template", "approve", "watch", "decide", "mend", "mend_caller", "label_code")
 WHYS = ("verified", "proposed", "refused", "contested", "unlabelled", "caller_bug")
 DEED_NUMBERS = {"incidents", "failed_calls", "queues"}
 TEXT = st.one_of(
@@ -80,6 +80,7 @@ def _incidents(draw: st.DrawFn, day: int) -> dict[str, Any]:
         label=draw(TEXT),
         outcome=draw(TEXT),
         why=draw(st.none() | TEXT),
+        reason=draw(TEXT),
         case_id=draw(st.none() | TEXT),
         error_codes=draw(st.lists(TEXT, max_size=4)),
         principals=draw(st.lists(TEXT, max_size=3)),
@@ -102,6 +103,6 @@ def _deeds(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def _nights(draw: st.DrawFn, day: int) -> dict[str, Any]:
-    verdict = draw(st.sampled_from(("read", "far_fewer", "nothing_read", "failed")) | TEXT)
+    verdict = draw(st.sampled_from(("read", "far_fewer", "nothing_read", "partial")) | TEXT)
     reader = draw(st.sampled_from(("native", "spark_json")) | TEXT)
     return night(DAYS[day], reader=reader, why_fallback=draw(TEXT), verdict=verdict)

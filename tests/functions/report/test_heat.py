@@ -27,6 +27,19 @@ def test_a_row_for_each_queue_and_a_cell_for_each_day() -> None:
     assert (first.place, second.place) == ("", "")
 
 
+def test_healed_after_approval_is_healed() -> None:
+    cases = [incident("a", outcome="approved"), incident("a", day=1)]
+    assert found(*cases).rows[0].not_healed == "all healed"
+    assert found(*cases, incident("a", outcome="proposed")).rows[0].not_healed == "1 not healed"
+
+
+def test_of_a_list_that_was_cut_the_night_s_count_is_said() -> None:
+    row = {"queue_arn": "a", "incidents": [9] * 7, "failed_calls": 99, "not_healed": 41}
+    days = {"queues": [row], "queues_left_out": 0, "incidents_left_out": 0}
+    made = found(incident("a"), queue_days=days, cases_left_out=62)
+    assert made.rows[0].not_healed == "41 not healed"
+
+
 def test_a_day_that_was_not_read_is_no_zero() -> None:
     missing = {"nights_missing": ["2026-11-09", "2026-11-10"]}
     cells = found(incident("a"), not_seen=missing).rows[0].cells
@@ -36,6 +49,8 @@ def test_a_day_that_was_not_read_is_no_zero() -> None:
 @pytest.mark.parametrize(
     ("queues", "said"),
     [
+        ("a", "a had the one incident."),
+        ("abc", "No queue had more than one incident."),
         ("aa", "a had all 2 incidents."),
         ("aab", "a had the most: 2 of 3 incidents."),
         ("aabb", "2 queues had the most: 2 of 4 incidents each."),

@@ -93,6 +93,10 @@ def test_nothing_to_do_is_no_heading() -> None:
             "Mendq 2026-W46: 2 incidents, 1 healed, 1 paged",
         ),
         (
+            summary([incident(outcome="approved"), incident(day=1)]),
+            "Mendq 2026-W46: 2 incidents, 2 healed, 0 paged",
+        ),
+        (
             summary(not_seen={"files_read": 0, "nights_missing": []}),
             "Mendq 2026-W46: nothing was read",
         ),

@@ -114,7 +114,14 @@ WITH_EVERYTHING = {
     "swept": swept(lease_expired=1),
     "do_this_week": [deed()],
     "previous_weeks": [
-        {"week": "2026-W45", "incidents": 1, "failed_calls": 1, "healed": 1, "paged": 0}
+        {
+            "week": "2026-W45",
+            "incidents": 1,
+            "failed_calls": 1,
+            "healed": 1,
+            "paged": 0,
+            "nights": 6,
+        }
     ],
 }
 
@@ -140,6 +147,11 @@ WITH_EVERYTHING = {
         ("not_seen.nights.0.usual_records", "many", "nights[0].usual_records must be a number"),
         ("not_seen.case_files_unreadable", None, "case_files_unreadable must be a whole number"),
         ("totals.median_seconds_to_heal", "4", "totals.median_seconds_to_heal must be seconds"),
+        ("previous_weeks.0.nights", "7", "previous_weeks[0].nights must be a whole number from 0"),
+        ("not_seen.week_is_over", 1, "not_seen.week_is_over must be true or false, not 1"),
+        ("not_seen.began", "today", "not_seen.began must be a day such as 2026-11-09"),
+        ("not_seen.drill_incidents", None, "not_seen.drill_incidents must be a whole number"),
+        ("cases.0.reason", None, "cases[0].reason must be text, not None"),
         ("previous_weeks.0.healed_with_time", 0.5, "previous_weeks[0].healed_with_time must be a"),
     ],
 )
@@ -157,9 +169,13 @@ def test_an_older_document_lacks_the_newer_parts() -> None:
     assert (older.reached_a_person.total, older.swept.cases) == (0, 0)
     assert (older.totals.median_seconds_to_heal, older.totals.healed_with_time) == (None, 0)
     assert (older.not_seen.nights, older.not_seen.case_files_unreadable) == ((), 0)
+    seen = older.not_seen
+    assert (seen.week_is_over, seen.began, seen.drill_incidents) == (True, None, 0)
+    assert {each.nights for each in older.previous_weeks} == {7}
+    assert {each.reason for each in older.cases} == {""}
     newer = read(busy_week())
     assert newer.cases_were_read
-    assert newer.cases == older.cases
+    assert [each.incident_id for each in newer.cases] == [each.incident_id for each in older.cases]
 
 
 def test_the_newer_parts_are_read() -> None:
@@ -169,7 +185,13 @@ def test_the_newer_parts_are_read() -> None:
             [incident(day=3, seconds_to_heal=each) for each in (9, 1, 5, 3, 7)],
             **WITH_EVERYTHING,
             do_this_week_left_out=4,
-            not_seen={"nights": nights, "case_files_unreadable": 2},
+            not_seen={
+                "nights": nights,
+                "case_files_unreadable": 2,
+                "week_is_over": False,
+                "began": "2026-11-11",
+                "drill_incidents": 3,
+            },
         )
     )
     (healing,) = summary.times_to_heal
@@ -187,7 +209,14 @@ def test_the_newer_parts_are_read() -> None:
         None,
     )
     assert summary.not_seen.case_files_unreadable == 2
+    seen = summary.not_seen
+    assert (seen.week_is_over, seen.began, seen.drill_incidents) == (False, date(2026, 11, 11), 3)
+    assert (summary.previous_weeks[0].nights, summary.previous_weeks[0].is_whole) == (6, False)
     assert summary.totals.median_seconds_to_heal == 5
+
+
+def test_that_nothing_exists_is_read_too() -> None:
+    assert read(week(not_seen={"began": None})).not_seen.began is None
 
 
 def test_what_a_page_has_no_room_for_counts_as_left_out() -> None:

@@ -13,7 +13,7 @@ def row(**fields: Any) -> Row:
 
 
 def test_a_row_says_what_happened() -> None:
-    assert row(why="the lease of 30 s was too short") == Row(
+    assert row(reason="the lease of 30 s was too short") == Row(
         label="lease_expired",
         calls="12 failed calls, MessageNotInflight",
         caller="role/orders-consumer",
@@ -22,12 +22,36 @@ def test_a_row_says_what_happened() -> None:
         when="Mon 9 14:02\N{EN DASH}14:09",
         outcome="healed",
         tone="good",
-        is_healed=True,
+        is_mended=True,
         paged=False,
         case_id="lease_expired-0a1b2c3d4e5f",
         why="the lease of 30 s was too short",
         healed_in="40 s",
     )
+
+
+@pytest.mark.parametrize(
+    ("why", "reason", "said"),
+    [
+        (None, "", ""),
+        (None, "over the ceiling of 900 s", "over the ceiling of 900 s"),
+        ("not_managed", "", "Mendq does not manage this queue"),
+        ("count_only", "its own", "a caller's mistake, counted only"),
+        ("a_new_word", "", "a_new_word"),
+    ],
+)
+def test_why_is_that_of_no_case_or_what_the_case_said_last(
+    why: str | None, reason: str, said: str
+) -> None:
+    assert row(outcome="refused", why=why, reason=reason).why == said
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_mended"),
+    [("healed", True), ("approved", True), ("applied", False), ("proposed", False)],
+)
+def test_after_approval_is_healed_too(outcome: str, is_mended: bool) -> None:
+    assert row(outcome=outcome).is_mended is is_mended
 
 
 @pytest.mark.parametrize(

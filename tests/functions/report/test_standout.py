@@ -19,7 +19,7 @@ def other(cases: list[Any]) -> list[Any]:
 
 
 def refused(queue: str, *, count: int = 1, failed_calls: int = 12, **fields: Any) -> list[Any]:
-    fields = {"outcome": "refused", "why": WHY} | fields
+    fields = {"outcome": "refused", "reason": WHY} | fields
     return [incident(queue, failed_calls=failed_calls, day=n % 7, **fields) for n in range(count)]
 
 
@@ -39,6 +39,7 @@ def healed(queue: str, count: int) -> list[Any]:
         pytest.param(refused("a", count=3, why="count_only"), id="a caller's mistakes"),
         pytest.param(refused("a", count=3, queue_arn="unresolved"), id="nobody knows which"),
         pytest.param(healed("a", 2), id="healed twice"),
+        pytest.param(refused("a", count=2, outcome="approved"), id="healed after approval"),
         pytest.param([*healed("a", 3), *healed("b", 3)], id="all healed, half of them"),
     ],
 )
@@ -71,6 +72,14 @@ def test_nobody_stands_out(cases: list[Any]) -> None:
         (
             [*refused("a", count=2), *healed("b", 9)],
             "a stands out: neither of its 2 incidents was healed.",
+        ),
+        (
+            other([*refused("a", outcome="approved"), *refused("a", count=2)]),
+            "a stands out: 2 of its 3 incidents were not healed.",
+        ),
+        (
+            other(refused("a", count=3, outcome="approved")),
+            "a stands out: it had 3 of the 3, all healed.",
         ),
         (other(healed("a", 3)), "a stands out: it had 3 of the 3, all healed."),
         (
@@ -122,21 +131,25 @@ def test_a_list_that_was_cut_counts_healed_ones_among_itself() -> None:
     [
         (refused("a"), f"lease_expired, 12 failed calls: {WHY}."),
         (refused("a", failed_calls=1), f"lease_expired, 1 failed call: {WHY}."),
-        (refused("a", why=None), "lease_expired, 12 failed calls."),
+        (refused("a", reason=""), "lease_expired, 12 failed calls."),
         (
             refused("a", why="not_managed"),
             "lease_expired, 12 failed calls: Mendq does not manage this queue.",
         ),
         (
-            [*refused("a", count=2), *refused("a", label="access_denied", why="its own")],
+            [*refused("a", count=2), *refused("a", label="access_denied", reason="its own")],
             f"lease_expired (2 of 3), 36 failed calls: {WHY}.",
         ),
         (
-            [*refused("a", count=2, why="b"), *refused("a", why="c"), *refused("a", why=None)],
+            [
+                *refused("a", count=2, reason="b"),
+                *refused("a", reason="c"),
+                *refused("a", reason=""),
+            ],
             "None of its 4 incidents was healed. lease_expired, 48 failed calls: b.",
         ),
         (
-            [*refused("a", why="b"), *refused("a", why="a")],
+            [*refused("a", reason="b"), *refused("a", reason="a")],
             "lease_expired, 24 failed calls: a.",
         ),
         (healed("a", 3), "All healed. lease_expired, 36 failed calls."),
@@ -146,6 +159,28 @@ def test_and_says_why(cases: list[Any], because: str) -> None:
     found = standout(summary(cases))
     assert found is not None
     assert plain(found.because) == because
+
+
+@pytest.mark.parametrize(
+    ("label", "habit"),
+    [
+        ("lease_expired", "keeps outrunning its lease"),
+        ("message_too_long", "keeps being sent messages that are too long for it"),
+        ("dedup_id_missing", "keeps being sent messages without a deduplication ID"),
+        ("fifo_throttled", "keeps outrunning its FIFO quota"),
+        ("empty_receives", "keeps being polled faster than its messages come"),
+        ("kms_throttled", "keeps exhausting the KMS quota"),
+        ("kms_denied", "keeps being called without a grant on its key"),
+        ("kms_key_unusable", "keeps a key that cannot be used"),
+        ("access_denied", "keeps turning callers away"),
+        ("queue_missing", "keeps being called although it is not there"),
+        ("in_flight_limit", "keeps reaching its in-flight limit"),
+    ],
+)
+def test_each_habit_has_its_words(label: str, habit: str) -> None:
+    found = standout(summary(refused("a", count=3, label=label)))
+    assert found is not None
+    assert found.sentence == f"a {habit}: all 3 {label} incidents came from it."
 
 
 def test_habits_are_those_of_symptoms() -> None:

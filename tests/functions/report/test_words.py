@@ -29,6 +29,22 @@ def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the ceiling of 900 s; raise it", "the ceiling of 900~s; raise it"),
+        ("4 min 10 s", "4~min 10~s"),
+        ("81.2 MB, 2 %", "81.2~MB, 2~%"),
+        ("2 h 5 min, 3 d, 1 byte", "2~h 5~min, 3~d, 1~byte"),
+        ("10 points above", "10~points above"),
+        ("9 to 15 Nov, 3 stacks, 4 seconds", "9 to 15 Nov, 3 stacks, 4 seconds"),
+        ("a s", "a s"),
+    ],
+)
+def test_a_number_and_its_unit_stay_together(text: str, said: str) -> None:
+    assert words.together(text) == said.replace("~", "\N{NO-BREAK SPACE}")
+
+
+@pytest.mark.parametrize(
     ("size_bytes", "said"),
     [
         (0, "0 bytes"),

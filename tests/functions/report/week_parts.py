@@ -12,7 +12,14 @@ Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 ACCOUNT = "123456789012"
 NEWER = ("times_to_heal", "queue_days", "reached_a_person", "swept", "do_this_week")
-NEWER_NUMBERS = ("median_seconds_to_heal", "healed_with_time")
+NEWER_NUMBERS = ("median_seconds_to_heal", "healed_with_time", "nights")
+NEWER_OF_READING = (
+    "nights",
+    "case_files_unreadable",
+    "week_is_over",
+    "began",
+    "drill_incidents",
+)
 
 
 def arn(queue: str) -> str:
@@ -146,8 +153,12 @@ def without_newer(document: Document) -> Document:
     older.pop("do_this_week_left_out", None)
     older["totals"] = _older(document["totals"])
     older["previous_weeks"] = [_older(each) for each in document["previous_weeks"]]
+    older["cases"] = [
+        {name: each for name, each in case.items() if name != "reason"}
+        for case in document["cases"]
+    ]
     not_seen = dict(document["not_seen"])
-    for name in ("nights", "case_files_unreadable"):
+    for name in NEWER_OF_READING:
         not_seen.pop(name, None)
     return older | {"not_seen": not_seen}
 

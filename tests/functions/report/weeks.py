@@ -36,6 +36,7 @@ def incident(
     failed_calls: int = 12,
     seconds_to_heal: float | None = None,
     why: str | None = None,
+    reason: str = "",
     **fields: object,
 ) -> Document:
     """A case of the summary; healed ones took 40 s unless told."""
@@ -55,6 +56,7 @@ def incident(
         "case_id": f"{label}-0a1b2c3d4e5f",
         "seconds_to_heal": healed_seconds if seconds_to_heal is None else seconds_to_heal,
         "paged": outcome == "escalated",
+        "reason": reason,
     } | fields
 
 
@@ -99,6 +101,9 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
             "unreadable_files": [],
             "nights": [night(each) for each in DAYS],
             "case_files_unreadable": 0,
+            "week_is_over": True,
+            "began": "2026-10-01",
+            "drill_incidents": 0,
         },
         "times_to_heal": times_to_heal(cases),
         "queue_days": queue_days(cases, DAYS),
@@ -126,7 +131,11 @@ def per_day(cases: Sequence[Mapping[str, Any]]) -> list[Document]:
 
 
 def earlier(
-    *incidents: int, healed: int = 0, paged: int = 0, median_seconds: float | None = None
+    *incidents: int,
+    healed: int = 0,
+    paged: int = 0,
+    median_seconds: float | None = None,
+    nights: int = 7,
 ) -> list[Document]:
     """Weeks before this one, the last of `incidents` being last week's."""
     weeks = range(46 - len(incidents), 46)
@@ -139,6 +148,7 @@ def earlier(
             "paged": paged,
             "median_seconds_to_heal": median_seconds,
             "healed_with_time": 0 if median_seconds is None else healed,
+            "nights": nights,
         }
         for number, count in zip(weeks, incidents, strict=True)
     ]
@@ -152,9 +162,9 @@ def busy_week() -> Document:
     """Most things that can be on the page, at once."""
     over = "the need of 1,380 s is above the ceiling of 900 s; raise mendq:max-visibility-seconds"
     cases = [
-        incident("invoices", day=3, outcome="escalated", failed_calls=96, why=over),
-        incident("invoices", day=4, outcome="escalated", failed_calls=88, why=over),
-        incident("invoices", day=1, outcome="refused", failed_calls=40, why=over),
+        incident("invoices", day=3, outcome="escalated", failed_calls=96, reason=over),
+        incident("invoices", day=4, outcome="escalated", failed_calls=88, reason=over),
+        incident("invoices", day=1, outcome="refused", failed_calls=40, reason=over),
         incident(
             "orders-eu-west-consumer-with-a-name-that-uses-all-of-the-80-characters-it-is-all",
             day=4,
