@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from functions.report.names import marked, plain, quoted
-from functions.report.nights import nights_in_doubt, slower_reader
+from functions.report.nights import nights_in_doubt, nights_read, slower_reader
 from functions.report.outcomes import why_in_words
 from functions.report.summary import NOT_SEEN, Counts, Incident, Summary
-from functions.report.words import byte_size, counted, day, listed, share
+from functions.report.words import byte_size, counted, listed, share
 
 MOST_CODES = 10
 BLIND = (
@@ -28,13 +28,14 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
     They hold marked names.
     """
     sentences = (
-        _nights(summary),
+        *nights_read(summary),
         *nights_in_doubt(summary),
         *slower_reader(summary),
         _files(summary),
         _case_files(summary),
         _unlabelled(summary.not_seen.unlabelled),
         _without_a_case(summary),
+        _drills(summary.not_seen.drill_incidents),
         _left_out(summary),
     )
     return (*(each for each in sentences if each), BLIND)
@@ -42,25 +43,13 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
 
 def not_seen_in_short(summary: Summary) -> str:
     """The same on one line, with nothing but text: nights, files, codes."""
-    doubts = nights_in_doubt(summary)
     sentences = (
-        _nights(summary),
-        *doubts,
+        *nights_read(summary),
+        *nights_in_doubt(summary),
         _files(summary),
         _unlabelled(summary.not_seen.unlabelled),
     )
     return plain(" ".join(each for each in sentences if each))
-
-
-def _nights(summary: Summary) -> str:
-    missing = summary.not_seen.nights_missing
-    if not missing:
-        return f"All {len(summary.days)} nights were read."
-    were = "was" if len(missing) == 1 else "were"
-    if len(missing) >= len(summary.days):
-        return "No night of the week was read."
-    nights = listed([day(each) for each in missing])
-    return f"{counted(len(missing), 'night')} {were} not read: {nights}."
 
 
 def _files(summary: Summary) -> str:
@@ -123,6 +112,14 @@ def _weighed(reasons: Counter[str], count: int) -> Sequence[str]:
     if len(most_first) == 1 and most_first[0][1] == count:
         return [most_first[0][0]]
     return [f"{reason} ({number:,})" for reason, number in most_first[:MOST_CODES]]
+
+
+def _drills(incidents: int) -> str:
+    if not incidents:
+        return ""
+    return (
+        f"{counted(incidents, 'incident')} of drills {'is' if incidents == 1 else 'are'} left out."
+    )
 
 
 def _left_out(summary: Summary) -> str:

@@ -5,12 +5,20 @@ from typing import Any
 import pytest
 
 from functions.report.names import plain
-from functions.report.not_seen import BLIND, CASES_NOT_READ, not_seen, not_seen_in_short
+from functions.report.not_seen import not_seen, not_seen_in_short
 from functions.report.read_summary import read
 from functions.report.summary import Summary
 from tests.functions.report.week_parts import night, without_newer
 from tests.functions.report.weeks import DAYS, incident, summary, week
 
+BLIND = (
+    "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
+    "with 200 although entries in them failed."
+)
+CASES_NOT_READ = (
+    "Mendq's cases were not read: who was paged, what sweeps found and what to do this week are "
+    "not known."
+)
 ALL_NIGHTS = "All 7 nights were read."
 ALL_FILES = "412 trail files (81.2 MB): all were readable."
 UNKNOWN = "that the catalogue does not know, so nothing acted on"
@@ -84,6 +92,49 @@ def test_a_night_that_read_too_little_is_in_the_short_form_too() -> None:
     few = night(DAYS[1], records=900, verdict="far_fewer")
     said = not_seen_in_short(summary(not_seen={"nights": [few]}))
     assert "Tue 10 Nov had far fewer records than usual: 900, where 181,000 are usual." in said
+
+
+def test_a_day_that_read_nothing_is_told_once() -> None:
+    silent = night(DAYS[1], records=0, usual_records=None, verdict="nothing_read")
+    week = summary(not_seen={"nights_missing": ["2026-11-10"], "nights": [silent]})
+    for said in (" ".join(sentences(week)), not_seen_in_short(week)):
+        assert said.count("Tue 10 Nov") == 1
+        assert "Tue 10 Nov had not one record: is the trail on?" in said
+        assert "All 7 nights" not in said
+
+
+@pytest.mark.parametrize(
+    ("incidents", "said"),
+    [
+        (0, []),
+        (1, ["1 incident of drills is left out."]),
+        (4, ["4 incidents of drills are left out."]),
+    ],
+)
+def test_drills_that_are_left_out_are_counted(incidents: int, said: list[str]) -> None:
+    found = sentences(summary(not_seen={"drill_incidents": incidents}))
+    assert [each for each in found if "drill" in each] == said
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("not_managed", "Mendq does not manage this queue"),
+        ("not_tagged_in_time", "the queue was tagged only after it failed"),
+        ("event_lost", "CloudTrail recorded the calls, and probably no event reached Mendq"),
+        ("case_open", "an earlier case of the queue was still open"),
+        (
+            "too_little_evidence",
+            "too few failed calls, or too far apart, for Mendq to believe them",
+        ),
+        ("unresolved_queue", "the calls do not say which queue they were about"),
+        ("unknown", "neither the logs nor the cases say why"),
+        ("unlabelled", "no entry of the catalogue knows this error code"),
+        ("count_only", "a caller's mistake, counted only"),
+    ],
+)
+def test_why_an_incident_has_no_case(why: str, said: str) -> None:
+    assert sentences(summary([unseen(why)]))[2] == f"1 incident has no case: {said}."
 
 
 def test_many_unknown_codes_are_cut() -> None:
