@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
 from functions.report.names import marked
+from functions.report.outcomes import OUTCOMES
 from functions.report.places import place_in
 from functions.report.summary import Summary
 from functions.report.summary_parts import PagedCase
@@ -13,11 +15,31 @@ from functions.report.visible import MOST_SENTENCE, visible
 from functions.report.words import clock, counted, duration, listed, queue_name, short_day
 
 MOST_SYMPTOMS = 6
+WHAT_A_PAGE_IS = "A page is any message to a person, urgent or not."
+# What became of the queue, by the state of the case.
+STATES = OUTCOMES | {
+    "observed": "Mendq only observed and left it as it was",
+    "refused": "Mendq left it as it was",
+    "approved": "approved, not carried out yet",
+    "declined": "declined, left as it was",
+    "expired": "nobody answered, left as it was",
+    "applied_unproven": "changed, without a proof yet",
+    "verified": "changed and verified",
+    "watching": "changed, verified and watched",
+    "closed": "closed",
+}
+_AS_IT_WAS = frozenset({"observed", "refused", "declined", "expired"})
+_ENDS = _OPEN, _LEFT, _CLOSED, _ROLLED_BACK = (
+    "still open",
+    "left as it was",
+    "closed",
+    "rolled back",
+)
 
 
 @dataclass(frozen=True)
 class PersonRow:
-    """What the template prints; `is_open` where nobody has ended the case."""
+    """What the template prints; `state` is what it means for the queue, `lasted` for the case."""
 
     when: str
     queue: str
@@ -26,9 +48,8 @@ class PersonRow:
     how: str
     why: str
     state: str
-    how_long: str
+    lasted: str
     case_id: str
-    is_open: bool
 
 
 def people(summary: Summary) -> tuple[PersonRow, ...]:
@@ -43,14 +64,14 @@ def people_caption(summary: Summary) -> str:
     reached = summary.reached_a_person
     if not reached.total:
         return "Nobody was paged."
-    still_open = sum(each.ended_at is None for each in reached.cases)
     cases = counted(reached.total, "case")
     if reached.cases_left_out:
-        return f"{cases} paged a person; these are the first {len(reached.cases)}."
+        first = f"these are the first {len(reached.cases)}"
+        return f"{cases} paged a person; {first}. {WHAT_A_PAGE_IS}"
     pages = counted(sum(each.pages for each in reached.cases), "page")
-    opened = {0: "none is open", 1: "1 is still open"}
-    are = opened.get(still_open, f"{still_open} are still open")
-    return f"{cases}, {pages}; {are}."
+    ended = Counter(_end(each) for each in reached.cases)
+    said = listed([f"{ended[each]:,} {each}" for each in _ENDS if ended[each]])
+    return f"{cases}, {pages}: {said}. {WHAT_A_PAGE_IS}"
 
 
 def swept(summary: Summary) -> str:
@@ -80,16 +101,28 @@ def _row(summary: Summary, case: PagedCase) -> PersonRow:
         symptom=visible(case.symptom),
         how=", ".join([*pages, *found]),
         why=visible(case.reason, MOST_SENTENCE),
-        state=visible(case.state.replace("_", " ")),
-        how_long=_how_long(case, summary.made_at),
+        state=STATES.get(case.state) or visible(case.state.replace("_", " ")),
+        lasted=_lasted(case, summary.made_at),
         case_id=visible(case.case_id),
-        is_open=case.ended_at is None,
     )
 
 
-def _how_long(case: PagedCase, made_at: datetime) -> str:
-    """From the opening to the end, or, of one that is open, to when the report was made."""
-    if case.seconds_open is not None:
-        return duration(case.seconds_open)
+def _end(case: PagedCase) -> str:
+    """One of `_ENDS`: a case that ended with the queue as it was is not closed."""
+    if case.ended_at is None:
+        return _OPEN
+    if case.state in _AS_IT_WAS:
+        return _LEFT
+    return _ROLLED_BACK if case.state == "rolled_back" else _CLOSED
+
+
+def _lasted(case: PagedCase, made_at: datetime) -> str:
+    """How long it was open, or, where it is, has been; empty where it ended as it began."""
+    end = _end(case)
+    if end == _LEFT:
+        return ""
     until = case.ended_at or made_at
-    return duration(max(0.0, (until - case.opened_at).total_seconds()))
+    seconds = case.seconds_open
+    if seconds is None:
+        seconds = max(0.0, (until - case.opened_at).total_seconds())
+    return f"open for {duration(seconds)}" if end == _OPEN else f"after {duration(seconds)}"
