@@ -48,6 +48,10 @@ class PerDay:
         return any(each.total for each in self.days)
 
     @property
+    def total(self) -> int:
+        return sum(each.total for each in self.days)
+
+    @property
     def reached(self) -> int:
         return sum(each.reached for each in self.days)
 
@@ -82,8 +86,15 @@ def caption(week: PerDay) -> str:
     """The day or days with most incidents."""
     if not week.has_incidents:
         return "No day that was read had an incident."
+    read = [each for each in week.days if each.is_read]
+    if len(read) == 1 and read[0].total == week.total:
+        return f"{day(read[0].day)} is the only day that was read."
     most = max(each.total for each in week.days)
+    if most == 1 < week.total:
+        return "No day had more than one incident."
     busiest = [each for each in week.days if each.total == most]
+    if most == week.total:
+        return f"{day(busiest[0].day)} had {'the one incident' if most == 1 else f'all {most:,}'}."
     if len(busiest) == 1:
         return f"{day(busiest[0].day)} had the most: {most:,}."
     names = listed([day(each.day) for each in busiest])

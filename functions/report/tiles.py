@@ -13,7 +13,8 @@ from functions.report.words import duration, listed, number, share
 SMALLEST_N = 5
 INCIDENTS_TITLE = "Incidents"
 HEALED_TITLE = "Healed without a page"
-PAGED_TITLE = "Paged a person"
+PAGED_TITLE = "Reached a person"
+NO_WEEK = "no whole week before it to compare with"
 Written = Callable[[float], str]
 
 
@@ -49,7 +50,7 @@ def tiles(summary: Summary) -> tuple[Tile, ...]:
     if summary.nothing_was_read:
         return ()
     return (
-        _counted(summary, INCIDENTS_TITLE, lambda week: week.incidents),
+        _incidents(summary),
         _healed(summary),
         _paged(summary),
         _time_to_heal(summary),
@@ -65,7 +66,7 @@ def against(
     `written` says a figure, `apart` the difference of two where that is said otherwise.
     """
     if not before:
-        return Change("level", "no earlier week to compare with")
+        return Change("level", NO_WEEK)
     usual = median(before)
     basis = f"the {len(before)}-week median of {written(usual)}"
     if len(before) == 1:
@@ -78,11 +79,24 @@ def against(
     return Change("fall", f"{size} below {basis}")
 
 
+def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
+    """A week of few nights had few incidents, which says nothing."""
+    return [each for each in summary.previous_weeks if each.is_whole]
+
+
+def _incidents(summary: Summary) -> Tile:
+    """The first tile says for all of them how many days they are of."""
+    tile = _counted(summary, INCIDENTS_TITLE, lambda week: week.incidents)
+    if summary.every_day_was_read:
+        return tile
+    return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
+
+
 def _counted(
     summary: Summary, title: str, figure_of: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
     now = figure_of(summary.totals)
-    change = against(now, [figure_of(each) for each in summary.previous_weeks])
+    change = against(now, [figure_of(each) for each in _whole_weeks(summary)])
     return _judged(summary, Tile(title, f"{now:,}", "", change.sentence), change, rise="bad")
 
 
@@ -94,7 +108,7 @@ def _healed(summary: Summary) -> Tile:
     tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share")
     if incidents < SMALLEST_N:
         return _judged(summary, tile, Change("level", ""), rise="good")
-    weeks = [each for each in summary.previous_weeks if each.incidents >= SMALLEST_N]
+    weeks = [each for each in _whole_weeks(summary) if each.incidents >= SMALLEST_N]
     percents = [round(100 * each.healed / each.incidents) for each in weeks]
     percent = round(100 * healed / incidents)
     change = against(percent, percents, lambda it: f"{number(it)} %", _points)
@@ -105,8 +119,7 @@ def _healed(summary: Summary) -> Tile:
 def _judged(summary: Summary, tile: Tile, change: Change, *, rise: str) -> Tile:
     """A week with days missing is not judged against whole ones."""
     if not summary.is_whole:
-        read = f"{summary.days_read} of {len(summary.days)} days read"
-        return replace(tile, note=f"{tile.note}; {read}")
+        return tile
     fall = {"good": "bad", "bad": "good"}[rise]
     tone = {"rise": rise, "fall": fall}.get(change.direction, "plain")
     return replace(tile, direction=change.direction, tone=tone)
@@ -122,19 +135,24 @@ def _paged(summary: Summary) -> Tile:
     return replace(tile, of=f"of {incidents:,}") if incidents else tile
 
 
+def _why_untimed(summary: Summary) -> str:
+    if summary.totals.healed:
+        return "nobody timed it"
+    return "nothing healed by itself" if summary.mended else "nothing was healed"
+
+
 def _time_to_heal(summary: Summary) -> Tile:
     """The median of all that were timed; of few, each of them."""
     title = "Time to heal"
     count, middle = summary.totals.healed_with_time, summary.totals.median_seconds_to_heal
     if not count or middle is None:
-        note = "nobody timed it" if summary.totals.healed else "nothing was healed"
-        return Tile(title, "\N{EN DASH}", "", note)
+        return Tile(title, "\N{EN DASH}", "", _why_untimed(summary))
     seconds = sorted(each for label in summary.times_to_heal for each in label.seconds)
     if count < SMALLEST_N and len(seconds) == count:
         every = listed([duration(each) for each in seconds])
         note = f"the longest of {count}: {every}" if count > 1 else "1 incident"
         return Tile(title, duration(seconds[-1]), "", note)
-    weeks = [each for each in summary.previous_weeks if each.healed_with_time >= SMALLEST_N]
+    weeks = [each for each in _whole_weeks(summary) if each.healed_with_time >= SMALLEST_N]
     before = [it for each in weeks if (it := each.median_seconds_to_heal) is not None]
     change = against(middle, before, duration)
     note = f"median of {count:,}, {change.sentence}"

@@ -16,14 +16,22 @@ def on(*days: int) -> list[Any]:
     ("cases", "said"),
     [
         ([], "No day that was read had an incident."),
-        (on(4), "Fri 13 Nov had the most: 1."),
+        (on(4), "Fri 13 Nov had the one incident."),
+        (on(4, 4), "Fri 13 Nov had all 2."),
         (on(0, 4, 4), "Fri 13 Nov had the most: 2."),
-        (on(0, 4), "Mon 9 Nov and Fri 13 Nov had the most: 1 each."),
-        (on(0, 1, 4), "3 days had the most: 1 each."),
+        (on(0, 4), "No day had more than one incident."),
+        (on(0, 0, 4, 4), "Mon 9 Nov and Fri 13 Nov had the most: 2 each."),
+        (on(0, 0, 1, 1, 4, 4), "3 days had the most: 2 each."),
     ],
 )
 def test_the_caption_names_the_busiest_day(cases: list[Any], said: str) -> None:
     assert caption(per_day(summary(cases))) == said
+
+
+def test_the_only_day_that_was_read_had_no_more_than_others() -> None:
+    missing = [f"2026-11-{each:02}" for each in range(9, 15)]
+    week = per_day(summary(on(6, 6, 6), not_seen={"nights_missing": missing}))
+    assert caption(week) == "Sun 15 Nov is the only day that was read."
 
 
 def test_every_day_is_there_also_without_a_row() -> None:
