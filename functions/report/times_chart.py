@@ -14,7 +14,9 @@ import altair as alt
 
 from functions.report.drawing import FONT, Look
 
-WIDTH, HEIGHT, AXIS_HEIGHT = 300, 34, 22
+WIDTH, HEIGHT, AXIS_HEIGHT, MARGIN = 300, 34, 22, 22
+# The strips are shown smaller than the bars, whose labels are as large in the end.
+FONT_SIZE = 13
 # Where somebody reads a scale of seconds: 1 s to 30 days.
 TICKS = (
     (1, "1 s"),
@@ -65,7 +67,7 @@ class Strip:
 
 
 def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
-    """One label's dots; those that would hide one another stand side by side."""
+    """One label's dots, hidden by nothing: side by side, and above bar and ring."""
     axis = alt.Axis(
         title=None,
         values=[each for each, _ in scale.ticks],
@@ -80,13 +82,13 @@ def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.Laye
     bar = _marks([(strip.median, 0.0)]).mark_tick(
         thickness=2.5, size=26, color=look.ink, opacity=1, orient="vertical"
     )
-    layers = [dots, bar]
+    layers = [bar]
     if strip.p90 is not None:
         ring = _marks([(strip.p90, 0.0)]).mark_point(
             size=110, stroke=look.ink, fill=look.paper, opacity=1, strokeWidth=2
         )
         layers.append(ring)
-    return _framed(layers, _on(scale, axis), HEIGHT, look)
+    return _framed([*layers, dots], _on(scale, axis), HEIGHT, look)
 
 
 def axis_chart(scale: Scale, look: Look) -> alt.LayerChart:
@@ -94,7 +96,7 @@ def axis_chart(scale: Scale, look: Look) -> alt.LayerChart:
     rows = [{"seconds": each, "text": text} for each, text in scale.ticks]
     texts = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_text(fontSize=11, color=look.muted, baseline="middle")
+        .mark_text(fontSize=FONT_SIZE, color=look.muted, baseline="middle")
         .encode(text="text:N")
     )
     return _framed([texts], _on(scale, None), AXIS_HEIGHT, look)
@@ -121,7 +123,7 @@ def _framed(layers: Sequence[alt.Chart], x: alt.X, height: int, look: Look) -> a
             width=WIDTH,
             height=height,
             background=look.paper,
-            padding={"left": 18, "right": 18, "top": 0, "bottom": 0},
+            padding={"left": MARGIN, "right": MARGIN, "top": 0, "bottom": 0},
             autosize=alt.AutoSizeParams(type="none"),
         )
         .configure(font=FONT, view=alt.ViewConfig(stroke=None))

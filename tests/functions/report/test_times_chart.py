@@ -70,6 +70,13 @@ def test_what_would_lie_on_the_very_same_place_is_drawn_once() -> None:
     assert len(_dots(_strip(*[41.0] * 200))) <= 9
 
 
+def test_a_dot_is_hidden_by_neither_bar_nor_ring() -> None:
+    fills = [each.get("fill") for each in _strip(41, 41, 41, 41, 41, p90=41).iter(f"{SVG}path")]
+    bar, ring = LIGHT.ink, LIGHT.paper
+    last_below = max(n for n, each in enumerate(fills) if each in {bar, ring})
+    assert fills.index(COLOUR) > last_below
+
+
 def test_the_ring_is_there_where_there_is_a_percentile() -> None:
     def rings(svg: ET.Element) -> int:
         paths = svg.iter(f"{SVG}path")
@@ -88,3 +95,4 @@ def test_axis_and_strips_are_equally_wide() -> None:
     assert f"{strip.width}" == axis.get("width")
     texts = ["".join(each.itertext()) for each in axis.iter(f"{SVG}text")]
     assert texts == ["1 s", "10 s", "1 min", "10 min"]
+    assert {each.get("font-size") for each in axis.iter(f"{SVG}text")} == {"13px"}
