@@ -72,6 +72,14 @@ def _approve(deed: Deed) -> str:
     return f"Approve or decline: {_change(deed)}."
 
 
+def _watch(deed: Deed) -> str:
+    if not deed.attribute:
+        return f"Watch what Mendq did about {_symptom_of(deed)}."
+    value = changed(deed.attribute, deed.before, deed.after)
+    to = f", changed {value}" if value else ""
+    return f"Watch {marked(deed.attribute)} of {_queues(deed)}{to}."
+
+
 def _decide(deed: Deed) -> str:
     if not deed.attribute:
         return f"Decide what to do about {_symptom_of(deed)}."
@@ -103,6 +111,7 @@ def _look_at(deed: Deed) -> str:
 _WHAT: dict[str, Callable[[Deed], str]] = {
     "write_into_template": _write_into_template,
     "approve": _approve,
+    "watch": _watch,
     "decide": _decide,
     "mend": _mend,
     "mend_caller": _mend_caller,
@@ -141,6 +150,7 @@ def _why(deed: Deed) -> str:
 # A case's state, or the label of incidents that no case can answer.
 WHY = {
     "proposed": "Mendq waits for an answer.",
+    "applied": "Mendq changed it and has not verified yet that it helped.",
     "expired": "Nobody answered Mendq's proposal in time.",
     "refused": "Mendq refused to act.",
     "escalated": "Mendq left it to a person.",

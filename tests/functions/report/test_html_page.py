@@ -17,6 +17,7 @@ from tests.functions.report.page_parts import PageParts
 from tests.functions.report.week_parts import deed, paged, reached_a_person
 from tests.functions.report.weeks import DAYS, arn, busy_week, earlier, incident, week
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 # Letters that no other text in a test uses, for the characters that mean something in HTML.
 TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010404")
@@ -140,8 +141,8 @@ def test_the_verdict_comes_first_and_the_rest_in_order() -> None:
         "Incidents per day Fri 13 Nov had the most: 8.",
         "Time to heal A dot for each healed incident",
         "Which queue on which day invoices had the most: 13 of 26 incidents.",
-        "Cases that reached a person 3 cases, 3 pages; 2 are still open.",
-        "Incidents that did not heal by themselves",
+        "Cases that reached a person 3 cases, 3 pages: 2 still open and 1 closed.",
+        "Incidents that were not healed",
         "19 healed incidents",
         "What this report could not see",
         "2 of 414 trail files could not be read",
@@ -158,8 +159,53 @@ def test_the_picture_has_words_and_a_table() -> None:
     days = next(each for each in alts if each.startswith("Incidents per day."))
     assert days.startswith("Incidents per day. Mon 9: 5 (lease_expired 4, kms_throttled 1).")
     assert "Thu 12: 4 (lease_expired 4), 1 case reached a person." in days
-    assert "16 healed incidents, from 20 s to 4 min 5 s" in alts
+    assert "16 healed incidents, from 20~s to 4~min 5~s".replace("~", NO_BREAK) in alts
     assert "The same as a table" in parts.text
+
+
+def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
+    cases = [incident(day=6), incident(day=6, label="access_denied")]
+    missing = {"nights_missing": [f"{each}" for each in DAYS[:6]]}
+    html = page(read(week(cases, not_seen=missing)))
+    rows = re.findall(r'<tr><th scope="row">(\w+ \d+)</th>(.*?)</tr>', html)
+    figures = {day: re.findall(r">([^<]+)</td>", cells) for day, cells in rows}
+    assert figures["Mon 9"] == ["not read", *["\N{EN DASH}"] * 3]
+    assert figures["Sun 15"] == ["2", "1", "1", "24"]
+    assert len(figures) == 7
+
+
+def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
+    line = deed(template_line="VisibilityTimeout: 690 # 690 s", command="mendq show 9 s")
+    over = "the need is above the ceiling of 900 s"
+    cases = [incident("a 5 s", outcome="refused", reason=over)]
+    html = page(read(week(cases, do_this_week=[line])))
+    assert over.replace("900 s", f"900{NO_BREAK}s") in html
+    assert f"to 690{NO_BREAK}s in its template" in html
+    assert f"81.2{NO_BREAK}MB" in html
+    for kept in ("690 # 690 s", "<bdi>a 5 s</bdi>", ">9</bdi> <bdi"):
+        assert kept in html
+
+
+def test_what_a_case_said_last_stands_beside_its_incident() -> None:
+    over = "the need is above the ceiling"
+    parts = _parts(week([incident(outcome="refused", reason=over)]))
+    assert f"{over}case lease_expired-0a1b2c3d4e5f" in parts.text
+    assert ("td", "data-label", "Case") not in parts.values
+
+
+def test_the_tint_is_said_for_light_and_dark() -> None:
+    text = _parts(busy_week()).text
+    assert "A stronger colour means more incidents." in text
+    assert "darker" not in text
+
+
+def test_a_person_reads_what_became_of_the_queue() -> None:
+    case = paged(state="refused", ended_at="2026-11-12T14:02:30Z", seconds_open=0.0)
+    text = _parts(week(reached_a_person=reached_a_person(case))).text
+    assert "1 case, 1 page: 1 left as it was." in text
+    assert "Mendq left it as it was" in text
+    assert "after 0" not in text
+    assert "open for" not in text.lower()
 
 
 def test_a_week_without_incidents_has_no_picture_and_reads_well() -> None:
@@ -184,7 +230,7 @@ def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:
         "do_this_week": [deed("approve")],
     }
     text = _parts(week(not_seen=missing, **found)).text
-    for each in ("Do this week Approve or decline:", "1 case, 1 page; 1 is still open."):
+    for each in ("Do this week Approve or decline:", "1 case, 1 page: 1 still open."):
         assert each in text
     assert "Time to heal" not in text
 

@@ -51,6 +51,10 @@ def first(kind: str = "write_into_template", **fields: Any) -> ToDo:
             NO_CHANGE,
             "Approve or decline what Mendq proposes for lease_expired of orders.",
         ),
+        ("watch", {}, "Watch VisibilityTimeout of orders, changed from 460 s to 690 s."),
+        ("watch", {"before": ""}, "Watch VisibilityTimeout of orders, changed to 690 s."),
+        ("watch", {"after": "x" * 41}, "Watch VisibilityTimeout of orders."),
+        ("watch", NO_CHANGE, "Watch what Mendq did about lease_expired of orders."),
         ("decide", {}, "Decide on VisibilityTimeout of orders: 460 s or 690 s."),
         ("decide", {"before": ""}, "Decide on VisibilityTimeout of orders."),
         ("decide", NO_CHANGE, "Decide what to do about lease_expired of orders."),
@@ -95,15 +99,43 @@ def test_what_is_to_be_done(kind: str, fields: dict[str, Any], what: str) -> Non
             {"before": ""},
             "Mendq changed it and it helped; the next deployment would bring back the old value.",
         ),
-        ("approve", {"why": "proposed"}, WHY["proposed"]),
-        ("decide", {"why": "contested"}, WHY["contested"]),
-        ("mend", {"why": "observed", "reason": "it needs more"}, WHY["observed"]),
+        ("approve", {"why": "proposed"}, "Mendq waits for an answer."),
+        (
+            "watch",
+            {"why": "applied", "reason": "it needs more"},
+            "Mendq changed it and has not verified yet that it helped.",
+        ),
+        (
+            "decide",
+            {"why": "contested", "reason": "x"},
+            "Somebody else changed it after Mendq, which leaves it alone now.",
+        ),
+        (
+            "mend",
+            {"why": "observed", "reason": "it needs more"},
+            "Mendq only observed: the mode does not let it act.",
+        ),
+        (
+            "mend",
+            {"why": "expired", "reason": "x"},
+            "Nobody answered Mendq's proposal in time.",
+        ),
         ("mend", {"why": "refused", "reason": "over 900 s"}, "Mendq refused to act: over 900 s."),
         ("mend", {"why": "refused", "reason": "so."}, "Mendq refused to act: so."),
         ("mend", {"why": "refused", "reason": ""}, "Mendq refused to act."),
+        ("mend", {"why": "escalated", "reason": "x"}, "Mendq left it to a person: x."),
         ("mend", {"why": "ineffective", "reason": "x"}, "Mendq's change did not help: x."),
+        (
+            "mend_caller",
+            {"why": "caller_bug", "reason": "InvalidParameterValue"},
+            "Nothing in the queue could mend a caller's mistake.",
+        ),
         ("mend", {"why": "a_new_word"}, ""),
-        ("label_code", {"why": "unlabelled", "reason": "Teapot"}, WHY["unlabelled"]),
+        (
+            "label_code",
+            {"why": "unlabelled", "reason": "Teapot"},
+            "The catalogue has no entry for this error code, so nothing acts on it.",
+        ),
     ],
 )
 def test_why(kind: str, fields: dict[str, Any], why: str) -> None:
@@ -155,5 +187,6 @@ def test_the_order_is_the_summary_s() -> None:
 
 def test_there_are_words_for_whatever_the_night_asks() -> None:
     asked = {*deeds_of_cases._ASKS.values(), deeds_of_cases.WRITE_INTO_TEMPLATE}
-    assert asked | {deeds_of_callers.MEND_CALLER, deeds_of_callers.LABEL_CODE} == set(_WHAT)
+    callers = {deeds_of_callers.MEND_CALLER, deeds_of_callers.LABEL_CODE}
+    assert asked | callers | {"watch"} == set(_WHAT)
     assert {*map(str, deeds_of_cases._ASKS), "unlabelled", *COUNT_ONLY} <= set(WHY)
