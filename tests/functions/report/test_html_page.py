@@ -188,8 +188,10 @@ def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
 
 def test_what_a_case_said_last_stands_beside_its_incident() -> None:
     over = "the need is above the ceiling"
-    parts = _parts(week([incident(outcome="refused", reason=over)]))
+    says_why = incident(outcome="refused", reason=over)
+    parts = _parts(week([says_why, incident(day=1, outcome="refused")]))
     assert f"{over}case lease_expired-0a1b2c3d4e5f" in parts.text
+    assert parts.text.count("case lease_expired-0a1b2c3d4e5f") == 2
     assert ("td", "data-label", "Case") not in parts.values
 
 
