@@ -29,10 +29,8 @@ def read_transition(content: bytes) -> Case | None:
     try:
         case = Case.from_document(json.loads(content))
         _evidence(case)
-        microseconds(case.at.astimezone(UTC))
-        texts = (case.case_id, case.queue_arn, case.symptom)
-        for each in texts:
-            each.encode()
+        microseconds(_aware(case.at))
+        _require_text(case)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
     return case
@@ -84,4 +82,18 @@ def _evidence(case: Case) -> dict[str, int]:
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+    return _aware(datetime.fromisoformat(text))
+
+
+def _aware(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment} does not say where its clock hangs")
+    return moment.astimezone(UTC)
+
+
+def _require_text(case: Case) -> None:
+    """Spark's rows hold the names, and no half of a character; the reason is compared alone."""
+    for each in (case.case_id, case.queue_arn, case.symptom):
+        each.encode()
+    if not isinstance(case.reason, str):
+        raise TypeError(f"{case.reason!r} is no text")
