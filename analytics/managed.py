@@ -46,13 +46,20 @@ def read_round(content: bytes) -> Round | None:
     try:
         document = json.loads(content)
         at = datetime.fromisoformat(document["at"])
-        arns = tuple(document["managed"])
-        for each in arns:
-            each.encode()
+        arns = _texts(document["managed"])
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
         return Round(microseconds(at), arns, document["managed_whole"] is True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+def _texts(listed: object) -> tuple[str, ...]:
+    """An empty text or object would say that nothing is managed."""
+    if not isinstance(listed, list):
+        raise TypeError(f"{type(listed).__name__} is no list")
+    for each in listed:
+        each.encode()
+    return tuple(listed)
 
 
 def managed(spark: SparkSession, rounds: Iterable[Round]) -> Managed:

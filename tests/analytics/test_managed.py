@@ -38,7 +38,17 @@ def test_a_sweeps_list_is_read_back() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("at", None), ("at", "noon"), ("managed", None), ("managed", [7]), ("managed", ["\ud800"])],
+    [
+        ("at", None),
+        ("at", "noon"),
+        ("managed", None),
+        ("managed", [7]),
+        ("managed", ["\ud800"]),
+        ("managed", ""),
+        ("managed", "arn"),
+        ("managed", {}),
+        ("managed", {"arn": 1}),
+    ],
 )
 def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
     assert read_round(json.dumps(document()).encode()) is not None
