@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from analytics.storage.root import Listed, RootUnusable
@@ -14,7 +16,8 @@ class FolderStorage:
     """Needs nothing but Python."""
 
     def __init__(self, root: str) -> None:
-        self._folder = Path(root).absolute()
+        # As Hadoop spells it: without links and `..`, or Spark's files would not be ours.
+        self._folder = Path(os.path.realpath(root))
 
     def folders(self, folder: str) -> list[str]:
         return sorted(each.name for each in self._listed(folder) if each.is_dir())
@@ -42,7 +45,8 @@ class FolderStorage:
         except OSError as error:
             raise RootUnusable(f"{self._folder} cannot be written to: {error}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # where the root is a file, that is what is to be said
+                beside.unlink()
 
     def remove(self, folder: str) -> None:
         shutil.rmtree(self._folder / folder, ignore_errors=True)
