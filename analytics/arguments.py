@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from analytics.days import Days
 from analytics.iso_week import days_of
+from functions.healing.nightly import is_in_reach
 
 
 class BadArguments(Exception):
@@ -96,7 +97,7 @@ def _day(name: str, text: str) -> date:
         day = None
     if day is None or str(day) != text:
         raise BadArguments(f"{name} {text!r} is not a day: write it as 2026-11-16")
-    if not 2004 < day.year < 9000:
+    if not is_in_reach(day.year):
         raise BadArguments(f"{name} {text!r} is out of reach: no trail is that old or that new")
     return day
 

@@ -5,12 +5,14 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-log-file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
 from analytics.days import Days
 from analytics.storage.root import Storage
+from functions.healing.nightly import is_in_reach
 
 LOGS = "AWSLogs"
 LOG_FILES = "CloudTrail"
@@ -18,6 +20,7 @@ DIGESTS = "CloudTrail-Digest"
 # CloudTrail retries a delivery for 30 days; a night that runs in time finds none of the later
 # folders, so that the long reach costs only who runs an old night again.
 LATE_DAYS = 30
+_YEAR, _PART = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]{2}")
 
 
 class Branch(NamedTuple):
@@ -78,11 +81,17 @@ def _account_folders(trail: Storage) -> Iterator[str]:
 
 
 def _first_day(trail: Storage, folder: str) -> date | None:
-    for year in filter(str.isdecimal, trail.folders(folder)):
-        for month in filter(str.isdecimal, trail.folders(f"{folder}/{year}")):
-            for day in filter(str.isdecimal, trail.folders(f"{folder}/{year}/{month}")):
+    for year in _numbered(_YEAR, trail.folders(folder)):
+        for month in _numbered(_PART, trail.folders(f"{folder}/{year}")):
+            for day in _numbered(_PART, trail.folders(f"{folder}/{year}/{month}")):
                 try:
-                    return date(int(year), int(month), int(day))
+                    found = date(int(year), int(month), int(day))
                 except ValueError:
                     continue
+                if is_in_reach(found.year):
+                    return found
     return None
+
+
+def _numbered(shape: re.Pattern[str], names: list[str]) -> Iterator[str]:
+    return (each for each in names if shape.fullmatch(each))

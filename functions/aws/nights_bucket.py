@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from functions.healing.nightly import LOOKED_BACK_DAYS, NIGHTS, NightRead, day_of_key, read_night
+from functions.healing.nightly import LOOKED_BACK_DAYS, NightRead, night_key, read_night
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -32,15 +32,16 @@ class NightsBucket:
         return {each: night for each, night in found.items() if night and night.day == each}
 
     def _keys(self, day: date) -> Iterator[tuple[date, str]]:
-        """Listed, because a miss of what is not there would be an error of its own."""
-        first = day - timedelta(days=LOOKED_BACK_DAYS)
-        listed = self.client.list_objects_v2(
-            Bucket=self.name, Prefix=f"{NIGHTS}/dt=", StartAfter=f"{NIGHTS}/dt={first}"
-        )
-        for each in listed.get("Contents", []):
-            of_day = day_of_key(each["Key"])
-            if of_day is not None and of_day <= day:
-                yield of_day, each["Key"]
+        """Listed, because a miss of what is not there would be an error of its own.
+
+        Day by day, a key each: whatever else lies below nights/ crowds none of them out.
+        """
+        for back in range(LOOKED_BACK_DAYS, -1, -1):
+            of_day = day - timedelta(days=back)
+            key = night_key(of_day)
+            listed = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
+            if any(each["Key"] == key for each in listed.get("Contents", [])):
+                yield of_day, key
 
     def _read(self, key: str) -> NightRead | None:
         body = self.client.get_object(Bucket=self.name, Key=key)["Body"]

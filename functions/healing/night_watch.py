@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
-from functions.healing.nightly import DOUBTFUL, Judged, NightRead, Verdict, judged
+from functions.healing.nightly import (
+    DOUBTFUL,
+    Judged,
+    NightRead,
+    Verdict,
+    is_in_reach,
+    judged,
+)
 
 SOURCE = "aws.emr-serverless"
 DETAIL_TYPE = "EMR Serverless Job Run State Change"
@@ -48,9 +55,10 @@ class Run:
         """The day that it is the night of; None for a week, and for what somebody else named."""
         found = _NIGHT.fullmatch(self.name)
         try:
-            return date.fromisoformat(found[1]) if found else None
+            day = date.fromisoformat(found[1]) if found else None
         except ValueError:
             return None
+        return day if day and is_in_reach(day.year) else None
 
     @property
     def has_ended(self) -> bool:

@@ -27,6 +27,7 @@ _DAY, _WEEK = timedelta(days=1), timedelta(days=7)
 # After a week's end its last night is still to come: by default it starts two hours later.
 LAST_NIGHT_WITHIN = timedelta(hours=3)
 _MOST_DIGITS = 15
+_BEFORE_SQS, _TOO_FAR = 2004, 9000
 
 
 class Verdict(StrEnum):
@@ -179,18 +180,14 @@ def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
     return unreadable > UNREADABLE_SHARE * of_bytes
 
 
+def is_in_reach(year: int) -> bool:
+    """No trail is that old or that new, and days around it can be counted."""
+    return _BEFORE_SQS < year < _TOO_FAR
+
+
 def night_key(day: date) -> str:
     """Where a night's own account lies below the tables' root."""
     return f"{NIGHTS}/dt={day}/night.json"
-
-
-def day_of_key(key: str) -> date | None:
-    """The day of a key that `night_key` gives; None for any other."""
-    try:
-        day = date.fromisoformat(key.removeprefix(f"{NIGHTS}/dt=").partition("/")[0])
-    except ValueError:
-        return None
-    return day if night_key(day) == key else None
 
 
 def _moment(text: str) -> datetime:

@@ -169,6 +169,20 @@ def test_what_is_no_night_in_the_bucket_is_none(watching: Lambda) -> None:
     assert watching.said["usual_records"] is None
 
 
+def test_no_heap_of_other_keys_hides_a_night(
+    watching: Lambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of a listing that is full without any night on it."""
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
+    watching.before()
+    for n in range(9):
+        watching.put(f"nights/dt={DAY - timedelta(days=9)}/{n}", b"{}")
+        watching.put(f"{night_key(DAY)}.{n}", b"{}")
+    watching.night(DAY, 9_000)
+    assert watching.end("SUCCESS")["verdict"] == "read"
+    assert watching.said["usual_records"] == 10_000
+
+
 @pytest.mark.parametrize(
     ("state", "name", "because"),
     [
@@ -176,6 +190,8 @@ def test_what_is_no_night_in_the_bucket_is_none(watching: Lambda) -> None:
         ("CANCELLING", "night-2026-11-15", "still CANCELLING"),
         ("FAILED", "week-2026-W46", "is no night"),
         ("FAILED", None, "is no night"),
+        ("FAILED", "night-0001-01-01", "is no night"),
+        ("FAILED", "night-9999-12-31", "is no night"),
     ],
 )
 def test_what_emr_says_of_the_run_counts_and_not_the_event(

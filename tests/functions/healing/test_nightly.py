@@ -16,9 +16,7 @@ from functions.healing.nightly import (
     Judged,
     NightRead,
     Verdict,
-    day_of_key,
     judged,
-    night_key,
     read_night,
     says_week_is_over,
     too_much_unreadable,
@@ -239,25 +237,6 @@ def test_what_is_no_document_is_none(content: bytes) -> None:
 @given(st.binary())
 def test_reading_raises_nothing(content: bytes) -> None:
     assert read_night(content) is None
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "nights/dt=2026-11-15/night.json.part",
-        "nights/dt=2026-11-15/",
-        "nights/dt=20261115/night.json",
-        "nights/dt=x/night.json",
-        "incidents/dt=2026-11-15/night.json",
-        "",
-    ],
-)
-def test_another_key_is_no_nights(key: str) -> None:
-    assert day_of_key(key) is None
-
-
-def test_a_nights_key_tells_its_day() -> None:
-    assert day_of_key(night_key(SUNDAY)) == SUNDAY
 
 
 def test_a_reader_without_wheels_is_a_fallback() -> None:
