@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 150
 # 404: of a condition on what was removed meanwhile.
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+# A mark is some 200 bytes.
+_MOST_BYTES = 10_000
 SENT, TAKEN, FAILED = "sent", "taken", "failed"
 
 
@@ -61,7 +63,7 @@ class DeliveryMarks:
         if (etag := self._write(channel, TAKEN, IfNoneMatch="*")) is not None:
             return Taken(channel, etag)
         found = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
-        mark = _read(found["Body"].read())
+        mark = _read(found["Body"].read(_MOST_BYTES))
         if mark["state"] not in (TAKEN, FAILED):
             return None
         if mark["state"] == TAKEN and mark["owner"] != self.owner and self._holds(mark):
@@ -119,6 +121,6 @@ def _read(body: bytes) -> dict[str, Any]:
     nothing = {"state": SENT, "owner": "", "until": ""}
     try:
         mark = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return nothing
     return {**nothing, **mark} if isinstance(mark, dict) else nothing

@@ -101,7 +101,9 @@ def test_a_late_note_does_not_undo_what_another_run_noted(account: Account) -> N
     assert mark(account)["state"] == "sent"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}', b"[" * 100_000]
+)
 def test_a_mark_that_is_none_of_ours_stops_the_channel(account: Account, body: bytes) -> None:
     key = f"report/week={WEEK}/delivered/verdict.json"
     account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
