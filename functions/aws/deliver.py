@@ -17,6 +17,9 @@ from functions.aws.delivery_marks import DeliveryMarks, InAnothersHand
 from functions.aws.errors import is_passing
 
 MOST_SUBJECT = 100
+# SNS takes 256 KB of UTF-8.
+MOST_TEXT_BYTES = 250_000
+_CUT = "\n(cut here: it is longer than a topic takes)\n"
 
 
 class ReportNotDelivered(Exception):
@@ -60,10 +63,18 @@ class Delivery:
 def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
     """Everybody who subscribed to a topic."""
     sns = clients.sns_once
-    shown = subject[:MOST_SUBJECT]
+    shown, said = subject[:MOST_SUBJECT], _cut(text)
     return Channel(
-        name, topic_arn, lambda: sns.publish(TopicArn=topic_arn, Subject=shown, Message=text)
+        name, topic_arn, lambda: sns.publish(TopicArn=topic_arn, Subject=shown, Message=said)
     )
+
+
+def _cut(text: str) -> str:
+    """What SNS takes of it; half a character, which no encoding takes, is spelled out."""
+    content = text.encode("utf-8", "backslashreplace")
+    if len(content) <= MOST_TEXT_BYTES:
+        return content.decode()
+    return content[: MOST_TEXT_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:

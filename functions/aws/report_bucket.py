@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
+def summary_key(week: str) -> str:
+    """Where the night puts a week's summary."""
+    return f"summary/week={week}/summary.json"
+
+
 @dataclass(frozen=True)
 class ReportBucket:
     """Raises botocore's errors as they come."""
@@ -16,9 +21,9 @@ class ReportBucket:
     client: S3Client
     name: str
 
-    def summary(self, key: str) -> bytes:
-        """The summary under a key of an S3 event."""
-        return self.client.get_object(Bucket=self.name, Key=key)["Body"].read()
+    def summary(self, key: str, most_bytes: int) -> bytes:
+        """The summary under a key of an S3 event, at most its first `most_bytes`."""
+        return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(most_bytes)
 
     def put_page(self, week: str, page: str) -> str:
         """Store the page and return its key."""

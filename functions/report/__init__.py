@@ -6,8 +6,16 @@ It stands alone and travels in a zip of its own, because the charts' library is 
 from functions.report.document import SummaryUnreadable
 from functions.report.html_page import page
 from functions.report.outgoing import outgoing
-from functions.report.read_summary import read
+from functions.report.read_summary import MOST_BYTES, read
 from functions.report.summary import Summary
 from functions.report.verdict import verdict_text
 
-__all__ = ["Summary", "SummaryUnreadable", "outgoing", "page", "read", "verdict_text"]
+__all__ = [
+    "MOST_BYTES",
+    "Summary",
+    "SummaryUnreadable",
+    "outgoing",
+    "page",
+    "read",
+    "verdict_text",
+]

@@ -42,6 +42,12 @@ class At:
             raise self.wrong("a list")
         return iter([At(f"{self.place}[{n}]", each) for n, each in enumerate(self.value)])
 
+    def at_most(self, number: int) -> At:
+        """Itself, a list or an object that has no more than `number` entries."""
+        if isinstance(self.value, list | tuple | Mapping) and len(self.value) > number:
+            raise self.wrong(f"no more than {number:,} entries")
+        return self
+
     def text(self) -> str:
         if not isinstance(self.value, str):
             raise self.wrong("text")

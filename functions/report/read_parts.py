@@ -21,7 +21,9 @@ MOST_QUEUES = 20
 MOST_PAGED = 50
 MOST_DEEDS = 10
 MOST_SECONDS = 200
-_DAYS = 7
+# Labels, accounts, regions: far more than a week has, and few enough to be counted and sorted.
+MOST_NAMES = 1_000
+DAYS = 7
 
 
 def given(place: At, key: str) -> At | None:
@@ -37,7 +39,7 @@ def whole_if_given(place: At, key: str) -> int:
 
 
 def times_to_heal(place: At | None) -> tuple[TimesToHeal, ...]:
-    return tuple(_times(each) for each in place or ())
+    return tuple(_times(each) for each in place.at_most(MOST_NAMES)) if place else ()
 
 
 def _times(place: At) -> TimesToHeal:
@@ -73,7 +75,7 @@ def queue_days(place: At | None) -> QueueDays:
 
 def _queue_week(place: At) -> QueueWeek:
     incidents = tuple(each.whole() for each in place["incidents"])
-    if len(incidents) != _DAYS:
+    if len(incidents) != DAYS:
         raise place["incidents"].wrong("seven numbers, Monday's first")
     return QueueWeek(
         queue_arn=place["queue_arn"].text(),
@@ -116,7 +118,7 @@ def swept(place: At | None) -> Swept:
         return Swept()
     return Swept(
         cases=place["cases"].whole(),
-        by_symptom=place["by_symptom"].counts(),
+        by_symptom=place["by_symptom"].at_most(MOST_NAMES).counts(),
         healed=place["healed"].whole(),
         paged=place["paged"].whole(),
     )
@@ -166,7 +168,7 @@ def day_if_given(place: At, key: str) -> date | None:
 
 
 def nights(place: At | None) -> tuple[Night, ...]:
-    return tuple(_night(each) for each in place or ())
+    return tuple(_night(each) for each in place.at_most(DAYS)) if place else ()
 
 
 def _night(place: At) -> Night:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, NoReturn
 
 from functions.report.document import At, SummaryUnreadable
 from functions.report.read_parts import (
+    DAYS,
+    MOST_NAMES,
     day_if_given,
     deeds,
     given,
@@ -34,8 +36,14 @@ from functions.report.summary import (
     UnreadableFile,
 )
 
+# The largest week that was tried has half of one megabyte.
+MOST_BYTES = 5_000_000
 MOST_CASES = 50
-_WEEK = re.compile(r"\d{4}-W\d{2}", re.ASCII)
+MOST_FILES = 20
+MOST_OUTCOMES = 30
+MOST_EARLIER_WEEKS = 4
+MOST_ROWS = DAYS * MOST_NAMES
+_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 
 
 def read(summary: Mapping[str, Any] | bytes) -> Summary:
@@ -54,6 +62,8 @@ def read(summary: Mapping[str, Any] | bytes) -> Summary:
 
 
 def _parsed(document: bytes) -> object:
+    if len(document) > MOST_BYTES:
+        raise SummaryUnreadable(f"summary.json is larger than {MOST_BYTES:,} bytes")
     try:
         return json.loads(document, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -72,13 +82,15 @@ def _summary(document: At) -> Summary:
         first_day=document["from"].day(),
         last_day=document["to"].day(),
         made_at=document["made_at"].time(),
-        accounts=document["accounts"].texts(),
-        regions=document["regions"].texts(),
+        accounts=document["accounts"].at_most(MOST_NAMES).texts(),
+        regions=document["regions"].at_most(MOST_NAMES).texts(),
         totals=_totals(document["totals"]),
-        by_outcome=document["by_outcome"].counts(),
-        by_label=document["by_label"].counts(),
-        per_day=tuple(_day_count(each) for each in document["per_day"]),
-        previous_weeks=tuple(_earlier_week(each) for each in document["previous_weeks"]),
+        by_outcome=document["by_outcome"].at_most(MOST_OUTCOMES).counts(),
+        by_label=document["by_label"].at_most(MOST_NAMES).counts(),
+        per_day=tuple(_day_count(each) for each in document["per_day"].at_most(MOST_ROWS)),
+        previous_weeks=tuple(
+            _earlier_week(each) for each in document["previous_weeks"].at_most(MOST_EARLIER_WEEKS)
+        ),
         cases=every_case[:MOST_CASES],
         cases_left_out=document["cases_left_out"].whole() + len(every_case[MOST_CASES:]),
         not_seen=_not_seen(document["not_seen"]),
@@ -95,17 +107,34 @@ def _summary(document: At) -> Summary:
 
 
 def _require_one_week(document: At, summary: Summary) -> None:
-    if summary.last_day - summary.first_day != timedelta(days=6):
+    """`week`, `from` and `to`, and every day that is told of."""
+    if summary.last_day - summary.first_day != timedelta(days=DAYS - 1):
         raise document["to"].wrong("six days after `from`")
-    for place, count in zip(document["per_day"], summary.per_day, strict=True):
-        if count.day not in summary.days:
-            raise place["date"].wrong("a day from `from` to `to`")
+    if summary.first_day != _monday(summary.week):
+        raise document["from"].wrong(f"the Monday of {summary.week}")
+    not_seen = document["not_seen"]
+    for place in (
+        *(each["date"] for each in document["per_day"]),
+        *not_seen["nights_missing"],
+        *(each["day"] for each in given(not_seen, "nights") or ()),
+    ):
+        if place.day() not in summary.days:
+            raise place.wrong("a day from `from` to `to`")
 
 
 def _week(place: At) -> str:
-    if not _WEEK.fullmatch(place.text()):
+    if not _monday(place.text()):
         raise place.wrong("a week such as 2026-W46")
     return place.text()
+
+
+def _monday(week: str) -> date | None:
+    """None where the calendar has no such week."""
+    found = _WEEK.fullmatch(week)
+    try:
+        return date.fromisocalendar(int(found[1]), int(found[2]), 1) if found else None
+    except ValueError:
+        return None
 
 
 def _totals(place: At) -> Totals:
@@ -172,15 +201,15 @@ def _incident(place: At) -> Incident:
 
 
 def _not_seen(place: At) -> NotSeen:
-    files = place["unreadable_files"]
+    files = list(place["unreadable_files"])[:MOST_FILES]
     return NotSeen(
-        nights_missing=tuple(each.day() for each in place["nights_missing"]),
+        nights_missing=tuple(each.day() for each in place["nights_missing"].at_most(DAYS)),
         files_read=place["files_read"].whole(),
         files_unreadable=place["files_unreadable"].whole(),
         bytes_read=place["bytes_read"].whole(),
         bytes_unreadable=place["bytes_unreadable"].whole(),
         records_read=place["records_read"].whole(),
-        unlabelled=place["unlabelled"].counts(),
+        unlabelled=place["unlabelled"].at_most(MOST_NAMES).counts(),
         unreadable_files=tuple(
             UnreadableFile(file=each["file"].text(), reason=each["reason"].text()) for each in files
         ),

@@ -16,14 +16,14 @@ from functions.aws.clients import Clients
 from functions.aws.deliver import ReportNotDelivered
 from functions.aws.delivery_marks import DeliveryMarks
 from functions.handlers import deliver_report
-from functions.report import SummaryUnreadable
+from functions.report import MOST_BYTES, SummaryUnreadable, read
 from functions.settings import DeliverReportSettings
 from tests.functions.aws.conftest import ACCOUNT, Account
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
 from tests.functions.aws.faults import KINDS, Fault, Killed
 from tests.functions.aws.mails import SENDER, recipients, sent, verify
 from tests.functions.handlers.test_heal import Context
-from tests.functions.report.weeks import busy_week
+from tests.functions.report.weeks import busy_week, week
 
 KEY = "summary/week=2026-W46/summary.json"
 EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
@@ -35,6 +35,16 @@ CALLS = (
     *(2 * ("PutObject", "SendEmail", "PutObject")),
 )
 SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
+
+
+def another_week() -> dict[str, Any]:
+    """Whole, and of the week before."""
+    return week(
+        week="2026-W45",
+        **{"from": "2026-11-02", "to": "2026-11-08"},
+        per_day=[],
+        not_seen={"nights": []},
+    )
 
 
 @dataclass
@@ -111,8 +121,18 @@ def _without_a_sender(made: Lambda, monkeypatch: pytest.MonkeyPatch) -> None:
     deliver_report._cold_start.cache_clear()
 
 
-def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
-    made.put(b"{}")
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(b"{}", id="no summary"),
+        pytest.param(
+            json.dumps(busy_week()).encode() + b" " * MOST_BYTES, id="more than is read of it"
+        ),
+        pytest.param(json.dumps(another_week()).encode(), id="the week of another key"),
+    ],
+)
+def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda, document: bytes) -> None:
+    made.put(document)
     with pytest.raises(SummaryUnreadable):
         made.run()
     listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
@@ -155,6 +175,10 @@ def test_a_corrected_summary_makes_the_page_anew_and_sends_nothing(made: Lambda)
     made.run("request-2")
     assert _page(made) != before
     assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
+
+
+def test_another_weeks_summary_is_whole_but_for_its_key() -> None:
+    assert read(another_week()).week == "2026-W45"
 
 
 def _page(made: Lambda) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.report.document import SummaryUnreadable
-from functions.report.read_summary import read
+from functions.report.read_summary import MOST_BYTES, read
 from tests.functions.report.week_parts import (
     deed,
     night,
@@ -66,6 +66,10 @@ def _put(document: Document, path: str, value: object) -> Document:
     ("path", "value", "says"),
     [
         ("week", "46", "week must be a week such as 2026-W46, not '46'"),
+        ("week", "2026-W54", "week must be a week such as 2026-W46, not '2026-W54'"),
+        ("week", "2025-W53", "week must be a week such as 2026-W46, not '2025-W53'"),
+        ("week", "2026-W45", "from must be the Monday of 2026-W45, not '2026-11-09'"),
+        ("week", "0000-W01", "week must be a week such as 2026-W46, not '0000-W01'"),
         ("from", "2026-02-30", "from must be a day such as 2026-11-09, not '2026-02-30'"),
         ("to", "2026-11-16", "to must be six days after `from`, not '2026-11-16'"),
         ("to", "2026-11-02", "to must be six days after `from`, not '2026-11-02'"),
@@ -85,6 +89,8 @@ def _put(document: Document, path: str, value: object) -> Document:
         ("cases.0.seconds_to_heal", "40", "cases[0].seconds_to_heal must be seconds from 0"),
         ("cases.0.paged", 1, "cases[0].paged must be true or false, not 1"),
         ("cases.0.why", 1, "cases[0].why must be text, not 1"),
+        ("not_seen.nights_missing", ["2026-11-16"], "nights_missing[0] must be a day from `from`"),
+        ("not_seen.nights.0.day", "2026-11-08", "nights[0].day must be a day from `from` to `to`"),
         ("not_seen.nights_missing", ["x"], "not_seen.nights_missing[0] must be a day such as"),
         ("not_seen.unreadable_files", [{"file": "a"}], "unreadable_files[0].reason is missing"),
     ],
@@ -232,6 +238,44 @@ def test_what_a_page_has_no_room_for_counts_as_left_out() -> None:
     assert (len(summary.do_this_week), summary.do_this_week_left_out) == (10, 5)
     assert (len(summary.reached_a_person.cases), summary.reached_a_person.cases_left_out) == (50, 2)
     assert len(summary.times_to_heal[0].seconds) == 200
+
+
+def test_unreadable_files_beyond_the_pages_room_are_not_listed() -> None:
+    files = [{"file": f"f{n}", "reason": "truncated"} for n in range(21)]
+    document = week(not_seen={"unreadable_files": files, "files_unreadable": 21})
+    seen = read(document).not_seen
+    assert (len(seen.unreadable_files), seen.files_unreadable) == (20, 21)
+
+
+NAMES = {f"n{n}": 1 for n in range(1_001)}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("by_outcome", dict(list(NAMES.items())[:31]), "by_outcome must be no more than 30"),
+        ("by_label", NAMES, "by_label must be no more than 1,000 entries"),
+        ("accounts", list(NAMES), "accounts must be no more than 1,000 entries"),
+        ("regions", list(NAMES), "regions must be no more than 1,000 entries"),
+        ("per_day", [{}] * 7_001, "per_day must be no more than 7,000 entries"),
+        ("previous_weeks", [{}] * 5, "previous_weeks must be no more than 4 entries"),
+        ("times_to_heal", [{}] * 1_001, "times_to_heal must be no more than 1,000 entries"),
+        ("swept.by_symptom", NAMES, "swept.by_symptom must be no more than 1,000 entries"),
+        ("not_seen.unlabelled", NAMES, "not_seen.unlabelled must be no more than 1,000 entries"),
+        ("not_seen.nights", [{}] * 8, "not_seen.nights must be no more than 7 entries"),
+        ("not_seen.nights_missing", [""] * 8, "not_seen.nights_missing must be no more than 7"),
+    ],
+)
+def test_more_than_any_week_has_is_refused(path: str, value: object, says: str) -> None:
+    with pytest.raises(SummaryUnreadable, match=re.escape(says)):
+        read(_put(deepcopy(week([incident()], **WITH_EVERYTHING)), path, value))
+
+
+def test_a_heap_of_bytes_is_refused_unread() -> None:
+    whole = json.dumps(week()).encode()
+    assert read(whole + b" " * (MOST_BYTES - len(whole))).week == "2026-W46"
+    with pytest.raises(SummaryUnreadable, match="larger than 5,000,000 bytes"):
+        read(whole + b" " * (MOST_BYTES + 1 - len(whole)))
 
 
 def test_bytes_and_a_mapping_read_alike() -> None:
