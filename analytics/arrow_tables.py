@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from analytics.storage import Storage
+from analytics.tables import TableUnreadable
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 _TEXTS = pa.list_(pa.string())
@@ -86,8 +87,22 @@ def put(out: Storage, path: str, table: pa.Table) -> None:
 
 
 def rows(out: Storage, path: str) -> list[dict[str, Any]] | None:
+    columns = SCHEMAS[path.rpartition("/")[2].removesuffix(".parquet")]
+    return _read(out, path, columns)
+
+
+def files(out: Storage, path: str) -> set[str] | None:
+    found = _read(out, path, pa.schema([("file", pa.string())]))
+    return None if found is None else {each["file"] for each in found}
+
+
+def _read(out: Storage, path: str, columns: pa.Schema) -> list[dict[str, Any]] | None:
     content = out.read(path)
     if content is None:
         return None
-    found: list[dict[str, Any]] = pq.read_table(pa.BufferReader(content)).to_pylist()
+    try:
+        table = pq.read_table(pa.BufferReader(content), columns=columns.names)
+        found: list[dict[str, Any]] = table.select(columns.names).cast(columns).to_pylist()
+    except (pa.ArrowException, OSError, LookupError, ValueError, OverflowError) as error:
+        raise TableUnreadable(f"{path} is no table of the night's") from error
     return found

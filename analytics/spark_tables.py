@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.readings import FAULTS
 from analytics.storage import Storage
+from analytics.tables import TableUnreadable
 
 SCHEMAS = {
     "incidents": "incident_id string, account string, region string, queue_arn string, "
@@ -62,11 +65,25 @@ def put(out: Storage, path: str, table: SparkTable) -> None:
 
 
 def rows(out: Storage, path: str) -> list[dict[str, Any]] | None:
-    folder, _, name = path.rpartition("/")
-    if all(each.path != path for each in out.files(folder)):
+    return _read(out, path, SCHEMAS[path.rpartition("/")[2].removesuffix(".parquet")])
+
+
+def files(out: Storage, path: str) -> set[str] | None:
+    found = _read(out, path, "file string")
+    return None if found is None else {each["file"] for each in found}
+
+
+def _read(out: Storage, path: str, columns: str) -> list[dict[str, Any]] | None:
+    sizes = {each.path: each.size_bytes for each in out.files(path.rpartition("/")[0])}
+    if path not in sizes:
         return None
-    columns = SCHEMAS[name.removesuffix(".parquet")]
-    return _rows(SparkSession.active().read.schema(columns).parquet(f"{out.spark_root([])}{path}"))
+    if not sizes[path]:  # to Spark a table without rows
+        raise TableUnreadable(f"{path} is empty")
+    reading = SparkSession.active().read.schema(columns)
+    try:
+        return _rows(reading.parquet(f"{out.spark_root([])}{path}"))
+    except (Py4JJavaError, PySparkException, OverflowError) as error:
+        raise TableUnreadable(f"{path} is no table of the night's") from error
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:

@@ -24,6 +24,14 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Of the tables that are read back; every other column of a row has a value.
+_MAY_BE_EMPTY = frozenset({"reason", "why", "case_id", "seconds_to_heal"})
+
+
+class TableUnreadable(Exception):
+    """An object in a table's place that is none of ours; the text says which."""
+
+
 class Table(Protocol):
     """A day of a table, on the driver."""
 
@@ -49,8 +57,23 @@ class Tables:
         self._way.put(out, path_of(name, day), table)
 
     def rows(self, out: Storage, name: str, day: date) -> list[dict[str, Any]] | None:
-        """A day's rows; None where the night did not write them."""
-        found: list[dict[str, Any]] | None = self._way.rows(out, path_of(name, day))
+        """A day's incidents or quality; None where the night did not write them.
+
+        Raise TableUnreadable.
+        """
+        path = path_of(name, day)
+        found: list[dict[str, Any]] | None = self._way.rows(out, path)
+        for row in found or ():
+            if any(row[each] is None for each in row.keys() - _MAY_BE_EMPTY):
+                raise TableUnreadable(f"{path} has rows without a value")
+        return found
+
+    def files(self, out: Storage, name: str, day: date) -> set[str] | None:
+        """The trail files that a day's failed_calls or quality name; None where there is none.
+
+        Raise TableUnreadable.
+        """
+        found: set[str] | None = self._way.files(out, path_of(name, day))
         return found
 
 

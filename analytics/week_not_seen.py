@@ -9,7 +9,7 @@ from typing import Any
 
 from analytics.days import Days
 from analytics.labels import UNLABELLED
-from analytics.week_rows import Nights, Row, incidents_of, quality_of
+from analytics.week_rows import NightRows, Nights, Row, incidents_of, quality_of
 from functions.healing.nightly import NightRead, judged
 
 MAXIMUM_UNREADABLE_FILES = 20
@@ -57,7 +57,8 @@ def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
 def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
     """A night that wrote nothing of itself, as an older Mendq's, is known by its tables alone."""
     read = reads.get(day)
-    judgement = judged(read, reads.values())
+    is_torn = read is not None and not _is_counted_in(read, nights.get(day))
+    judgement = judged(read, reads.values(), is_torn=is_torn)
     records = sum(row["records"] for row in nights[day].quality) if day in nights else 0
     return {
         "day": str(day),
@@ -67,3 +68,11 @@ def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
         "usual_records": judgement.usual_records,
         "verdict": "read" if read is None and records else str(judgement.verdict),
     }
+
+
+def _is_counted_in(read: NightRead, rows: NightRows | None) -> bool:
+    """Whether the tables are those that the night counted; where there are none, nothing is."""
+    incidents, quality = (rows.incidents, rows.quality) if rows else ((), ())
+    sums = [sum(row[name] for row in quality) for name in ("bytes", "records")]
+    found = (len(quality), *sums, len(incidents))
+    return found == (read.files, read.bytes, read.records, read.incidents)

@@ -13,7 +13,7 @@ from analytics.days import Days
 from analytics.iso_week import days_of, weeks_before
 from analytics.lives import lives
 from analytics.storage import Storage
-from analytics.tables import Tables
+from analytics.tables import Tables, TableUnreadable
 from analytics.week import CasesSeen, Seen, summary
 from analytics.week_not_seen import Reads
 from analytics.week_rows import NightRows, Nights
@@ -60,7 +60,11 @@ class Weekly:
         return found
 
     def _rows(self, table: str, day: date) -> list[dict[str, Any]] | None:
-        return self.tables.rows(self.out, table, day)
+        try:
+            return self.tables.rows(self.out, table, day)
+        except TableUnreadable as broken:
+            self.say(f"{broken}: {day} is left out")
+            return None
 
     def _cases(self, days: Days) -> CasesSeen | None:
         if self.cases is None:

@@ -34,6 +34,7 @@ class Verdict(StrEnum):
     """`missing`: nothing is there; `failed`, which only a run's end tells: it wrote nothing.
 
     `partial`: written before the day was over, by the night of a day whose chain touched it.
+    `torn`: the tables are not those that the night counted, as a run leaves that ends in between.
     """
 
     READ = "read"
@@ -42,6 +43,7 @@ class Verdict(StrEnum):
     NOTHING_READ = "nothing_read"
     MISSING = "missing"
     FAILED = "failed"
+    TORN = "torn"
 
 
 DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
@@ -125,15 +127,22 @@ class Judged:
 
 
 def judged(
-    night: NightRead | None, before: Iterable[NightRead], *, run_failed: bool = False
+    night: NightRead | None,
+    before: Iterable[NightRead],
+    *,
+    run_failed: bool = False,
+    is_torn: bool = False,
 ) -> Judged:
     """Whether a night read as much as the nights `before` it, in any order.
 
     `night` is None where nothing was written; then `run_failed` says whether a run was to do so.
+    `is_torn` says of one that was that its tables are others than it counted.
     """
     if night is None:
         return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
     usual = usual_records(night.day, before)
+    if is_torn:
+        return Judged(Verdict.TORN, usual)
     if not night.is_whole:
         return Judged(Verdict.PARTIAL, usual)
     if night.read_nothing:

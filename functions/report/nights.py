@@ -13,7 +13,7 @@ from functions.report.summary_parts import PARTIAL, Night
 from functions.report.words import counted, day, listed, number
 
 SLOWER = "spark_json"
-FAR_FEWER, NOTHING_READ = "far_fewer", "nothing_read"
+FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _coming(days: tuple[date, ...]) -> str:
 
 
 def nights_in_doubt(summary: Summary) -> Iterator[str]:
-    """A sentence for each night that read far less than those before it, or too early."""
+    """A sentence for each night that read far less than those before it, or too early, or is torn."""
     days = unread(summary)
     judged = [
         each for each in summary.not_seen.nights if each.day not in {*days.not_begun, *days.to_come}
@@ -89,6 +89,8 @@ def nights_in_doubt(summary: Summary) -> Iterator[str]:
         if each.verdict == FAR_FEWER:
             few = f"far fewer records than usual: {each.records:,}{_usually(each)}"
             yield f"{day(each.day)} had {few}."
+        elif each.verdict == TORN:
+            yield f"The tables of {day(each.day)} are not what its night counted: run it again."
         elif each.verdict == PARTIAL:
             yield f"{day(each.day)} was read before it was over, and not since."
 

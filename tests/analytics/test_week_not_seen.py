@@ -17,8 +17,18 @@ REGULAR = {
 }
 
 
+def counted(read: NightRead) -> NightRows:
+    """Tables that agree with what a night says of itself."""
+    first = file("a", records=read.records, bytes=read.bytes)
+    others = [file(f"{n}", records=0, bytes=0) for n in range(read.files - 1)]
+    return NightRows([], [first, *others] if read.files else [])
+
+
 def nights(reads: dict[Any, NightRead], tables: Any = None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = not_seen(days_of(WEEK), tables or {}, reads)["nights"]
+    """With tables that agree, unless others are given."""
+    if tables is None:
+        tables = {day: counted(read) for day, read in reads.items()}
+    found: list[dict[str, Any]] = not_seen(days_of(WEEK), tables, reads)["nights"]
     return found
 
 
@@ -50,6 +60,20 @@ def test_each_night_has_its_own_verdict() -> None:
     ]  # fmt: skip
     assert (found[3]["reader"], found[3]["why_fallback"]) == ("spark_json", "no isal")
     assert found[6]["usual_records"] is None
+
+
+def test_tables_that_are_not_what_the_night_counted_are_torn() -> None:
+    whole = counted(READ)
+    torn = {
+        DAYS[0]: whole,
+        DAYS[1]: NightRows(whole.incidents, whole.quality[:-1]),
+        DAYS[2]: NightRows([{"label": "lease_expired"}], whole.quality),
+        DAYS[3]: NightRows([], [{**row, "bytes": 7} for row in whole.quality]),
+        DAYS[4]: NightRows([], [{**row, "records": 7} for row in whole.quality]),
+    }
+    found = nights(REGULAR, torn)
+    assert [each["verdict"] for each in found] == ["read", *["torn"] * 6]
+    assert found[1]["usual_records"] == 10_000
 
 
 def test_an_older_night_is_known_by_its_tables_alone() -> None:

@@ -173,6 +173,43 @@ def test_a_night_that_tells_of_another_day_is_not_believed(account: Account) -> 
     assert (monday["verdict"], tuesday["verdict"]) == ("missing", "missing")
 
 
+BROKEN = {
+    "not Parquet": b"junk",
+    "nothing": b"",
+    "other columns": arrow_tables.parquet(pa.table({"a": [1]})),
+    "other types": arrow_tables.parquet(
+        pa.table({name: [["x"]] for name in {*arrow_tables.INCIDENTS.names, "file", "records"}})
+    ),
+    "no values": arrow_tables.parquet(
+        pa.Table.from_pylist([{"file": None}], schema=arrow_tables.QUALITY)
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("table", ["incidents", "quality"])
+def test_a_broken_table_costs_its_night_and_not_the_week(
+    account: Account, table: str, broken: bytes
+) -> None:
+    tuesday = MONDAY + timedelta(days=1)
+    for day in (MONDAY, tuesday):
+        put_night(account, day, incident(1))
+        put_read(account, replace(READ, day=day, records=10, bytes=100, incidents=1))
+    FolderStorage(str(account.out)).put(path_of(table, tuesday), broken)
+    document = written(account)
+    assert document["totals"]["incidents"] == 1
+    assert str(tuesday) in document["not_seen"]["nights_missing"]
+    assert [each["verdict"] for each in document["not_seen"]["nights"][:2]] == ["read", "torn"]
+
+
+def test_a_night_whose_rerun_died_between_its_tables_is_torn(account: Account) -> None:
+    put_night(account, MONDAY, incident(1), incident(2))
+    put_read(account, replace(READ, records=10, bytes=100, incidents=1))
+    document = written(account)
+    assert document["totals"]["incidents"] == 2
+    assert document["not_seen"]["nights"][0]["verdict"] == "torn"
+
+
 def test_a_week_written_twice_is_the_same_but_for_when(account: Account) -> None:
     put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
     account.record_transitions(paging("a", "11-10 09:00"), paging("b", "11-10 09:00"))

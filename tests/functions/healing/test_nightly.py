@@ -239,6 +239,12 @@ def test_reading_raises_nothing(content: bytes) -> None:
     assert read_night(content) is None
 
 
+def test_torn_tables_are_told_before_anything_else_of_the_night() -> None:
+    for records in (0, 10, 10_000):
+        torn = judged(a_night(records=records), before(*[10_000] * 5), is_torn=True)
+        assert torn == Judged(Verdict.TORN, 10_000)
+
+
 def test_a_reader_without_wheels_is_a_fallback() -> None:
     assert not a_night().fell_back
     assert replace(a_night(), reader="spark_json").fell_back

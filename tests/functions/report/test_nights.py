@@ -39,6 +39,10 @@ from tests.functions.report.weeks import DAYS, summary
             {"verdict": "partial"},
             ["Tue 10 Nov was read before it was over, and not since."],
         ),
+        (
+            {"verdict": "torn"},
+            ["The tables of Tue 10 Nov are not what its night counted: run it again."],
+        ),
         ({"verdict": "missing"}, []),
     ],
 )
