@@ -61,7 +61,7 @@ def run(
 
 
 def _code(written: Written, trail: Storage, days: Days) -> int:
-    if not written.days:
+    if not written.days and not written.kept:
         since = began(trail)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 from analytics.case_files import case_files
 from analytics.cases import SPARK_CASE, case_rows
 from analytics.days import Days
+from analytics.expired import Expired
 from analytics.failed_calls import within
 from analytics.incidents import GAP_SECONDS, incidents
 from analytics.joined import joined
@@ -22,7 +23,7 @@ from analytics.quality import quality
 from analytics.readings import Reader
 from analytics.storage import Storage
 from analytics.sweep_files import rounds
-from analytics.tables import Tables
+from analytics.tables import Table, Tables
 from analytics.trail import began
 from analytics.trail_reader import TrailReader
 from functions.healing.nightly import NightRead
@@ -35,9 +36,13 @@ GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 
 @dataclass(frozen=True)
 class Written:
-    """The days that a run wrote; `bytes_unreadable` of `bytes_listed` could not be used."""
+    """The days that a run wrote; `bytes_unreadable` of `bytes_listed` could not be used.
+
+    `kept` are those that it left as they were.
+    """
 
     nights: tuple[NightRead, ...] = ()
+    kept: tuple[date, ...] = ()
 
     @property
     def days(self) -> tuple[date, ...]:
@@ -73,8 +78,9 @@ class Night:
         """Write the tables of `requested` and of every day that one of its bursts touches.
 
         A day without a file and without a call of its own is not written: an object that is
-        there already is better than an empty one. What each day's night read is written last: where
-        it lies, the tables are whole.
+        there already is better than an empty one; nor is one written over that was made of files
+        which are gone. What each day's night read is written last, so that its counts are those of
+        the tables unless a later run ended between the two.
         """
         reads = self.reader or chosen(self.spark)
         self.say(f"reader: {reads.name}" + f" ({reads.why})" * bool(reads.why))
@@ -84,7 +90,9 @@ class Night:
             found = joined(bursts, self._cases(affected), self._managed(affected)).persist()
             seen = quality(reader.listing(), reader.readings()).persist()
             run = Run(self.made_at, reads.name, reads.why)
-            written = self._write_days(run, affected, (calls, found, seen))
+            listed = frozenset(each[0] for each in reader.listed)
+            kept = Expired(self.trail, self.out, self.tables, listed).kept(affected)
+            written = self._write_days(run, affected, (calls, found, seen), kept)
             for frame in (calls, bursts, found, seen):
                 frame.unpersist()
         finally:
@@ -124,29 +132,40 @@ class Night:
         self.say(f"{len(found)} sweeps say which queues were managed")
         return managed(self.spark, found)
 
-    def _write_days(self, run: Run, affected: Days, frames: Frames) -> Written:
-        wrote = {day: self._write_day(run, day, frames) for day in affected}
-        written = Written(tuple(each for each in wrote.values() if each))
-        silent = [day for day, each in wrote.items() if each is None]
+    def _write_days(
+        self, run: Run, affected: Days, frames: Frames, expired: Mapping[date, int]
+    ) -> Written:
+        nights, silent, kept = [], [], []
+        for day in affected:
+            tables = self._of_day(day, frames)
+            if not tables["failed_calls"].num_rows and not tables["quality"].num_rows:
+                self.say(f"{day}: nothing in the trail, nothing written")
+                silent.append(day)
+            elif day in expired:
+                self.say(f"{day}: left as it is, {expired[day]} of its files are gone")
+                kept.append(day)
+            else:
+                nights.append(self._put(run, day, tables))
         since = began(self.trail) if silent else None
-        put(self.out, written.nights)
+        put(self.out, nights)
         put_silent(self.out, run.silent(silent, since))
-        return written
+        return Written(tuple(nights), tuple(kept))
 
-    def _write_day(self, run: Run, day: date, frames: Frames) -> NightRead | None:
+    def _of_day(self, day: date, frames: Frames) -> dict[str, Table]:
         calls, found, seen = frames
         of_day = Days(day, day)
-        day_calls = self.tables.collected(within(calls, "event_time", of_day), "failed_calls")
-        files = self.tables.collected(seen.where(sf.col("published") == sf.lit(day)), "quality")
-        if not day_calls.num_rows and not files.num_rows:
-            self.say(f"{day}: nothing in the trail, nothing written")
-            return None
-        of_incidents = within(found, "first_failure", of_day)
-        day_incidents = self.tables.collected(of_incidents, "incidents")
-        by_table = {"failed_calls": day_calls, "quality": files, "incidents": day_incidents}
-        for name, table in by_table.items():
+        by_table = {
+            "failed_calls": within(calls, "event_time", of_day),
+            "quality": seen.where(sf.col("published") == sf.lit(day)),
+            "incidents": within(found, "first_failure", of_day),
+        }
+        return {name: self.tables.collected(frame, name) for name, frame in by_table.items()}
+
+    def _put(self, run: Run, day: date, tables: Mapping[str, Table]) -> NightRead:
+        for name, table in tables.items():
             self.tables.put(self.out, name, day, table)
-        night = run.read(day, files.to_pylist(), day_calls.num_rows, day_incidents.num_rows)
+        files, calls = tables["quality"].to_pylist(), tables["failed_calls"].num_rows
+        night = run.read(day, files, calls, tables["incidents"].num_rows)
         self.say(
             f"{day}: {night.incidents} incidents of {night.failed_calls} failed calls; "
             f"{night.files} files, {night.files_unreadable} unreadable"
