@@ -57,7 +57,7 @@ def delivering() -> Recorded:
     answers: dict[str, Any] = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
     recorded = recording(answers, otherwise={})
     bucket = ReportBucket(recorded.clients.s3, "reports")
-    assert bucket.summary("summary/week=2026-W46/summary.json") == b"{}"
+    assert bucket.summary("summary/week=2026-W46/summary.json", 9) == b"{}"
     bucket.put_page("2026-W46", "<!doctype html>")
     function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
     settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])

@@ -39,12 +39,8 @@ SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
 
 def another_week() -> dict[str, Any]:
     """Whole, and of the week before."""
-    return week(
-        week="2026-W45",
-        **{"from": "2026-11-02", "to": "2026-11-08"},
-        per_day=[],
-        not_seen={"nights": []},
-    )
+    whole = week(week="2026-W45", to="2026-11-08", per_day=[], not_seen={"nights": []})
+    return whole | {"from": "2026-11-02"}
 
 
 @dataclass
