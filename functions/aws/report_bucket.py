@@ -9,11 +9,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-def summary_key(week: str) -> str:
-    """Where the night puts a week's summary."""
-    return f"summary/week={week}/summary.json"
-
-
 @dataclass(frozen=True)
 class ReportBucket:
     """Raises botocore's errors as they come."""

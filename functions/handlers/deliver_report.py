@@ -14,10 +14,10 @@ from functions.aws.deliver import ReportNotDelivered
 from functions.aws.delivery_marks import DeliveryMarks
 from functions.aws.delivery_telemetry import counting, log
 from functions.aws.emitting import NAMESPACE, to_line
-from functions.aws.report_bucket import ReportBucket, summary_key
+from functions.aws.report_bucket import ReportBucket
 from functions.aws.send_report import send_report
 from functions.healing.not_mailed import Again
-from functions.report import MOST_BYTES, Summary, SummaryUnreadable, outgoing, page, read
+from functions.report import MOST_BYTES, outgoing, page, read_under
 from functions.settings import DeliverReportSettings
 
 logger = Logger(service="deliver_report", json_serializer=to_line)
@@ -41,7 +41,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     key = event["detail"]["object"]["key"]
     with counting(metrics) as deliveries:
         bucket = ReportBucket(clients.s3, settings.report_bucket)
-        summary = _summary(bucket, key)
+        summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
         place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
         if not summary.not_seen.week_is_over:
             logger.warning("made a page, sent nothing: the week is not over", page=place)
@@ -56,11 +56,3 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         if delivery.failed:
             raise ReportNotDelivered("; ".join(each.why for each in delivery.failed))
     return {"week": summary.week, "page": place, "sent_to": list(delivery.reached)}
-
-
-def _summary(bucket: ReportBucket, key: str) -> Summary:
-    """Of the week that its key names: another's page and marks are not this one's to write."""
-    summary = read(bucket.summary(key, MOST_BYTES + 1))
-    if key != summary_key(summary.week):
-        raise SummaryUnreadable(f"summary.json: week {summary.week} lies under another week's key")
-    return summary

@@ -6,7 +6,7 @@ It stands alone and travels in a zip of its own, because the charts' library is 
 from functions.report.document import SummaryUnreadable
 from functions.report.html_page import page
 from functions.report.outgoing import outgoing
-from functions.report.read_summary import MOST_BYTES, read
+from functions.report.read_summary import MOST_BYTES, read, read_under
 from functions.report.summary import Summary
 from functions.report.verdict import verdict_text
 
@@ -17,5 +17,6 @@ __all__ = [
     "outgoing",
     "page",
     "read",
+    "read_under",
     "verdict_text",
 ]

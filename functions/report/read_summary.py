@@ -61,6 +61,14 @@ def read(summary: Mapping[str, Any] | bytes) -> Summary:
     return _summary(document)
 
 
+def read_under(key: str, content: bytes) -> Summary:
+    """The same of what lies under a key, whose week it is: another's page is not its to replace."""
+    summary = read(content)
+    if key != f"summary/week={summary.week}/summary.json":
+        raise SummaryUnreadable(f"summary.json: week {summary.week} lies under another week's key")
+    return summary
+
+
 def _parsed(document: bytes) -> object:
     if len(document) > MOST_BYTES:
         raise SummaryUnreadable(f"summary.json is larger than {MOST_BYTES:,} bytes")
