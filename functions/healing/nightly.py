@@ -179,11 +179,6 @@ def week_is_over(last_day: date, at: datetime, *, last_night_may_come: bool) -> 
     return at >= (ended + LAST_NIGHT_WITHIN if last_night_may_come else ended)
 
 
-def says_week_is_over(summary: bytes) -> bool:
-    """What a summary.json that the report has read says of its own week; an older one says yes."""
-    return json.loads(summary)["not_seen"].get("week_is_over", True) is not False
-
-
 def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
     """More than can be passed over: the job ends with exit code 3."""
     return unreadable > UNREADABLE_SHARE * of_bytes

@@ -79,7 +79,7 @@ def _coming(days: tuple[date, ...]) -> str:
 
 
 def nights_in_doubt(summary: Summary) -> Iterator[str]:
-    """A sentence for each night that read far less than those before it, or too early, or is torn."""
+    """A sentence for each night that read far less than others, too early, or is torn."""
     days = unread(summary)
     judged = [
         each for each in summary.not_seen.nights if each.day not in {*days.not_begun, *days.to_come}

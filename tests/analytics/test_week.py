@@ -158,7 +158,7 @@ def test_a_week_says_whether_it_is_over(
 
 def test_the_last_night_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
-    reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early)}
+    reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
     document = summary(WEEK, Seen({DAYS[6]: night()}, reads=reads), at)
     assert document["not_seen"]["week_is_over"] is False

@@ -18,7 +18,6 @@ from functions.healing.nightly import (
     Verdict,
     judged,
     read_night,
-    says_week_is_over,
     too_much_unreadable,
     usual_records,
     week_is_over,
@@ -147,16 +146,6 @@ def test_a_week_is_over_when_its_last_night_is_there_or_will_not_come(
 ) -> None:
     moment = datetime.fromisoformat(at)
     assert week_is_over(SUNDAY, moment, last_night_may_come=last_night_may_come) is is_over
-
-
-@pytest.mark.parametrize(
-    ("not_seen", "is_over"),
-    [({}, True), ({"week_is_over": True}, True), ({"week_is_over": False}, False)],
-)
-def test_a_summary_says_whether_its_week_is_over(
-    not_seen: dict[str, bool], *, is_over: bool
-) -> None:
-    assert says_week_is_over(json.dumps({"not_seen": not_seen}).encode()) is is_over
 
 
 def test_a_night_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
