@@ -25,6 +25,9 @@ _CHUNK_BYTES = 32 * 1024
 _TRAILER_BYTES = 18
 # Neither a header's checksum nor reserved flags: zlib judges those.
 _PLAIN_FLAGS = (0, 8)
+_FIRST_NOT_ASCII = 0x80
+# Numpy's own copies of a block stay in the processor's cache: three times faster than at once.
+_BLOCK_BYTES = 64 * 1024
 
 
 class _Record(msgspec.Struct, gc=False):
@@ -93,6 +96,8 @@ class NativeReader:
 
 def _is_utf8(text: memoryview) -> bool:
     """msgspec does not look into the strings that it skips."""
+    if _bytes(text).max(initial=0) < _FIRST_NOT_ASCII:
+        return True
     try:
         str(text, "utf-8")
     except UnicodeDecodeError:
@@ -103,5 +108,15 @@ def _is_utf8(text: memoryview) -> bool:
 def _holds_too_many_values(text: memoryview) -> bool:
     if len(text) <= MAXIMUM_CONTAINERS:
         return False
-    without_the_bit_between_them = np.frombuffer(text, np.uint8) & 0xDF
-    return int(np.count_nonzero(without_the_bit_between_them == ord("["))) > MAXIMUM_CONTAINERS
+    every = _bytes(text)
+    blocks = (every[at : at + _BLOCK_BYTES] for at in range(0, len(every), _BLOCK_BYTES))
+    return sum(map(_opened, blocks)) > MAXIMUM_CONTAINERS
+
+
+def _opened(block: np.ndarray[Any, np.dtype[np.uint8]]) -> int:
+    """How many arrays and objects begin in `block`: one bit lies between their brackets."""
+    return int(np.count_nonzero((block & 0xDF) == ord("[")))
+
+
+def _bytes(text: memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.frombuffer(text, np.uint8)

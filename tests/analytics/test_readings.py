@@ -16,7 +16,7 @@ from analytics import probe
 from analytics.call_rows import call_row
 from analytics.native_reader import NativeReader
 from analytics.readings import SPARK_READING, Reader, binary_files, readings
-from analytics.trail_file import read_file
+from analytics.trail_file import MAXIMUM_CONTAINERS, read_file
 from functions.healing.nightly import FALLBACK, NATIVE
 from tests.analytics.authored import burst, content
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
@@ -127,6 +127,24 @@ def test_a_file_shows_nothing_of_the_one_before() -> None:
     assert native.read_file(content(burst("11-10 09:00", calls=9))).records == 9
     for written in (zipped('{"Records": [{}]}'), GOOD[:-9], GOOD):
         assert native.read_file(written) == read_file(written)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_values_are_counted_alike_over_every_block(more: int) -> None:
+    of_each = (MAXIMUM_CONTAINERS - 3) // 2
+    nested = '[],{},"["' if more else '[],{},"("'
+    text = f'{{"Records":[{{"eventSource":"a","b":[{"[],{}," * (of_each - 1)}{nested}]}}]}}'
+    opened = text.count("[") + text.count("{")
+    assert opened - MAXIMUM_CONTAINERS == more
+    native, written = NativeReader().read_file(zipped(text)), read_file(zipped(text))
+    assert (native.reason, native.records) == (written.reason, written.records)
+    assert (native.reason is None) is not bool(more)
+
+
+@pytest.mark.parametrize("at", [0, 200_000])
+def test_a_byte_that_is_no_utf8_is_seen_wherever_it_lies(at: int) -> None:
+    text = b'{"Records":[{"eventSource":"a","b":"%s"}]}' % (b"a" * at + b"\xff" + b"a" * 200_000)
+    assert NativeReader().read_file(zipped(text)) == read_file(zipped(text))
 
 
 def test_the_native_reader_is_chosen_where_its_wheels_are(spark: SparkSession) -> None:
