@@ -45,6 +45,15 @@ two or three periods later.
 After the very first deployment two of them tell the truth about a beginning. `mendq-not-healing`
 may ring until the first minute and the first pulse were heard of, and `mendq-nights-and-report`
 until the first night was written.
+
+## The dashboard
+
+`mendq-REGION` in CloudWatch, one for each stack: is the healer well, what is broken now, what did
+it do today. This is its definition from the template, drawn with the metrics of a made-up day
+(`.venv/bin/python docs/dashboard_picture.py`); it is no screenshot.
+
+![Three rows of graphs below the questions: is the healer well, what is broken now, what did it do
+today](dashboard.png)
 """
 
 

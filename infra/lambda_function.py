@@ -16,7 +16,7 @@ from constructs import Construct
 
 from functions.settings import LambdaSettings
 from infra.lambda_environment import hand_over
-from infra.own_queues import DEAD_LETTERS, dead_letter_queue
+from infra.own_queues import DEAD_LETTERS, dead_letter_queue, owner_of
 from infra.roles import allow, own_role
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
@@ -92,6 +92,13 @@ class ParkingLambda(OwnLambda):
                 )
             ],
         )
+
+
+def every_function(scope: Construct) -> dict[str, lambda_.Function]:
+    """Those that Mendq has by now, by whose they are, such as `start-night`."""
+    return {
+        owner_of(each): each for each in scope.node.find_all() if isinstance(each, lambda_.Function)
+    }
 
 
 def lambda_function(

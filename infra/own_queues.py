@@ -25,15 +25,13 @@ def every_queue(scope: Construct) -> list[sqs.Queue]:
 
 def dead_letter_queues(scope: Construct) -> dict[str, sqs.Queue]:
     """Those of them that hold what was given up, by whose they are, such as `start-night`."""
-    return {
-        _hyphenated(each.node.scope.node.id): each
-        for each in every_queue(scope)
-        if each.node.id == DEAD_LETTERS and each.node.scope
-    }
+    return {owner_of(each): each for each in every_queue(scope) if each.node.id == DEAD_LETTERS}
 
 
-def _hyphenated(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+def owner_of(part: Construct) -> str:
+    """The capability that a queue or function of ours is of, such as `start-night`."""
+    path = part.node.path.split("/")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path[-2]).lower()
 
 
 def never_managed(scope: Construct) -> None:

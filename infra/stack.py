@@ -20,6 +20,7 @@ from infra.approve import Approve
 from infra.attach_dead_letters import AttachDeadLetters
 from infra.case_bucket import CaseBucket
 from infra.case_desk import CaseDesk
+from infra.dashboard import Dashboard
 from infra.deliver_report import DeliverReport
 from infra.emr_package import EmrPackage
 from infra.follow_up import FollowUp
@@ -93,7 +94,7 @@ class MendqStack(Stack):
         self._sweep(desk, heal)
         self._pulse(desk)
         never_managed(self)
-        self._alarms(
+        self._watch(
             topics,
             Watched(
                 intake,
@@ -198,8 +199,9 @@ class MendqStack(Stack):
         self._schedules.pulse(pulse, self._settings.timing.pulse_minutes)
         self._output("PulseFunction", pulse.function.function_name)
 
-    def _alarms(self, topics: Topics, watched: Watched) -> None:
-        Alarms(self, "Alarms", watched=watched, topics=topics, settings=self._settings)
+    def _watch(self, topics: Topics, watched: Watched) -> None:
+        alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=self._settings)
+        Dashboard(self, "Dashboard", alarms=alarms, watched=watched, settings=self._settings)
 
     def _output(self, name: str, value: str) -> None:
         CfnOutput(self, f"{name}Name", value=value).override_logical_id(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -75,7 +75,7 @@ class Alarms(Construct):
             writers=watched.writers,
         )
         by_night = Nights(self, "Nights", mails=settings.report.mails)
-        self.composites = [
+        self._composites = [
             page(self, pages.FIXES_SPIKE, fixes.rule, topics, fixes.held_back_by),
             self._page(pages.NOT_HEALING, *alive.alarms, given_up.undelivered),
             self._page(pages.CASES_ESCALATED, cases.escalated),
@@ -83,6 +83,14 @@ class Alarms(Construct):
             self._page(pages.WORK_PARKED, *given_up.alarms),
             self._page(pages.NIGHTS_AND_REPORT, *by_night.alarms),
         ]
+
+    def about(
+        self, names: Collection[str]
+    ) -> tuple[list[cloudwatch.CompositeAlarm], list[cloudwatch.CompositeAlarm]]:
+        """Those that tell what `names` say, and the others."""
+        chosen = [told.called() in names for told in PAGED]
+        both = list(zip(chosen, self._composites, strict=True))
+        return [each for yes, each in both if yes], [each for yes, each in both if not yes]
 
     def _page(self, told: Paged, *alarms: cloudwatch.Alarm) -> cloudwatch.CompositeAlarm:
         return page(self, told, _ANY_OF(*alarms), self._topics)

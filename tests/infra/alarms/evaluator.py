@@ -53,6 +53,10 @@ class Data:
         self._minutes[series].append(minute)
         self._values[series].append(value)
 
+    def all_of(self, metric: str) -> list[Series]:
+        """The series of a metric that have a dimension."""
+        return [each for each in self._minutes if each[1] == metric and each[2]]
+
     def within(self, series: Series, after: int, until: int) -> Sequence[float]:
         minutes = self._minutes[series]
         return self._values[series][bisect_right(minutes, after) : bisect_right(minutes, until)]

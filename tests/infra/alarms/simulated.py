@@ -33,6 +33,7 @@ MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC)
 NIGHT_ENDS = 3 * HOUR + 12
 USUAL_RECORDS = 50_000
 EMPTY = range(0)
+USUAL_AT_MOST = 1.6
 Minutes = Collection[int]
 
 
@@ -81,25 +82,27 @@ class Days:
     letters: Mapping[str, range] = field(default_factory=dict)
     errors: Mapping[str, Minutes] = field(default_factory=dict)
     deliveries: Mapping[int, bool] = field(default_factory=dict)
+    more: Mapping[Series, Mapping[int, float]] = field(default_factory=dict)
     starts: int = -2 * DAY
 
     def run(self, days: int, edge: float | Edge = 1e9) -> list[Notice]:
-        """What people are told from midnight of day 0 on, printed; `edge` of the band is assumed.
-
-        Raises AssertionError where a metric is watched that nobody sends here.
-        """
-        data, template = Data(), template_of(self.settings)
-        end = days * DAY
-        for series, values in self._sent(template, end).items():
-            for minute in sorted(values):
-                data.put(series, minute, values[minute])
+        """What people are told from midnight of day 0 on, printed; the band's `edge` is assumed."""
+        template = template_of(self.settings)
         evaluator = Evaluator.of(template)
         upper: Edge = edge if callable(edge) else lambda _minute: edge
-        evaluator.run(data, range(max(self.starts, -5), end), upper)
+        evaluator.run(self.data(days), range(max(self.starts, -5), days * DAY), upper)
         self.rang = dict(evaluator.rang)
         for notice in evaluator.notices:
             print(notice)  # noqa: T201 - to be read
         return evaluator.notices
+
+    def data(self, days: int) -> Data:
+        """What is sent until the end of the last of them."""
+        data = Data()
+        for series, values in self._sent(template_of(self.settings), days * DAY).items():
+            for minute in sorted(values):
+                data.put(series, minute, values[minute])
+        return data
 
     def _sent(self, template: Template, end: int) -> dict[Series, dict[int, float]]:
         sent: dict[Series, dict[int, float]] = {}
@@ -121,6 +124,8 @@ class Days:
             for name, minutes in happened.items():
                 (logical_id,) = (each for each in template.all(kind) if each.startswith(name))
                 sent[series_of(logical_id)] = told(minutes)
+        for series, added in self.more.items():
+            sent.setdefault(series, {}).update(added)
         return sent
 
     def _followed(self, put: Callable[[str, int, float], None], end: int) -> None:
@@ -186,6 +191,15 @@ def _waiting(minutes: Minutes) -> dict[int, float]:
     return {**dict.fromkeys(minutes, 1.0), **dict.fromkeys(gone, 0.0)}
 
 
+def _of_intake(metric: str) -> Series:
+    (queue,) = (
+        each
+        for each in template_of("named").all("AWS::SQS::Queue")
+        if each.startswith("IntakeQueue")
+    )
+    return ("AWS/SQS", metric, frozenset({("QueueName", queue)}))
+
+
 def _errors_of(function: str) -> Series:
     return ("AWS/Lambda", "Errors", frozenset({("FunctionName", function)}))
 
@@ -198,3 +212,29 @@ def in_order(notices: Sequence[Notice]) -> list[tuple[str, str]]:
     """The alarms and states that people are told of."""
     assert all(a.minute <= b.minute for a, b in pairwise(notices))
     return [(each.alarm, str(each.state)) for each in notices]
+
+
+def an_eventful_day() -> Days:
+    """For the dashboard's picture: three faults, one of which a person has to see to."""
+    bursts = {130: ("lease_expired", 1), 615: ("kms_throttled", 4), 905: ("lease_expired", 2)}
+    lives = [healed(minute) for minute, (_, fixes) in bursts.items() for _ in range(fixes)]
+    more: dict[Series, dict[int, float]] = {}
+    for minute, (symptom, fixes) in bursts.items():
+        by_symptom = (NAMESPACE, OwnMetric.AUTO_FIXES.value, frozenset({("symptom", symptom)}))
+        more.setdefault(by_symptom, {})[minute] = fixes
+        for name, later, value in (
+            (OwnMetric.FAILED_CALLS_SEEN, 0, 14.0 * fixes),
+            (OwnMetric.TIME_TO_HEAL, 20, 1_150.0 + 40 * fixes),
+            (OwnMetric.REFUSALS, 3, 1.0),
+        ):
+            more.setdefault(own(name.value), {})[minute + later] = value
+    quiet = dict.fromkeys(range(0, DAY, 5), 0.0)
+    ages = {minute: 7.0 * fixes for minute, (_, fixes) in bursts.items()}
+    more[_of_intake("ApproximateAgeOfOldestMessage")] = {**quiet, **ages}
+    more[_of_intake("ApproximateNumberOfMessagesVisible")] = quiet
+    return Days(
+        lives=[*lives, Life({1_010: State.ESCALATED}), Life({1_100: State.PROPOSED})],
+        errors={"SweepFunction": [450, 451]},
+        more=more,
+        starts=-8 * DAY,
+    )

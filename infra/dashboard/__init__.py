@@ -1,0 +1,75 @@
+"""One page that answers: is the healer well, what is broken now, what did it do today."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from infra.alarms import Alarms, Watched
+from infra.alarms.pages import CASES_ESCALATED, FIXES_SPIKE, PROPOSALS_WAITING
+from infra.dashboard import charts
+from infra.lambda_function import every_function
+from infra.settings import DeploymentSettings
+
+# CloudWatch's grid.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
+WIDE = 24
+HEADING = 2
+A_DAY = Duration.days(1)
+# What only an open case or many fixes make ring says nothing of Mendq's own health.
+OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, CASES_ESCALATED, PROPOSALS_WAITING))
+
+
+class Dashboard(Construct):
+    """A dashboard's name holds in all regions of an account, so it carries the region."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        alarms: Alarms,
+        watched: Watched,
+        settings: DeploymentSettings,
+    ) -> None:
+        super().__init__(scope, name)
+        about_queues, about_us = alarms.about(OF_QUEUES)
+        self._page = cloudwatch.Dashboard(
+            self,
+            "Page",
+            dashboard_name=f"mendq-{Stack.of(self).region}",
+            default_interval=A_DAY,
+        )
+        self._heading("Is the healer well?", "`mendq doctor` asks for more.")
+        self._page.add_widgets(
+            _status("Alarms about Mendq itself", about_us),
+            charts.signs_of_life(settings.timing.pulse_minutes),
+            charts.intake(watched.intake.queue),
+        )
+        self._page.add_widgets(
+            charts.given_up(watched),
+            charts.errors(every_function(Stack.of(self))),
+            charts.nights(),
+        )
+        self._heading("What is broken now?", "`mendq cases --open` names the queues.")
+        self._page.add_widgets(
+            _status("Alarms about your queues", about_queues),
+            charts.open_now(),
+            charts.open_cases(),
+        )
+        self._heading("What did it do today?", "`mendq cases` names every case, newest first.")
+        self._page.add_widgets(charts.counts())
+        self._page.add_widgets(
+            charts.fixes(settings.limits), charts.fixes_by_symptom(), charts.time_to_heal()
+        )
+
+    def _heading(self, question: str, words: str) -> None:
+        text = f"## {question}\n{words}"
+        self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
+
+
+def _status(title: str, alarms: list[cloudwatch.CompositeAlarm]) -> cloudwatch.AlarmStatusWidget:
+    return cloudwatch.AlarmStatusWidget(
+        title=title, alarms=list(alarms), width=charts.WIDTH, height=charts.HEIGHT
+    )

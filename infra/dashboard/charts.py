@@ -1,0 +1,164 @@
+"""What the dashboard draws. Metrics that are not sent while nothing happens are drawn as zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+
+from functions.healing import spike
+from functions.healing.limits import Limits
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, OwnMetric
+from infra.alarms import Watched
+from infra.alarms.spike import PERIOD
+from infra.alarms.watching import AN_HOUR, own
+
+WIDTH, HEIGHT = 8, 6
+FIVE_MINUTES = Duration.minutes(5)
+A_DAY = Duration.days(1)
+FROM_ZERO = cloudwatch.YAxisProps(min=0, show_units=False)
+_DONE = (
+    (OwnMetric.FAILED_CALLS_SEEN, "failed calls seen"),
+    (OwnMetric.AUTO_FIXES, "fixes"),
+    (OwnMetric.REFUSALS, "refusals"),
+    (OwnMetric.RECURRENCES, "came back"),
+    (OwnMetric.REDRIVEN_MESSAGES, "messages sent back"),
+    (OwnMetric.QUARANTINED_MESSAGES, "messages in quarantine"),
+)
+
+
+def _graph(title: str, left: Sequence[cloudwatch.IMetric], **more: Any) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(left),
+        left_y_axis=FROM_ZERO,
+        width=WIDTH,
+        height=HEIGHT,
+        legend_position=cloudwatch.LegendPosition.BOTTOM,
+        **more,
+    )
+
+
+def _called(metric: cloudwatch.Metric, label: str) -> cloudwatch.Metric:
+    return metric.with_(label=label)
+
+
+def signs_of_life(pulse_minutes: int) -> cloudwatch.GraphWidget:
+    """Five a period is a follow-up that ran each minute."""
+    beats = _called(own(HEARTBEAT, "SampleCount", FIVE_MINUTES), "follow-ups in 5 minutes")
+    lost = own(OwnMetric.PULSES_LOST, "Maximum", Duration.minutes(pulse_minutes))
+    return _graph("Signs of life", [beats, _called(lost, "pulses lost in a row")])
+
+
+def intake(queue: sqs.Queue) -> cloudwatch.GraphWidget:
+    age = queue.metric_approximate_age_of_oldest_message(
+        period=FIVE_MINUTES, statistic="Maximum", label="age of the oldest, seconds"
+    )
+    waiting = queue.metric_approximate_number_of_messages_visible(
+        period=FIVE_MINUTES, statistic="Maximum", label="failed calls that wait"
+    )
+    return _graph("Failed calls on their way to heal", [age, waiting])
+
+
+def given_up(watched: Watched) -> cloudwatch.GraphWidget:
+    queues = {**watched.dead_letters, "undelivered": watched.intake.undelivered}
+    waiting = [
+        queue.metric_approximate_number_of_messages_visible(
+            period=FIVE_MINUTES, statistic="Maximum", label=name
+        )
+        for name, queue in queues.items()
+    ]
+    return _graph("Given up, for a person", waiting, stacked=True)
+
+
+def errors(functions: Mapping[str, lambda_.Function]) -> cloudwatch.GraphWidget:
+    failed = [
+        each.metric_errors(period=FIVE_MINUTES, label=name) for name, each in functions.items()
+    ]
+    return _graph("Lambdas that failed", failed, stacked=True)
+
+
+def nights() -> cloudwatch.GraphWidget:
+    """A week of them, whatever the page shows: a point a night."""
+    told = {
+        NightMetric.WRITTEN: "written",
+        NightMetric.FAILED: "failed",
+        NightMetric.DOUBTFUL: "doubtful",
+    }
+    metrics = [_called(own(each, "Maximum", A_DAY), label) for each, label in told.items()]
+    return _graph("Nights of the last week", metrics, start="-P7D", end="P0D")
+
+
+def open_now() -> cloudwatch.SingleValueWidget:
+    return cloudwatch.SingleValueWidget(
+        title="Open now",
+        metrics=[
+            _called(own(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", FIVE_MINUTES), "escalated"),
+            _called(own(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", FIVE_MINUTES), "proposed"),
+            cloudwatch.MathExpression(
+                expression="age / 3600",
+                label="oldest case, hours",
+                using_metrics={"age": own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)},
+                period=FIVE_MINUTES,
+            ),
+        ],
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def open_cases() -> cloudwatch.GraphWidget:
+    told = {
+        OwnMetric.ESCALATED_CASES_OPEN: "escalated",
+        OwnMetric.PROPOSED_CASES_OPEN: "proposed",
+    }
+    metrics = [_called(own(each, "Maximum", FIVE_MINUTES), label) for each, label in told.items()]
+    return _graph("Cases that wait for a person", metrics)
+
+
+def counts() -> cloudwatch.SingleValueWidget:
+    """Over the time that the page shows, a day where nobody chose another."""
+    return cloudwatch.SingleValueWidget(
+        title="In the time shown",
+        metrics=[_called(own(each, "Sum", A_DAY), label) for each, label in _DONE],
+        set_period_to_time_range=True,
+        width=3 * WIDTH,
+        height=3,
+    )
+
+
+def fixes(limits: Limits) -> cloudwatch.GraphWidget:
+    """With the band that CloudWatch expects, and the ceiling."""
+    counted = _called(own(OwnMetric.AUTO_FIXES, "Sum", PERIOD), "fixes")
+    usual = cloudwatch.MathExpression(
+        expression="ANOMALY_DETECTION_BAND(fixes, 3)",
+        label="usual",
+        using_metrics={"fixes": counted},
+        period=PERIOD,
+    )
+    ceiling = cloudwatch.HorizontalAnnotation(value=spike.ceiling(limits), label="ceiling")
+    return _graph("Fixes in a quarter of an hour", [counted, usual], left_annotations=[ceiling])
+
+
+def fixes_by_symptom() -> cloudwatch.GraphWidget:
+    query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
+    found = cloudwatch.SearchExpression(
+        expression=f"FILL(SEARCH('{query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)",
+        label=" ",
+        period=AN_HOUR,
+    )
+    return _graph("Fixes by symptom", [found], stacked=True)
+
+
+def time_to_heal() -> cloudwatch.GraphWidget:
+    """Median and slowest: a mean would say nothing of either."""
+    metrics = [
+        _called(own(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR), label)
+        for statistic, label in (("p50", "median, seconds"), ("Maximum", "slowest, seconds"))
+    ]
+    return _graph("From the first failed call to a fix that proved good", metrics)

@@ -1,0 +1,38 @@
+"""The dashboard's picture says what it is, and shows every widget that the template has."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from types import ModuleType
+
+import pytest
+
+from tests.docs.test_states_page import DOCS
+from tests.infra.synthesized import template_of
+
+
+@pytest.fixture
+def dashboard_picture(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(DOCS)
+    return importlib.import_module("dashboard_picture")
+
+
+def test_it_shows_the_templates_dashboard_at_the_end_of_the_day(
+    dashboard_picture: ModuleType,
+) -> None:
+    svg = dashboard_picture.drawn().svg()
+    dashboard = template_of("named").only("AWS::CloudWatch::Dashboard")
+    titles = [
+        each["properties"]["title"]
+        for each in json.loads(dashboard["DashboardBody"])["widgets"]
+        if each["type"] != "text"
+    ]
+    assert len(titles) > 10
+    assert [each for each in titles if f">{each}<" not in svg] == []
+    assert "not a screenshot" in svg
+    assert svg.count(">ALARM<") == 2
+
+
+def test_the_picture_that_is_kept_is_a_picture() -> None:
+    assert (DOCS / "dashboard.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,96 @@
+"""The one page: three questions, every alarm that pages, and nothing that nobody sends."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import OwnMetric
+from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
+
+DASHBOARD = "AWS::CloudWatch::Dashboard"
+# What an account gets of the first three dashboards for nothing.
+# https://aws.amazon.com/cloudwatch/pricing/
+MOST_METRICS = 50
+
+
+def _widgets(settings: str = "default") -> list[dict[str, Any]]:
+    body = template_of(settings).only(DASHBOARD)["DashboardBody"]
+    widgets: list[dict[str, Any]] = json.loads(body)["widgets"]
+    return widgets
+
+
+def _metrics(settings: str = "default") -> list[list[Any]]:
+    """Those with a name; expressions are made of them."""
+    every = [
+        metric for each in _widgets(settings) for metric in each["properties"].get("metrics", ())
+    ]
+    return [each for each in every if len(each) > 1]
+
+
+def test_it_asks_three_questions_in_this_order() -> None:
+    texts = [each["properties"]["markdown"] for each in _widgets() if each["type"] == "text"]
+    assert [re.findall(r"## (.+\?)", each) for each in texts] == [
+        ["Is the healer well?"],
+        ["What is broken now?"],
+        ["What did it do today?"],
+    ]
+    assert all("`mendq " in each for each in texts)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
+    shown = [
+        arn
+        for each in _widgets(settings)
+        if each["type"] == "alarm"
+        for arn in each["properties"]["alarms"]
+    ]
+    composites = template_of(settings).all("AWS::CloudWatch::CompositeAlarm")
+    assert sorted(shown) == sorted(f"arn:{name}" for name in composites)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_it_shows_metrics_that_are_sent_and_costs_nothing_by_their_number(settings: str) -> None:
+    known = {str(each) for each in (*OwnMetric, *NightMetric)}
+    metrics = _metrics(settings)
+    assert {each[1] for each in metrics if each[0] == "Mendq"} <= known
+    assert 20 < len(metrics) <= MOST_METRICS
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_ours", "left_out"),
+    [
+        ("AWS::Lambda::Function", "FunctionName", ()),
+        ("AWS::SQS::Queue", "QueueName", ("PulseQueue",)),
+    ],
+)
+def test_every_lambda_and_every_queue_of_ours_is_on_it(
+    kind: str, of_ours: str, left_out: tuple[str, ...]
+) -> None:
+    """But the pulse's, which never holds a message."""
+    shown = {each[3] for each in _metrics() if of_ours in each}
+    ours = {each for each in template_of("default").all(kind) if not each.startswith(left_out)}
+    assert shown == ours
+
+
+def test_no_two_widgets_lie_over_each_other_and_none_beyond_the_grid() -> None:
+    for one, other in combinations(_widgets(), 2):
+        apart = (
+            one["x"] + one["width"] <= other["x"]
+            or other["x"] + other["width"] <= one["x"]
+            or one["y"] + one["height"] <= other["y"]
+            or other["y"] + other["height"] <= one["y"]
+        )
+        assert apart, (one["properties"], other["properties"])
+    assert max(each["x"] + each["width"] for each in _widgets()) == 24
+
+
+def test_two_regions_of_an_account_do_not_share_a_page() -> None:
+    names = [each.only(DASHBOARD)["DashboardName"] for each in templates_of_three()]
+    assert len(set(names)) == len(names)
