@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +20,18 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class _Process(NamedTuple):
+class Process(NamedTuple):
+    """`children_seconds` is of those that ended and were waited for, and of theirs."""
+
     pid: int
     parent: int
-    cpu_seconds: float
+    own_seconds: float
+    children_seconds: float
     resident_bytes: int
 
-
-def cpu_seconds(root: int) -> float:
-    """User and system time of the tree, its ended and reaped processes included."""
-    return sum(each.cpu_seconds for each in _tree(root))
+    @property
+    def cpu_seconds(self) -> float:
+        return self.own_seconds + self.children_seconds
 
 
 @dataclass
@@ -46,9 +49,9 @@ def sampled(root: int) -> Iterator[Peak]:
 
     def sample() -> None:
         while not ended.wait(SAMPLE_SECONDS):
-            tree = _tree(root)
-            peak.bytes = max(peak.bytes, sum(each.resident_bytes for each in tree))
-            peak.cpu_seconds = max(peak.cpu_seconds, sum(each.cpu_seconds for each in tree))
+            found = tree(root)
+            peak.bytes = max(peak.bytes, sum(each.resident_bytes for each in found))
+            peak.cpu_seconds = max(peak.cpu_seconds, sum(each.cpu_seconds for each in found))
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
@@ -61,15 +64,34 @@ def sampled(root: int) -> Iterator[Peak]:
 
 def measured(go: Callable[[], None]) -> Cost:
     """What `go` takes here and in every process that this one started."""
-    cpu, wall = cpu_seconds(os.getpid()), time.perf_counter()
+    before, wall = tree(os.getpid()), time.perf_counter()
     go()
     wall_ms = 1000 * (time.perf_counter() - wall)
-    return Cost(wall_ms, 1000 * (cpu_seconds(os.getpid()) - cpu))
+    return Cost(wall_ms, 1000 * used_between(before, tree(os.getpid())))
 
 
-def _tree(root: int) -> list[_Process]:
+def used_between(before: Sequence[Process], after: Sequence[Process]) -> float:
+    """CPU seconds that a tree used from one look to the next.
+
+    Whoever ended in between takes along what it had used before, which is nobody's use now. Of a
+    process whose parent does not wait for it, what it used in between is lost.
+    """
+    was = {each.pid: each for each in before}
+    ended: dict[int, float] = defaultdict(float)
+    for pid in was.keys() - {each.pid for each in after}:
+        ended[was[pid].parent] += was[pid].cpu_seconds
+    used = 0.0
+    for each in after:
+        earlier = was.get(each.pid, Process(each.pid, each.parent, 0, 0, 0))
+        waited_for = each.children_seconds - earlier.children_seconds
+        used += each.own_seconds - earlier.own_seconds + max(0, waited_for - ended[each.pid])
+    return used
+
+
+def tree(root: int) -> list[Process]:
+    """The process and all that it started and that is still there; empty where it is gone."""
     every = list(_processes())
-    children: dict[int, list[_Process]] = {}
+    children: dict[int, list[Process]] = {}
     for each in every:
         children.setdefault(each.parent, []).append(each)
     found = [each for each in every if each.pid == root]
@@ -78,7 +100,7 @@ def _tree(root: int) -> list[_Process]:
     return found
 
 
-def _processes() -> Iterator[_Process]:
+def _processes() -> Iterator[Process]:
     for name in filter(str.isdecimal, (each.name for each in os.scandir(_PROC))):
         try:
             text = (_PROC / name / "stat").read_text()
@@ -86,5 +108,6 @@ def _processes() -> Iterator[_Process]:
             continue
         # The command's name may hold spaces and brackets; the third field comes after the last.
         fields = text.rpartition(")")[2].split()
-        cpu = sum(map(int, fields[11:15])) / _TICKS
-        yield _Process(int(name), int(fields[1]), cpu, int(fields[21]) * _PAGE_BYTES)
+        own, children = (sum(map(int, fields[at : at + 2])) / _TICKS for at in (11, 13))
+        memory_bytes = int(fields[21]) * _PAGE_BYTES
+        yield Process(int(name), int(fields[1]), own, children, memory_bytes)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.process_tree import Peak, cpu_seconds, measured, sampled
+import pytest
+
+from bench.process_tree import Peak, Process, measured, sampled, tree, used_between
 
 MEGABYTES = 150
 HOLD = f"""
@@ -64,5 +66,24 @@ def test_time_of_an_ended_child_counts() -> None:
 def test_a_process_that_is_gone_has_used_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    assert cpu_seconds(process.pid) == 0
-    assert cpu_seconds(os.getpid()) > 0
+    assert tree(process.pid) == []
+    assert sum(each.cpu_seconds for each in tree(os.getpid())) > 0
+
+
+BUSY, WORKER = Process(1, 0, 10, 4, 0), Process(2, 1, 7, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        ([BUSY, WORKER], 0),
+        ([BUSY._replace(own_seconds=12), WORKER._replace(own_seconds=10)], 5),
+        ([BUSY, WORKER, Process(3, 2, 5, 0, 0)], 5),
+        ([BUSY._replace(children_seconds=4 + 8 + 3)], 3),
+        ([BUSY], 0),
+        ([BUSY._replace(own_seconds=12)], 2),
+    ],
+    ids=["idle", "both busy", "a new one", "ended, waited for", "ended, lost", "lost, and busy"],
+)
+def test_who_ended_takes_along_what_it_used_before(after: list[Process], seconds: float) -> None:
+    assert used_between([BUSY, WORKER], after) == seconds
