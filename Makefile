@@ -65,6 +65,7 @@ docs: .venv/.ready ## write the derived documents anew
 
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy)
 	@$(RUN) -m infra.cdk_cli $(ARGS)
+	@$(if $(filter destroy,$(ARGS)),$(RUN) -m cli kept || true,:)
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py

@@ -15,6 +15,7 @@ from cli.commands.drill import drill
 from cli.commands.explain import explain
 from cli.commands.export import export
 from cli.commands.freezing import freeze, thaw
+from cli.commands.kept import kept
 from cli.commands.lint import lint
 from cli.commands.pin import pin
 from cli.commands.quarantine import quarantine
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "drill": drill,
     "freeze": freeze,
     "thaw": thaw,
+    "kept": kept,
 }
 
 app = typer.Typer(

@@ -97,8 +97,10 @@ def _live(life: Life) -> None:
     life.answers["would undo"] = life.mendq("roll-back", case["case_id"], "--dry-run")
     life.cdk("destroyed", "destroy", "--force")
     life.answers["items left"] = life.items(table)
+    life.answers["kept"] = life.mendq("kept")
     life.deploy("anew")
     life.answers["items kept"] = life.items(table)
+    life.answers["kept of the new one"] = life.mendq("kept")
 
 
 def _left_behind(life: Life) -> None:
@@ -178,6 +180,14 @@ def test_destroying_leaves_the_table_and_the_buckets_and_what_they_hold(life: Li
     assert life.answers["items left"]
     names = {each["Name"] for each in life.account.client("s3").list_buckets()["Buckets"]}
     assert {life.outputs["over"][each] for each in KEPT - {"LedgerTable"}} <= names
+
+
+def test_it_is_said_where_they_are(life: Life) -> None:
+    kept = {each["name"]: each for each in life.answers["kept"]}
+    assert kept.keys() == set(_kept(life.outputs["over"]).values())
+    assert all(each["destroyed_at"] for each in kept.values())
+    anew = {each["name"] for each in life.answers["kept of the new one"]}
+    assert set(_kept(life.outputs["anew"]).values()) <= anew
 
 
 def test_deploying_again_works_beside_what_was_kept(life: Life) -> None:

@@ -1,0 +1,93 @@
+"""`mendq kept`: the table and the buckets that stay when the stack goes, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from cli.account import Account
+from cli.exit_codes import Exit, Stopped
+from cli.invocation import Invocation, with_invocation
+from functions.aws.errors import code_of
+from functions.healing.evidence import to_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
+GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One of them; `destroyed_at` is when its stack went, None while it is there."""
+
+    kind: str
+    name: str
+    logical_id: str
+    destroyed_at: str | None = None
+
+
+@with_invocation
+def kept(call: Invocation) -> None:
+    """Where the ledger and the buckets are, of this stack and of those destroyed before it."""
+    client: CloudFormationClient = call.account.session.client("cloudformation")
+    every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
+    found = [each for each in every if _is_there(call.account, each)]
+    if not found:
+        where = f"nothing kept of a stack {call.stack} in {call.account.region}: see --region"
+        raise Stopped(where, Exit.NOT_FOUND)
+    call.out.document([asdict(each) for each in found])
+    for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
+        since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
+        call.out.heading(f"{call.stack}, {since}")
+        for each in found:
+            if each.destroyed_at == destroyed_at:
+                call.out.whole(f"{each.kind} {each.name}", "", indent=2)
+    call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/deploy.md")
+
+
+def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Kept]:
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+    try:
+        for each in (each for page in pages for each in page["StackResourceSummaries"]):
+            if kind := KINDS.get(each["ResourceType"]):
+                yield Kept(kind, each.get("PhysicalResourceId", ""), each["LogicalResourceId"])
+    except ClientError as error:
+        if code_of(error) != "ValidationError":  # there is none
+            raise
+
+
+def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Kept]:
+    """CloudFormation tells of a deleted stack for 90 days, by its id alone."""
+    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+    for gone in (each for page in pages for each in page["StackSummaries"]):
+        if gone["StackName"] == stack:
+            yield from _left_by(client, gone.get("StackId", ""))
+
+
+def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Kept]:
+    pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    events = [each for page in pages for each in page["StackEvents"]]
+    at = to_text(max((each["Timestamp"] for each in events), default=datetime.now(UTC)))
+    for event in events:
+        kind = KINDS.get(event.get("ResourceType", ""))
+        if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
+            name, logical_id = event["PhysicalResourceId"], event["LogicalResourceId"]
+            yield Kept(kind, name, logical_id, at)
+
+
+def _is_there(account: Account, each: Kept) -> bool:
+    """Unless it is certain that it is not."""
+    try:
+        if each.kind == "table":
+            account.clients.dynamodb.describe_table(TableName=each.name)
+        else:
+            account.session.client("s3").head_bucket(Bucket=each.name)
+    except ClientError as error:
+        return code_of(error) not in GONE
+    return True
