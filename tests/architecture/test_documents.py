@@ -16,6 +16,8 @@ from infra.settings import read
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# What the AWS CLI calls a service otherwise than its model.
+SERVICES = {"s3api": "s3"}
 GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url"}
 _BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -36,7 +38,7 @@ def test_there_are_commands_to_check() -> None:
 @pytest.mark.parametrize("command", _aws_commands())
 def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
     _, service, operation, *words = shlex.split(command)
-    model = botocore.session.get_session().get_service_model(service)
+    model = botocore.session.get_session().get_service_model(SERVICES.get(service, service))
     operations = {xform_name(each, "-"): each for each in model.operation_names}
     assert operation in operations
     shape = model.operation_model(operations[operation]).input_shape
@@ -45,12 +47,22 @@ def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
     assert options <= members | GLOBAL_OPTIONS
 
 
-def test_the_settings_to_begin_with_watch_what_they_name() -> None:
-    readme = (ROOT / "README.md").read_text()
-    (block,) = re.findall(r"^```json\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    settings = read(json.loads(f"{{{block}}}")["mendq"])
+def _settings_of(page: Path) -> list[str]:
+    blocks = re.findall(r"^```json\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [each for each in blocks if each.startswith('"mendq": ')]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/deploy.md"])
+def test_the_settings_to_begin_with_watch_what_they_name(page: str) -> None:
+    settings = read(json.loads(f"{{{_settings_of(ROOT / page)[0]}}}")["mendq"])
     assert settings.mode is Mode.OBSERVE
     assert settings.trail.queue_arn_prefixes
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_on_a_page_are_ones_that_are_taken(page: Path) -> None:
+    for each in _settings_of(page):
+        read(json.loads(f"{{{each}}}")["mendq"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

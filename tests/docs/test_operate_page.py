@@ -1,0 +1,52 @@
+"""docs/operate.md names each part of `mendq show`, each mode, each alarm that reaches people."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from functions.healing.mode import Mode
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "operate.md").read_text()
+
+
+def _rows(heading: str) -> list[str]:
+    """The first cells of the table below a heading."""
+    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (?!---)(.+?) \|", part, re.MULTILINE)[1:]
+
+
+def _headings_of_show() -> list[str]:
+    tree = ast.parse((ROOT / "cli" / "commands" / "show.py").read_text())
+    return [
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "heading"
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    ]
+
+
+def test_every_part_of_show_is_told_once() -> None:
+    assert len(_headings_of_show()) > 5
+    assert sorted(_rows("Reading `mendq show`")) == sorted(_headings_of_show())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_mode_is_told(mode: Mode) -> None:
+    assert f"`{mode.name.lower()}`" in _rows("The modes, and what each asks of you")
+
+
+def test_every_alarm_that_reaches_people_is_told() -> None:
+    alarms = (ROOT / "docs" / "alarms.md").read_text()
+    part = alarms.partition("\n## Those that reach people\n")[2].partition("\n## ")[0]
+    reaching = re.findall(r"^\| (`mendq-[a-z-]+`) \|", part, re.MULTILINE)
+    assert len(reaching) > 3
+    told = [each for each in _rows("When you are woken") if "mendq-" in each]
+    assert sorted(told) == sorted(reaching)
