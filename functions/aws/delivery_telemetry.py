@@ -9,8 +9,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.deliver import Delivery
+from functions.healing.own_metrics import OwnMetric
 
-DELIVERED, NOT_DELIVERED = "ReportsDelivered", "ReportsNotDelivered"
+DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Evaluates the alarms of a template minute by minute, as CloudWatch's pages say that it does.
 
 What they leave open is assumed, and said here: windows slide, one look a minute; where data points
-are missing it looks two periods further back, as in the pages' example; metrics arrive at once.
+are missing it looks two periods further back, as in the pages' example; metrics arrive at once; a
+composite begins as OK, of which CloudWatch may tell.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation-window.html
 """
