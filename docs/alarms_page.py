@@ -42,9 +42,9 @@ said last: a follow-up that is down ends no escalation. Where periods are missin
 further back than an alarm's own periods, how far it does not say: what rings by silence may ring
 two or three periods later.
 
-CloudWatch may tell of each of the six once, when it is made, that it is OK.
-After the very first deployment two of them tell the truth about a beginning. `mendq-not-healing`
-may ring until the first minute and the first pulse were heard of, and `mendq-nights-and-report`
+CloudWatch may tell of each of the six once, when it is made, that it is OK. After the very first
+deployment two of them tell the truth about a beginning. `mendq-not-healing` may ring until the
+first minute and the first pulse were heard of, an hour at most, and `mendq-nights-and-report`
 until the first night was written.
 
 ## The dashboard

@@ -207,7 +207,7 @@ def test_one_failure_is_nothing_and_several_are(
 
 
 def test_a_first_deployment_says_what_is_true_and_ends_it_soon() -> None:
-    """Nothing has been heard of yet: in the first minute, and of nights until the first of them."""
+    """Until the first minute and pulse, here a quarter of an hour later; until the first night."""
     notices = Days(starts=NOON, nights=dict.fromkeys(range(-20, 1), "none")).run(2)
     alive, *_ = [each.minute for each in notices if in_order([each]) == [("not-healing", OK)]]
     assert {each.alarm for each in notices} == {"not-healing", "nights-and-report"}
