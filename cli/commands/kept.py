@@ -34,7 +34,10 @@ class Kept:
 
 @with_invocation
 def kept(call: Invocation) -> None:
-    """Where the ledger and the buckets are, of this stack and of those destroyed before it."""
+    """Where the table and the buckets are that outlive the stack.
+
+    Of the stack that is there, and of those destroyed in the last 90 days.
+    """
     client: CloudFormationClient = call.account.session.client("cloudformation")
     every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
     found = [each for each in every if _is_there(call.account, each)]
