@@ -9,61 +9,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from analytics.columns import COLUMNS, Kind
 from analytics.storage import Storage
 from analytics.tables import TableUnreadable
 
-_MOMENT = pa.timestamp("us", tz="UTC")
-_TEXTS = pa.list_(pa.string())
-_FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
-INCIDENTS = pa.schema(
-    [
-        ("incident_id", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("queue_arn", pa.string()),
-        ("label", pa.string()),
-        ("error_codes", _TEXTS),
-        ("first_failure", _MOMENT),
-        ("last_failure", _MOMENT),
-        ("failed_calls", pa.int64()),
-        ("principals", _TEXTS),
-        ("outcome", pa.string()),
-        ("why", pa.string()),
-        ("case_id", pa.string()),
-        ("seconds_to_heal", pa.float64()),
-        ("paged", pa.bool_()),
-    ]
-)
-FAILED_CALLS = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("event_time", _MOMENT),
-        ("event_name", pa.string()),
-        ("error_code", pa.string()),
-        ("queue_arn", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("principal_arn", pa.string()),
-        ("request_id", pa.string()),
-        ("label", pa.string()),
-        ("file", pa.string()),
-    ]
-)
-QUALITY = pa.schema(
-    [
-        ("file", pa.string()),
-        ("account", pa.string()),
-        ("region", pa.string()),
-        ("bytes", pa.int64()),
-        ("reason", pa.string()),
-        ("records", pa.int64()),
-        ("failed_calls", pa.int64()),
-        ("unreadable_records", _FAULTS),
-    ]
-)
-
-
-SCHEMAS = {"incidents": INCIDENTS, "failed_calls": FAILED_CALLS, "quality": QUALITY}
+_KINDS = {
+    Kind.TEXT: pa.string(),
+    Kind.TEXTS: pa.list_(pa.string()),
+    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
+    Kind.WHOLE: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.TRUTH: pa.bool_(),
+    Kind.FAULTS: pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())])),
+}
+SCHEMAS = {
+    table: pa.schema([(name, _KINDS[kind]) for name, kind in columns.items()])
+    for table, columns in COLUMNS.items()
+}
 
 
 def collected(frame: DataFrame, name: str, order: Sequence[str]) -> pa.Table:

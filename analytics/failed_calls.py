@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from analytics.columns import FAILED_CALLS
 from analytics.days import Days
 from functions.healing.own_roles import EVERY, role_name
 
@@ -37,19 +38,7 @@ def _without_own(calls: DataFrame) -> DataFrame:
     account, region = (sf.regexp_extract("principal_arn", OWN_ROLE, part) for part in (1, 2))
     is_here = (account == sf.col("account")) & (region == sf.col("region"))
     is_own = sf.col("principal_arn").rlike(OWN_ROLE) & is_here
-    return calls.where(~is_own).select(
-        "event_id",
-        "event_time",
-        "event_name",
-        "error_code",
-        "queue_arn",
-        "account",
-        "region",
-        "principal_arn",
-        "request_id",
-        "label",
-        "file",
-    )
+    return calls.where(~is_own).select(*FAILED_CALLS)
 
 
 def within(frame: DataFrame, column: str, days: Days) -> DataFrame:

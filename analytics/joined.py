@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from analytics.columns import INCIDENTS
 from analytics.labels import COUNT_ONLY, UNLABELLED
 from analytics.managed import Managed, seen_by_sweeps
 from analytics.outcomes import NOT_SEEN
@@ -19,23 +20,15 @@ def joined(incidents: DataFrame, cases: DataFrame, managed: Managed) -> DataFram
     """A case joins when queue and symptom agree and its evidence overlaps; the last one tells."""
     known = incidents.transform(lambda each: _known_of_each(each, cases))
     with_cases = incidents.join(known, on="incident_id", how="left")
-    return with_cases.transform(lambda each: seen_by_sweeps(each, managed)).select(
-        "incident_id",
-        "account",
-        "region",
-        "queue_arn",
-        "label",
-        "error_codes",
-        "first_failure",
-        "last_failure",
-        "failed_calls",
-        "principals",
-        sf.coalesce("case.case_outcome", sf.lit(NOT_SEEN)).alias("outcome"),
-        _why().alias("why"),
-        sf.col("case.case_id").alias("case_id"),
-        sf.col("case.case_seconds_to_heal").alias("seconds_to_heal"),
-        sf.coalesce("was_paged", sf.lit(False)).alias("paged"),
-    )
+    told = {
+        "outcome": sf.coalesce("case.case_outcome", sf.lit(NOT_SEEN)),
+        "why": _why(),
+        "case_id": sf.col("case.case_id"),
+        "seconds_to_heal": sf.col("case.case_seconds_to_heal"),
+        "paged": sf.coalesce("was_paged", sf.lit(False)),
+    }
+    seen = with_cases.transform(lambda each: seen_by_sweeps(each, managed))
+    return seen.withColumns(told).select(*INCIDENTS)
 
 
 def _known_of_each(incidents: DataFrame, cases: DataFrame) -> DataFrame:

@@ -15,8 +15,10 @@ HEALED = "healed"
 # Healed, after a person had approved it.
 APPROVED = "approved"
 APPLIED = "applied"
+# The report's words for them are these too.
+MENDED = frozenset({HEALED, APPROVED})
 
-_MENDED = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+_STANDING = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Closed, and not because the symptom stayed away.
 _ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
 _SAME_WORD = frozenset(
@@ -45,7 +47,7 @@ def outcome(transitions: Sequence[Case]) -> str:
     state = transitions[-1].state
     if word := _same_word(state):
         return word
-    if state not in _MENDED:
+    if state not in _STANDING:
         return APPLIED
     if transitions[-1].reason in _ENDED_UNSEEN and (word := _left_behind(transitions[-1])):
         return word

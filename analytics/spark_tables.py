@@ -13,20 +13,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from analytics.columns import COLUMNS, Kind
 from analytics.readings import FAULTS
 from analytics.storage import Storage
 from analytics.tables import TableUnreadable
 
+_KINDS = {
+    Kind.TEXT: "string",
+    Kind.TEXTS: "array<string>",
+    Kind.MOMENT: "timestamp",
+    Kind.WHOLE: "bigint",
+    Kind.NUMBER: "double",
+    Kind.TRUTH: "boolean",
+    Kind.FAULTS: FAULTS,
+}
 SCHEMAS = {
-    "incidents": "incident_id string, account string, region string, queue_arn string, "
-    "label string, error_codes array<string>, first_failure timestamp, last_failure timestamp, "
-    "failed_calls bigint, principals array<string>, outcome string, why string, case_id string, "
-    "seconds_to_heal double, paged boolean",
-    "failed_calls": "event_id string, event_time timestamp, event_name string, "
-    "error_code string, queue_arn string, account string, region string, principal_arn string, "
-    "request_id string, label string, file string",
-    "quality": "file string, account string, region string, bytes bigint, reason string, "
-    f"records bigint, failed_calls bigint, unreadable_records {FAULTS}",
+    table: ", ".join(f"{name} {_KINDS[kind]}" for name, kind in columns.items())
+    for table, columns in COLUMNS.items()
 }
 
 

@@ -6,30 +6,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from analytics.columns import INCIDENTS
 from analytics.lives import shortened
-from analytics.outcomes import HEALED
+from analytics.outcomes import MENDED
 from analytics.week_rows import Row, time_text
 
 MAXIMUM_CASES = 50
-_FIELDS = (
-    "incident_id",
-    "queue_arn",
-    "label",
-    "error_codes",
-    "first_failure",
-    "last_failure",
-    "failed_calls",
-    "principals",
-    "outcome",
-    "why",
-    "case_id",
-    "seconds_to_heal",
-    "paged",
-)
+# A queue's ARN names the other two.
+_FIELDS = tuple(each for each in INCIDENTS if each not in {"account", "region"})
 
 
 def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[str, Any]]:
-    """At most MAXIMUM_CASES: those that were not healed first, then by failed calls.
+    """At most MAXIMUM_CASES: those that were not mended first, then by failed calls.
 
     `reasons` is what each case said last; empty where its case is not known.
     """
@@ -38,7 +26,7 @@ def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[
 
 
 def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
-    return row["outcome"] == HEALED, -row["failed_calls"], row["first_failure"], row["incident_id"]
+    return row["outcome"] in MENDED, -row["failed_calls"], row["first_failure"], row["incident_id"]
 
 
 def _listed(row: Row) -> dict[str, Any]:

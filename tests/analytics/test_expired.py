@@ -21,7 +21,10 @@ from tests.analytics.conftest import RunNight
 DAY = date(2026, 11, 10)
 NEXT = DAY + timedelta(days=1)
 ONE = Days(DAY, DAY)
-TABLES = (("quality", arrow_tables.QUALITY), ("failed_calls", arrow_tables.FAILED_CALLS))
+TABLES = (
+    ("quality", arrow_tables.SCHEMAS["quality"]),
+    ("failed_calls", arrow_tables.SCHEMAS["failed_calls"]),
+)
 
 
 def put(account: Account, day: date, quality: list[str], failed_calls: list[str]) -> None:

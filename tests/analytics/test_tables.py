@@ -84,3 +84,10 @@ def test_a_driver_without_pyarrow_lets_spark_write(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("analytics.tables.import_module", without)
     assert Tables()._way is spark_tables
+
+
+def test_incidents_have_the_contract_s_columns() -> None:
+    assert " ".join(SCHEMAS["incidents"].names) == (
+        "incident_id account region queue_arn label error_codes first_failure last_failure "
+        "failed_calls principals outcome why case_id seconds_to_heal paged"
+    )

@@ -28,8 +28,8 @@ READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 def put_night(account: Account, day: date, *incidents: dict[str, Any]) -> None:
     out = FolderStorage(str(account.out))
     for name, schema, rows in (
-        ("incidents", arrow_tables.INCIDENTS, incidents),
-        ("quality", arrow_tables.QUALITY, [file("a")]),
+        ("incidents", arrow_tables.SCHEMAS["incidents"], incidents),
+        ("quality", arrow_tables.SCHEMAS["quality"], [file("a")]),
     ):
         table = pa.Table.from_pylist(list(rows), schema=schema)
         arrow_tables.put(out, path_of(name, day), table)
@@ -178,10 +178,15 @@ BROKEN = {
     "nothing": b"",
     "other columns": arrow_tables.parquet(pa.table({"a": [1]})),
     "other types": arrow_tables.parquet(
-        pa.table({name: [["x"]] for name in {*arrow_tables.INCIDENTS.names, "file", "records"}})
+        pa.table(
+            {
+                name: [["x"]]
+                for name in {*arrow_tables.SCHEMAS["incidents"].names, "file", "records"}
+            }
+        )
     ),
     "no values": arrow_tables.parquet(
-        pa.Table.from_pylist([{"file": None}], schema=arrow_tables.QUALITY)
+        pa.Table.from_pylist([{"file": None}], schema=arrow_tables.SCHEMAS["quality"])
     ),
 }
 
