@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import Days
-from analytics.outcomes import HEALED
+from analytics.outcomes import MENDED
 from analytics.week_rows import Nights, Row
 
 MAXIMUM_QUEUES = 20
@@ -22,7 +22,7 @@ class _Queue:
     def add(self, day: int, row: Row) -> None:
         self.incidents[day] += 1
         self.failed_calls += row["failed_calls"]
-        self.not_healed += row["outcome"] != HEALED
+        self.not_healed += row["outcome"] not in MENDED
 
 
 def queue_days(days: Days, nights: Nights) -> dict[str, Any]:

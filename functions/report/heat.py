@@ -60,7 +60,6 @@ def heat(summary: Summary) -> Heat | None:
 
 def _row(summary: Summary, queue: QueueWeek, most: int) -> HeatRow:
     unread = summary.not_seen.nights_missing
-    not_mended = summary.not_mended(queue)
     cells = (
         Cell(NOT_READ if day in unread and not count else f"{count:,}", level(count, most))
         for day, count in zip(summary.days, queue.incidents, strict=True)
@@ -71,7 +70,7 @@ def _row(summary: Summary, queue: QueueWeek, most: int) -> HeatRow:
         cells=tuple(cells),
         total=f"{sum(queue.incidents):,}",
         calls=counted(queue.failed_calls, "failed call"),
-        not_healed=f"{not_mended:,} not healed" if not_mended else "all healed",
+        not_healed=f"{queue.not_healed:,} not healed" if queue.not_healed else "all healed",
     )
 
 

@@ -10,7 +10,6 @@ from functions.report.summary_parts import (
     Deed,
     Night,
     QueueDays,
-    QueueWeek,
     ReachedAPerson,
     Swept,
     TimesToHeal,
@@ -188,13 +187,6 @@ class Summary:
     @property
     def approved(self) -> int:
         return dict(self.by_outcome).get(APPROVED, 0)
-
-    def not_mended(self, queue: QueueWeek) -> int:
-        """Of a queue's incidents; where the list was cut, as the night counted them."""
-        if self.cases_left_out:
-            return queue.not_healed
-        mine = (each for each in self.cases if each.queue_arn == queue.queue_arn)
-        return sum(not each.is_mended for each in mine)
 
     @property
     def nothing_was_read(self) -> bool:

@@ -181,6 +181,7 @@ def test_a_case_says_why_of_the_listed_incidents() -> None:
 def test_cases_are_worst_first_and_few() -> None:
     rows = [incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
+    rows[8] |= {"outcome": "approved"}
     document = made({MONDAY: NightRows(rows, [])})
     assert [row["failed_calls"] for row in document["cases"][:3]] == [7, 59, 58]
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)

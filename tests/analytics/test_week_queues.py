@@ -27,6 +27,12 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
     assert (found["queues_left_out"], found["incidents_left_out"]) == (0, 0)
 
 
+def test_what_was_mended_after_approval_is_not_among_the_not_healed() -> None:
+    outcomes = ("approved", "healed", "applied", "proposed", "not_seen")
+    nights = {DAYS[0]: night(*(incident(outcome=each) for each in outcomes))}
+    assert queue_days(days_of(WEEK), nights)["queues"][0]["not_healed"] == 3
+
+
 def test_the_rest_is_counted() -> None:
     rows = [incident(queue_arn=arn(f"q{n:02}")) for n in range(23)]
     found = queue_days(days_of(WEEK), {DAYS[2]: night(*rows, rows[0])})

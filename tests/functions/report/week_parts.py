@@ -75,7 +75,7 @@ def _queue_week(queue_arn: str, cases: Rows, days: Sequence[date]) -> Document:
             sum(each["first_failure"].startswith(f"{day}") for each in mine) for day in days
         ],
         "failed_calls": sum(each["failed_calls"] for each in mine),
-        "not_healed": sum(each["outcome"] != "healed" for each in mine),
+        "not_healed": sum(each["outcome"] not in {"healed", "approved"} for each in mine),
     }
 
 
