@@ -7,12 +7,17 @@ from pyspark.sql import functions as sf
 
 from analytics.trail_file import MAXIMUM_BYTES
 
-SPARK_LISTED = "file string, bytes bigint, account string, region string, published date"
+SPARK_LISTED = (
+    "file string, bytes bigint, account string, region string, published date, is_file boolean"
+)
 SUFFIX = ".json.gz"
 
 
 def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
-    """A row per file that lies in a publish folder, whether Spark read it or not."""
+    """A row per file that lies in a publish folder, whether Spark read it or not.
+
+    What only bears the name of one has no `is_file`, and a row all the same.
+    """
     return listed.join(readings, on="file", how="left").select(
         "published",
         "file",
@@ -31,6 +36,7 @@ def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
 def _why_not_read() -> Column:
     """Spark's binaryFile leaves out empty files and hidden names; the size is capped here."""
     return sf.coalesce(
+        sf.when(~sf.col("is_file"), sf.lit("no_file")),
         sf.when(sf.col("bytes") == 0, sf.lit("empty")),
         sf.when(~sf.col("file").endswith(SUFFIX), sf.lit("not_json_gz")),
         sf.when(sf.col("bytes") > MAXIMUM_BYTES, sf.lit("too_large")),

@@ -15,7 +15,7 @@ from analytics.readings import SPARK_READING, Reader, binary_files, readings
 from analytics.storage import Storage
 from analytics.trail import Branch, PublishFolder, branches, publish_days, publish_folders
 
-ListedFile = tuple[str, int, str, str, object]
+ListedFile = tuple[str, int, str, str, object, bool]
 
 
 @dataclass
@@ -69,8 +69,10 @@ class TrailReader:
     def _list(self, folder: PublishFolder) -> bool:
         """Whether anything in `folder` is for Spark to open."""
         files = self.trail.files(folder.folder)
+        strange = [each for each in self.trail.no_files(folder.folder) if each.endswith(SUFFIX)]
+        lying = [(*each, True) for each in files] + [(each, 0, False) for each in strange]
         self.listed += [
-            (path, size_bytes, folder.account, folder.region, folder.published)
-            for path, size_bytes in files
+            (path, size_bytes, folder.account, folder.region, folder.published, is_file)
+            for path, size_bytes, is_file in lying
         ]
         return any(each.path.endswith(SUFFIX) and each.size_bytes for each in files)

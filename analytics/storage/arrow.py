@@ -30,6 +30,10 @@ class ArrowStorage:
         found = [each for each in self._listed(folder) if each.type is pafs.FileType.File]
         return sorted(Listed(f"{folder}/{each.base_name}", each.size) for each in found)
 
+    def no_files(self, folder: str) -> list[str]:
+        del folder
+        return []
+
     def read(self, path: str) -> bytes | None:
         """The bytes as they are: Arrow would unzip by the name's ending."""
         try:

@@ -43,6 +43,10 @@ class HadoopStorage:
             Listed(f"{folder}/{each.getPath().getName()}", each.getLen()) for each in found
         )
 
+    def no_files(self, folder: str) -> list[str]:
+        del folder
+        return []
+
     def read(self, path: str) -> bytes | None:
         full = self._full(path)
         try:

@@ -28,6 +28,13 @@ class Storage(Protocol):
         """The files directly in `folder`, sorted."""
         ...
 
+    def no_files(self, folder: str) -> list[str]:
+        """What lies directly in `folder` and can never be read as a file, sorted.
+
+        On a disk: folders, pipes, links to nothing. A bucket has files alone.
+        """
+        ...
+
     def read(self, path: str) -> bytes | None:
         """None where there is no such file."""
         ...
@@ -41,5 +48,8 @@ class Storage(Protocol):
         ...
 
     def spark_root(self, folders: Sequence[str]) -> str:
-        """A root below which Spark finds `folders`, as Hadoop spells it, ending in a slash."""
+        """A root below which Spark finds the files of `folders`, as Hadoop spells it.
+
+        It ends in a slash. What is no file there does not hold Spark up.
+        """
         ...

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -133,6 +135,39 @@ def test_a_hostile_file_costs_itself_and_nothing_else(
     ]
     labels = {each["label"]: each["failed_calls"] for each in account.rows("incidents", "11-10")}
     assert labels == {"lease_expired": 3, "unlabelled:?": 1}
+
+
+def test_what_only_bears_a_log_s_name_costs_itself_and_never_the_night(
+    account: Account, run_night: RunNight
+) -> None:
+    """A reader of a pipe waits until somebody writes into it: for ever, if nobody does."""
+    good = account.publish("11-10", burst("11-10 09:00"))
+    day = (account.trail / good).parent
+    (account.folder / "elsewhere.json.gz").write_bytes(content(burst("11-10 12:00", calls=4)))
+    (day / "linked.json.gz").symlink_to(account.folder / "elsewhere.json.gz")
+    os.mkfifo(day / "pipe.json.gz")
+    os.mkfifo(day / "pipe-of-another-name")
+    (day / "to-nothing.json.gz").symlink_to("gone.json.gz")
+    (day / "round.json.gz").symlink_to("round.json.gz")
+    (day / "folder.json.gz").mkdir()
+    os.mkfifo(day / "folder.json.gz" / "pipe.json.gz")
+    (day / "folder.json.gz" / "deeper.json.gz").write_bytes(content(burst("11-10 15:00")))
+    assert run_night("11-10") == 0
+    reasons = {
+        each["file"].rpartition("/")[2]: each["reason"] for each in account.rows("quality", "11-10")
+    }
+    strange = ("pipe.json.gz", "to-nothing.json.gz", "round.json.gz", "folder.json.gz")
+    assert reasons == {
+        Path(good).name: None,
+        "linked.json.gz": None,
+        **dict.fromkeys(strange, "no_file"),
+    }
+    found = account.rows("incidents", "11-10")
+    assert [each["failed_calls"] for each in found] == [3, 4]
+    assert account.night("11-10")["files_unreadable"] == len(strange)
+    first = account.written()
+    assert run_night("11-10") == 0
+    assert account.written() == first
 
 
 def test_our_own_roles_are_left_out_by_role_never_by_session(

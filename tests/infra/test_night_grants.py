@@ -49,6 +49,9 @@ class Recording:
         self._asked.add(("s3:ListBucket", self._bucket))
         return self._storage.files(folder)
 
+    def no_files(self, folder: str) -> list[str]:
+        return self._storage.no_files(folder)
+
     def read(self, path: str) -> bytes | None:
         """Without the right to list, S3 says 403 of what is not there."""
         self._note("s3:GetObject", path)
