@@ -4,47 +4,71 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 
-import botocore.session
 import pytest
-from botocore import xform_name
 
 from functions.healing.mode import Mode
 from infra.settings import read
+from tests.architecture.aws_commands import commands_in, mistake_in
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# What the AWS CLI calls a service otherwise than its model.
-SERVICES = {"s3api": "s3"}
-GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url"}
-_BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def lines_of(page: Path) -> list[str]:
     blocks = "\n".join(_BLOCK.findall(page.read_text())).replace("\\\n", " ")
-    return [line.partition("#")[0].strip() for line in blocks.splitlines()]
+    return [re.split(r"(?<!\S)#", line)[0].strip() for line in blocks.splitlines()]
+
+
+def named_in(page: Path) -> list[str]:
+    """The code within a page's sentences and tables."""
+    return _CODE.findall(_BLOCK.sub("", page.read_text()))
 
 
 def _aws_commands() -> list[str]:
-    return [line for page in PAGES for line in lines_of(page) if line.startswith("aws ")]
+    found = {
+        command
+        for page in PAGES
+        for line in (*lines_of(page), *named_in(page))
+        for command in commands_in(line)
+    }
+    return sorted(found)
 
 
 def test_there_are_commands_to_check() -> None:
-    assert len(_aws_commands()) >= 3
+    assert len(_aws_commands()) >= 30
 
 
 @pytest.mark.parametrize("command", _aws_commands())
 def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
-    _, service, operation, *words = shlex.split(command)
-    model = botocore.session.get_session().get_service_model(SERVICES.get(service, service))
-    operations = {xform_name(each, "-"): each for each in model.operation_names}
-    assert operation in operations
-    shape = model.operation_model(operations[operation]).input_shape
-    members = {xform_name(each, "-") for each in shape.members} if shape else set()
-    options = {word[2:] for word in words if word.startswith("--")}
-    assert options <= members | GLOBAL_OPTIONS
+    assert mistake_in(command) == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "aws sqs empty-queue --queue-url URL",
+        "aws sqs purge-queue --queue URL",
+        "aws sqs purge-queue --region eu-west-1",
+        "aws sqs receive-message --queue-url URL --visibility-timeout long",
+        "aws sqs get-queue-attributes --queue-url URL --attribute-names Lease",
+        'aws dynamodb delete-item --table-name TABLE --key \'{"pk": "account"}\'',
+        "aws dynamodb delete-item --table-name TABLE --key '{\"pk\": '",
+    ],
+)
+def test_an_aws_command_that_is_none_is_found(wrong: str) -> None:
+    assert mistake_in(wrong)
+
+
+def test_commands_within_others_are_found() -> None:
+    line = "url=$(KEY=x aws sqs get-queue-url --queue-name a) && aws sts get-caller-identity | cat"
+    assert list(commands_in(line)) == [
+        "aws sqs get-queue-url --queue-name a",
+        "aws sts get-caller-identity",
+    ]
 
 
 def _settings_of(page: Path) -> list[str]:
@@ -63,13 +87,6 @@ def test_the_settings_to_begin_with_watch_what_they_name(page: str) -> None:
 def test_settings_on_a_page_are_ones_that_are_taken(page: Path) -> None:
     for each in _settings_of(page):
         read(json.loads(f"{{{each}}}")["mendq"])
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_make_targets_exist(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {line.split()[1] for line in lines_of(page) if re.match(r"make [a-z]+", line)}
-    assert named <= targets
 
 
 def links_of(text: str) -> set[str]:
