@@ -14,6 +14,7 @@ from analytics.iso_week import days_of
 from analytics.lives import Life
 from analytics.week_deeds import do_this_week
 from analytics.week_incidents import MAXIMUM_CASES, worst
+from analytics.week_names import places, with_few_labels
 from analytics.week_not_seen import Reads, is_whole, not_seen
 from analytics.week_people import reached_a_person, swept
 from analytics.week_queues import queue_days
@@ -69,20 +70,21 @@ def summary(
     incidents = incidents_of(days, nights)
     rows = [*incidents, *quality_of(days, nights)]
     of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
+    few, labels_left_out = with_few_labels(days, nights)
     return {
         "schema": SCHEMA,
         "week": week,
         "from": str(days.first),
         "to": str(days.last),
         "made_at": time_text(made_at),
-        "accounts": sorted({row["account"] for row in rows}),
-        "regions": sorted({row["region"] for row in rows}),
+        **_places(rows),
         "totals": {**totals(incidents), "queues": queues_named(incidents)},
         "by_outcome": counted(row["outcome"] for row in incidents),
-        "by_label": counted(row["label"] for row in incidents),
-        "per_day": [row for day in days for row in day_rows(day, nights)],
+        "by_label": counted(row["label"] for row in incidents_of(days, few)),
+        "labels_left_out": labels_left_out,
+        "per_day": [row for day in days for row in day_rows(day, few)],
         "queue_days": queue_days(days, nights),
-        "times_to_heal": times_to_heal(incidents),
+        "times_to_heal": times_to_heal(incidents_of(days, few)),
         "previous_weeks": _previous_weeks(seen),
         "cases": worst(incidents, _reasons(seen.cases)),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
@@ -92,6 +94,18 @@ def summary(
             **_limits(days, seen, made_at, scheduled_at),
             "drill_incidents": len(incidents_of(days, seen.nights)) - len(incidents),
         },
+    }
+
+
+def _places(rows: Sequence[Row]) -> dict[str, Any]:
+    (accounts, further_accounts), (regions, further_regions) = (
+        places(rows, name) for name in ("account", "region")
+    )
+    return {
+        "accounts": accounts,
+        "accounts_left_out": further_accounts,
+        "regions": regions,
+        "regions_left_out": further_regions,
     }
 
 

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from analytics.columns import INCIDENTS
-from analytics.lives import shortened
+from analytics.lives import MOST_NAME, shortened
 from analytics.outcomes import MENDED
 from analytics.week_rows import Row, time_text
 
 MAXIMUM_CASES = 50
+MOST_CODES = 10
 # A queue's ARN names the other two.
 _FIELDS = tuple(each for each in INCIDENTS if each not in {"account", "region"})
 
@@ -30,5 +31,7 @@ def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
 
 
 def _listed(row: Row) -> dict[str, Any]:
-    times = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
-    return {name: times.get(name, row[name]) for name in _FIELDS}
+    said = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
+    said["error_codes"] = row["error_codes"][:MOST_CODES]
+    said["case_id"] = row["case_id"] and shortened(row["case_id"], MOST_NAME)
+    return {name: said.get(name, row[name]) for name in _FIELDS}

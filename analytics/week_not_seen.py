@@ -9,6 +9,8 @@ from typing import Any
 
 from analytics.days import Days
 from analytics.labels import UNLABELLED
+from analytics.lives import MOST_NAME, shortened
+from analytics.week_names import MAXIMUM_LABELS, largest
 from analytics.week_rows import NightRows, Nights, Row, incidents_of, quality_of
 from functions.healing.nightly import NightRead, judged
 
@@ -27,7 +29,7 @@ def not_seen(days: Days, nights: Nights, reads: Reads) -> dict[str, Any]:
         "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable),
         "records_read": sum(row["records"] for row in quality),
-        "unlabelled": _unlabelled(incidents_of(days, nights)),
+        **_unlabelled(incidents_of(days, nights)),
         "unreadable_files": _largest_first(unreadable),
         "nights": [_night(day, nights, reads) for day in days],
     }
@@ -38,19 +40,25 @@ def is_whole(day: date, nights: Nights, reads: Reads) -> bool:
     return day in nights and (day not in reads or reads[day].is_whole)
 
 
-def _unlabelled(incidents: Sequence[Row]) -> dict[str, int]:
-    """Failed calls of each code."""
+def _unlabelled(incidents: Sequence[Row]) -> dict[str, Any]:
+    """Failed calls of each code, and of how many more."""
     found: Counter[str] = Counter()
     for row in incidents:
         if row["label"].startswith(UNLABELLED):
             found[row["label"]] += row["failed_calls"]
-    return dict(sorted(found.items()))
+    codes = largest(found, MAXIMUM_LABELS)
+    return {
+        "unlabelled": codes.counts,
+        "unlabelled_codes_left_out": codes.names_left_out,
+        "unlabelled_calls_left_out": codes.count_left_out,
+    }
 
 
 def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
     ranked = sorted(unreadable, key=lambda row: (-row["bytes"], row["file"]))
     return [
-        {"file": row["file"], "reason": row["reason"]} for row in ranked[:MAXIMUM_UNREADABLE_FILES]
+        {name: shortened(row[name]) for name in ("file", "reason")}
+        for row in ranked[:MAXIMUM_UNREADABLE_FILES]
     ]
 
 
@@ -62,8 +70,8 @@ def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
     records = sum(row["records"] for row in nights[day].quality) if day in nights else 0
     return {
         "day": str(day),
-        "reader": read.reader if read else "",
-        "why_fallback": read.why_fallback if read else "",
+        "reader": shortened(read.reader, MOST_NAME) if read else "",
+        "why_fallback": shortened(read.why_fallback) if read else "",
         "records": read.records if read else records,
         "usual_records": judgement.usual_records,
         "verdict": "read" if read is None and records else str(judgement.verdict),

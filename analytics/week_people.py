@@ -9,6 +9,7 @@ from typing import Any
 from analytics.days import Days
 from analytics.lives import MOST_NAME, Life, is_within, shortened
 from analytics.outcomes import HEALED
+from analytics.week_names import MAXIMUM_LABELS, largest
 from analytics.week_rows import time_text
 from analytics.week_totals import counted
 
@@ -63,9 +64,10 @@ def swept(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
         for each in lives
         if each.is_swept and each.opening and is_within(each.opening.at, days)
     ]
+    symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
     return {
         "cases": len(found),
-        "by_symptom": counted(shortened(each.newest.symptom, MOST_NAME) for each in found),
+        "by_symptom": largest(symptoms, MAXIMUM_LABELS).counts,
         "healed": sum(each.outcome == HEALED for each in found),
         "paged": sum(each.is_paged for each in found),
     }

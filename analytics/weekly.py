@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
@@ -44,7 +44,7 @@ class Weekly:
         )
         document = summary(week, seen, made_at, scheduled_at)
         path = f"summary/week={week}/summary.json"
-        self.out.put(path, json.dumps(document, indent=1).encode())
+        self.out.put(path, as_json(document))
         incidents = _counted(document["totals"]["incidents"], "incident")
         self.say(f"{path}: {incidents} from {_counted(len(seen.nights), 'night')}")
         if not document["not_seen"]["week_is_over"]:
@@ -85,6 +85,15 @@ class Weekly:
         contents = {day: self.out.read(night_key(day)) for day in days}
         reads = {day: read_night(content) for day, content in contents.items() if content}
         return {day: read for day, read in reads.items() if read and read.day == day}
+
+
+def as_json(document: Mapping[str, Any]) -> bytes:
+    """In UTF-8, which is a third of JSON's own way to spell what hostile names may hold.
+
+    Half a character, which UTF-8 cannot spell, is spelled in that way.
+    """
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    return text.encode(errors="backslashreplace")
 
 
 def _day_of_folder(name: str) -> date | None:

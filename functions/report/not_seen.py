@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functions.report.names import marked, plain, quoted
 from functions.report.nights import nights_in_doubt, nights_read, slower_reader
 from functions.report.outcomes import why_in_words
-from functions.report.summary import NOT_SEEN, Counts, Incident, Summary
+from functions.report.summary import NOT_SEEN, Incident, NotSeen, Summary
 from functions.report.words import byte_size, counted, listed, share
 
 MOST_CODES = 10
@@ -33,7 +33,7 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
         *slower_reader(summary),
         _files(summary),
         _case_files(summary),
-        _unlabelled(summary.not_seen.unlabelled),
+        _unlabelled(summary.not_seen),
         _without_a_case(summary),
         _drills(summary.not_seen.drill_incidents),
         _left_out(summary),
@@ -47,7 +47,7 @@ def not_seen_in_short(summary: Summary) -> str:
         *nights_read(summary),
         *nights_in_doubt(summary),
         _files(summary),
-        _unlabelled(summary.not_seen.unlabelled),
+        _unlabelled(summary.not_seen),
     )
     return plain(" ".join(each for each in sentences if each))
 
@@ -75,13 +75,15 @@ def _case_files(summary: Summary) -> str:
     return f"{counted(count, 'case file')} could not be read." if count else ""
 
 
-def _unlabelled(codes: Counts) -> str:
+def _unlabelled(seen: NotSeen) -> str:
+    codes = seen.unlabelled
     if not codes:
         return ""
     most_first = sorted(codes, key=lambda item: (-item[1], item[0]))
     names = [f"{marked(_code(code))} ({count:,})" for code, count in most_first[:MOST_CODES]]
-    rest = [f"{len(codes) - MOST_CODES:,} more"] if len(codes) > MOST_CODES else []
-    calls = sum(count for _, count in codes)
+    beyond = len(codes) - len(names) + seen.unlabelled_codes_left_out
+    rest = [f"{beyond:,} more"] if beyond else []
+    calls = sum(count for _, count in codes) + seen.unlabelled_calls_left_out
     have, them = ("has a code", "it") if calls == 1 else ("have codes", "them")
     unknown = f"{counted(calls, 'failed call')} {have} that the catalogue does not know"
     return f"{unknown}, so nothing acted on {them}: {listed([*names, *rest])}."

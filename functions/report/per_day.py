@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from functions.report.summary import Summary
+from functions.report.summary import FURTHER, Summary
 from functions.report.visible import visible
 from functions.report.words import counted, day, listed, short_day
 
@@ -63,9 +64,10 @@ def per_day(summary: Summary) -> PerDay:
     for row in summary.per_day:
         totals[row.label or ""] += row.incidents
         counts[row.day, row.label or ""] += row.incidents
-    order = sorted((label for label in totals if totals[label]), key=lambda it: (-totals[it], it))
+    order = sorted((label for label in totals if totals[label]), key=lambda it: _rank(it, totals))
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
+    folded_labels = len(folded) + max(0, summary.labels_left_out - 1) * (FURTHER in folded)
     reached = Counter(each.paged_at.date() for each in summary.reached_a_person.cases)
     groups = [[label] for label in named] + ([folded] if folded else [])
     days = tuple(
@@ -78,8 +80,13 @@ def per_day(summary: Summary) -> PerDay:
         )
         for each in summary.days
     )
-    others = [counted(len(folded), "other label")] if folded else []
+    others = [counted(folded_labels, "other label")] if folded else []
     return PerDay((*(visible(label) for label in named), *others), days)
+
+
+def _rank(label: str, totals: Mapping[str, int]) -> tuple[bool, int, str]:
+    """The commonest first; what stands for many is none of them."""
+    return label == FURTHER, -totals[label], label
 
 
 def caption(week: PerDay) -> str:

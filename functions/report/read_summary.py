@@ -92,6 +92,9 @@ def _summary(document: At) -> Summary:
         made_at=document["made_at"].time(),
         accounts=document["accounts"].at_most(MOST_NAMES).texts(),
         regions=document["regions"].at_most(MOST_NAMES).texts(),
+        accounts_left_out=whole_if_given(document, "accounts_left_out"),
+        regions_left_out=whole_if_given(document, "regions_left_out"),
+        labels_left_out=whole_if_given(document, "labels_left_out"),
         totals=_totals(document["totals"]),
         by_outcome=document["by_outcome"].at_most(MOST_OUTCOMES).counts(),
         by_label=document["by_label"].at_most(MOST_NAMES).counts(),
@@ -226,4 +229,6 @@ def _not_seen(place: At) -> NotSeen:
         week_is_over=true_unless_given(place, "week_is_over"),
         began=day_if_given(place, "began"),
         drill_incidents=whole_if_given(place, "drill_incidents"),
+        unlabelled_codes_left_out=whole_if_given(place, "unlabelled_codes_left_out"),
+        unlabelled_calls_left_out=whole_if_given(place, "unlabelled_calls_left_out"),
     )

@@ -23,6 +23,8 @@ APPROVED = "approved"
 MENDED = frozenset({HEALED, APPROVED})
 NOT_SEEN = "not_seen"
 COUNT_ONLY = "count_only"
+# The label of the codes that a summary has no row of their own for.
+FURTHER = "unlabelled"
 WHOLE_WEEK_NIGHTS = 7
 
 Counts = tuple[tuple[str, int], ...]
@@ -129,6 +131,8 @@ class NotSeen:
     week_is_over: bool = True
     began: date | None = None
     drill_incidents: int = 0
+    unlabelled_codes_left_out: int = 0
+    unlabelled_calls_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,9 @@ class Summary:
     swept: Swept = field(default_factory=Swept)
     do_this_week: tuple[Deed, ...] = ()
     do_this_week_left_out: int = 0
+    accounts_left_out: int = 0
+    regions_left_out: int = 0
+    labels_left_out: int = 0
 
     @property
     def days(self) -> tuple[date, ...]:

@@ -90,6 +90,8 @@ def test_a_week_is_counted() -> None:
         "bytes_unreadable": 5,
         "records_read": 20,
         "unlabelled": {"unlabelled:Teapot": 3},
+        "unlabelled_codes_left_out": 0,
+        "unlabelled_calls_left_out": 0,
         "unreadable_files": [{"file": "b", "reason": "truncated"}],
         "week_is_over": True,
         "began": None,

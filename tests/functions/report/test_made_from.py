@@ -20,3 +20,8 @@ READ = "412 trail files (81.2 MB) with 1,284,019 records, of"
 )
 def test_files_accounts_and_regions(accounts: list[str], regions: list[str], said: str) -> None:
     assert plain(made_from(summary(accounts=accounts, regions=regions))) == said
+
+
+def test_those_left_out_are_counted() -> None:
+    few = summary(accounts=["1"], accounts_left_out=4, regions=["r"], regions_left_out=0)
+    assert plain(made_from(few)) == f"{READ} 5 accounts in region r"

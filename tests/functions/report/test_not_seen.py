@@ -142,6 +142,14 @@ def test_many_unknown_codes_are_cut() -> None:
     assert sentences(summary(not_seen={"unlabelled": codes}))[2].endswith("C09 (1) and 2 more.")
 
 
+def test_codes_that_the_summary_left_out_are_counted() -> None:
+    seen = {"unlabelled": {"unlabelled:Teapot": 2}, "unlabelled_codes_left_out": 1_100,
+            "unlabelled_calls_left_out": 3_000}  # fmt: skip
+    assert sentences(summary(not_seen=seen))[2] == (
+        f"3,002 failed calls have codes {UNKNOWN} them: Teapot (2) and 1,100 more."
+    )
+
+
 def unseen(why: str | None) -> Any:
     return incident(outcome="not_seen", why=why)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from functions.report.per_day import caption, in_words, per_day
+from functions.report.summary import FURTHER
 from tests.functions.report.weeks import incident, summary
 
 
@@ -61,6 +62,13 @@ def test_what_one_picture_cannot_show_is_folded(labels: str, series: tuple[str, 
     week = per_day(summary(labelled(*labels)))
     assert week.series == series
     assert sum(each.total for each in week.days) == len(labels)
+
+
+def test_what_stands_for_many_labels_is_among_the_others_and_counts_as_many() -> None:
+    cases = labelled(*"abcdefgg", *[FURTHER] * 9)
+    week = per_day(summary(cases, labels_left_out=901))
+    assert week.series == ("g", "a", "b", "c", "904 other labels")
+    assert week.total == len(cases)
 
 
 def test_the_words_say_what_the_picture_shows() -> None:

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from analytics.iso_week import days_of
+from analytics.week_names import (
+    FURTHER,
+    MAXIMUM_LABELS,
+    MAXIMUM_PLACES,
+    Largest,
+    largest,
+    places,
+    with_few_labels,
+)
+from analytics.week_rows import incidents_of
+from functions.catalogue import CATALOGUE
+from functions.report import summary as reports
+from tests.analytics.week_authored import DAYS, WEEK, incident, night
+
+WEEK_DAYS = days_of(WEEK)
+
+
+@pytest.mark.parametrize(
+    ("most", "found"),
+    [
+        (3, Largest({"a": 2, "b": 9, "c": 2})),
+        (2, Largest({"a": 2, "b": 9}, 1, 2)),
+        (0, Largest({}, 3, 13)),
+    ],
+)
+def test_the_largest_stay_and_the_others_are_counted(most: int, found: Largest) -> None:
+    for names in ("abc", "cba"):
+        assert largest({each: 9 if each == "b" else 2 for each in names}, most) == found
+    assert list(largest({"c": 2, "b": 9}, 2).counts) == ["b", "c"]
+
+
+def test_of_places_those_with_most_rows() -> None:
+    rows = [incident(account=f"{n:012}") for n in range(MAXIMUM_PLACES + 5)]
+    assert places(rows, "account") == ([f"{n:012}" for n in range(MAXIMUM_PLACES)], 5)
+    again = incident(account=f"{MAXIMUM_PLACES + 4:012}")
+    assert places([*rows, again], "account")[0][-1] == again["account"]
+    assert places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
+
+
+def test_labels_beyond_are_one_and_what_mendq_labels_stays() -> None:
+    codes = [incident(label=f"unlabelled:C{n:03}") for n in range(MAXIMUM_LABELS + 10)]
+    many = [incident(label="unlabelled:C105"), incident(label="unlabelled:C106", failed_calls=9)]
+    own = incident(label="lease_expired", failed_calls=1)
+    nights = {DAYS[0]: night(*codes, own), DAYS[1]: night(*many)}
+    few, left_out = with_few_labels(WEEK_DAYS, nights)
+    labels = [each["label"] for each in incidents_of(WEEK_DAYS, few)]
+    assert len(labels) == len(codes) + 3
+    assert len(set(labels)) == MAXIMUM_LABELS
+    assert {"lease_expired", "unlabelled:C105", "unlabelled:C106", FURTHER} < set(labels)
+    assert "unlabelled:C095" in labels
+    assert "unlabelled:C096" not in labels
+    assert (left_out, labels.count(FURTHER)) == (12, 12)
+    assert {each["label"] for each in nights[DAYS[0]].incidents} == {
+        "lease_expired", *(each["label"] for each in codes),
+    }  # fmt: skip
+
+
+def test_as_many_labels_as_fit_are_left_alone() -> None:
+    nights = {DAYS[0]: night(*(incident(label=f"unlabelled:{n}") for n in range(MAXIMUM_LABELS)))}
+    assert with_few_labels(WEEK_DAYS, nights) == (nights, 0)
+
+
+def test_mendq_s_own_labels_always_fit_and_the_report_knows_the_other() -> None:
+    assert len(CATALOGUE) < MAXIMUM_LABELS
+    assert reports.FURTHER == FURTHER
