@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import commands_table
+import roles_table
+import runbooks_list
 import stack_cost
 from alarms_page import alarms_page
 from redrive_page import redrive_page
@@ -40,8 +43,14 @@ def between_marks(text: str, table: str, begin: str = BEGIN, end: str = END) -> 
 def documents() -> dict[Path, str]:
     """Every derived document and what it has to say."""
     readme, cost = ROOT / "README.md", ROOT / "docs" / "cost.md"
+    threats, runbooks = ROOT / "docs" / "threat-model.md", ROOT / "docs" / "runbooks" / "README.md"
+    read_me = between_marks(readme.read_text(), symptom_table())
     return {
-        readme: between_marks(readme.read_text(), symptom_table()),
+        readme: between_marks(read_me, commands_table.commands_table(), commands_table.BEGIN),
+        threats: between_marks(threats.read_text(), roles_table.roles_table(), roles_table.BEGIN),
+        runbooks: between_marks(
+            runbooks.read_text(), runbooks_list.runbooks_list(), runbooks_list.BEGIN
+        ),
         ROOT / "docs" / "settings.md": page(),
         cost: between_marks(
             cost.read_text(), stack_cost.stack_cost(), stack_cost.BEGIN, stack_cost.END

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stack_outline import resources
+
 from infra.diagram.cards import sections
 from infra.diagram.drawing import drawing, in_words
-from infra.node import require_node
-from infra.settings import read
 
-REGION = "us-east-1"
 TITLE = "What starts each part of Mendq's stack, and what it touches"
 HEAD = """# The stack
 
@@ -29,10 +28,7 @@ part costs: [cost.md](cost.md).
 
 def stack_documents() -> Mapping[str, str]:
     """The page and both pictures, by the name of the file."""
-    require_node()
-    from infra.outline import outline  # noqa: PLC0415 - the CDK: it starts Node
-
-    found = sections(outline(read({"tagMayRaiseTo": "heal"}), REGION)["Resources"])
+    found = sections(resources())
     return {
         "stack.md": "\n".join((HEAD.rstrip(), *in_words(found), "")),
         "stack.svg": drawing(found, 2, TITLE),

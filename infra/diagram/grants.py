@@ -37,6 +37,11 @@ class Grant:
 def grants(name: str, resources: Mapping[str, Mapping[str, Any]]) -> Iterator[Grant]:
     """Of the role of the Lambda or job `name`."""
     role = references(resources[name]["Properties"].get("Role")) or _roles_of_jobs(resources)
+    return granted_to(role, resources)
+
+
+def granted_to(role: set[str], resources: Mapping[str, Mapping[str, Any]]) -> Iterator[Grant]:
+    """By the policies of a role, named as the template names it."""
     for each in resources.values():
         if each["Type"] == "AWS::IAM::Policy" and references(each["Properties"]["Roles"]) & role:
             for statement in each["Properties"]["PolicyDocument"]["Statement"]:

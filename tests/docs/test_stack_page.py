@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import importlib
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from tests.docs.test_states_page import DOCS
 
 
 @pytest.fixture(scope="module")
 def documents() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("stack_page", DOCS / "stack_page.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return dict(module.stack_documents())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)
+        return dict(importlib.import_module("stack_page").stack_documents())
 
 
 def test_they_are_not_stale(documents: dict[str, str]) -> None:

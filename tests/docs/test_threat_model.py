@@ -1,0 +1,66 @@
+"""docs/threat-model.md: each claim is held by something there, and the roles are as told."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+
+from infra.diagram.grants import granted_to
+from infra.outline import outline
+from infra.settings import read
+from tests.docs.test_states_page import DOCS
+from tests.infra.synthesized import REGION, SETTINGS
+from tests.prove.__main__ import PROOFS
+
+PAGE = (DOCS / "threat-model.md").read_text()
+TESTS = re.findall(r"\[(test_\w+)\]\(\.\./([\w/.]+\.py)\)", PAGE)
+NEVER = re.compile(
+    r"sqs:(?:\*|DeleteQueue|PurgeQueue|AddPermission|RemovePermission|TagQueue|UntagQueue)"
+    r"|iam:(?!PassRole$).*|kms:(?!Decrypt$|GenerateDataKey$).*|.*:?\*"
+)
+
+
+def test_there_are_claims_to_check() -> None:
+    assert len(TESTS) > 30
+    assert len(set(TESTS)) == len(TESTS)
+
+
+@pytest.mark.parametrize(("name", "path"), TESTS)
+def test_what_holds_a_claim_is_a_test(name: str, path: str) -> None:
+    assert re.search(rf"^def {name}\(", (DOCS.parent / path).read_text(), re.MULTILINE)
+
+
+def test_every_row_is_held_by_something() -> None:
+    tables = PAGE.partition("## What others control")[2]
+    rows = re.findall(r"^\| .*\|$", tables, re.MULTILINE)
+    claims = [each for each in rows if not re.match(r"\| (they try|what happens) \|", each)]
+    assert len(claims) > 20
+    for claim in claims:
+        held = claim.split("|")[-2]
+        assert re.search(r"\]\(\.\./tests/|`make prove NAMES=|^ AWS $", held), claim
+
+
+def test_every_proof_that_it_names_is_one() -> None:
+    named = set(re.findall(r"make prove NAMES=([\w-]+)", PAGE))
+    assert named
+    assert named <= {each.name for each in PROOFS}
+
+
+@pytest.mark.parametrize("settings", ["tagged", "named"])
+def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
+    resources = outline(read(SETTINGS[settings]), REGION)["Resources"]
+    roles = [name for name, each in resources.items() if each["Type"] == "AWS::IAM::Role"]
+    granted = {a for role in roles for each in granted_to({role}, resources) for a in each.actions}
+    assert "sqs:SetQueueAttributes" in granted
+    assert sorted(each for each in granted if NEVER.fullmatch(each)) == []
+
+
+def test_the_roles_are_those_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(DOCS)
+    table = importlib.import_module("roles_table").roles_table()
+    assert table in PAGE
+    assert "| `heal`, `restore-policy`, `roll-back` |" in table
+    changing = [row for row in table.splitlines() if "`SetQueueAttributes`" in row]
+    assert not any("follow-up" in row or "sweep" in row for row in changing)
