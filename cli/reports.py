@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
 
 _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
-_FOLDER = re.compile(rf"week=({_WEEK.pattern})/", re.ASCII)
 # As infra/schedules.py writes it.
 _WEEKLY = re.compile(r"cron\(0 (\d{1,2}) \? \* ([A-Z]{3}) \*\)", re.ASCII)
 _DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
@@ -29,15 +29,19 @@ _SCHEDULE = "SchedulesWeekly"
 
 
 def iso_week(text: str) -> str:
-    """`text` where it is a week such as 2026-W46; Stopped where it is none."""
+    """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
     found = _WEEK.fullmatch(text)
-    try:
-        if found:
-            date.fromisocalendar(int(found[1]), int(found[2]), 1)
+    cure = "say one such as 2026-W46"
+    if found and (last := _last_week(int(found[1]))):
+        if 1 <= int(found[2]) <= last:
             return text
-    except ValueError:
-        pass
-    raise Stopped(f"{text} is no week: say one such as 2026-W46", Exit.USAGE)
+        cure = f"{found[1]} has {last}, so say one from {found[1]}-W01 to {found[1]}-W{last}"
+    raise Stopped(f"--week {text} is no week: {cure}", Exit.USAGE)
+
+
+def _last_week(year: int) -> int:
+    """The number of the year's last ISO week, which 28 December lies in; 0 of no year."""
+    return date(year, 12, 28).isocalendar().week if year else 0
 
 
 @dataclass(frozen=True)
@@ -52,19 +56,22 @@ class Reports:
 
     def weeks(self) -> list[str]:
         """The weeks that have a page, oldest first."""
-        return self._weeks_below("report")
+        return self._weeks_of(page_key)
 
     def weeks_summed_up(self) -> list[str]:
         """The weeks that a page is, or is to be, made of, oldest first."""
-        return self._weeks_below("summary")
+        return self._weeks_of(summary_key)
 
-    def _weeks_below(self, folder: str) -> list[str]:
+    def _weeks_of(self, key_of: Callable[[str], str]) -> list[str]:
+        """Those whose object is there; other things lie beside it."""
+        before, _, after = key_of("*").partition("*")
         listed = self.account.clients.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=f"{folder}/week=", Delimiter="/"
+            Bucket=self.bucket, Prefix=before
         )
-        folders = (each["Prefix"] for page in listed for each in page.get("CommonPrefixes", []))
-        names = (each.removeprefix(f"{folder}/") for each in folders)
-        return sorted(found[1] for each in names if (found := _FOLDER.fullmatch(each)))
+        keys = (each["Key"] for page in listed for each in page.get("Contents", []))
+        names = (each.removeprefix(before).removesuffix(after) for each in keys)
+        weeks = {each for each in names if _WEEK.fullmatch(each)}
+        return sorted(weeks)
 
     def page(self, week: str) -> bytes | None:
         """The page; None where there is none."""
@@ -72,7 +79,7 @@ class Reports:
 
     def summary(self, week: str) -> bytes | None:
         """What the page was made of; None where it is gone."""
-        return self._object(f"summary/week={week}/summary.json")
+        return self._object(summary_key(week))
 
     def _object(self, key: str) -> bytes | None:
         try:
@@ -87,6 +94,11 @@ class Reports:
 def page_key(week: str) -> str:
     """Where deliver_report puts a week's page."""
     return f"report/week={week}/report.html"
+
+
+def summary_key(week: str) -> str:
+    """Where the weekly job puts what the page is made of."""
+    return f"summary/week={week}/summary.json"
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def report(
     if summary is not None and not call.as_json:
         _show(call, summary)
     written = _written(path, page.decode("utf-8", "replace"), yes=yes)
-    opened = in_browser and webbrowser.open(path.resolve().as_uri())
+    opened = in_browser and _opened(call, path)
     call.out.document(
         {
             "week": chosen,
@@ -127,6 +127,11 @@ def _differs(path: Path, content: bytes) -> bool:
         return path.is_file() and path.read_bytes() != content
     except OSError as error:
         raise Stopped(f"{path} is there already and cannot be read: {error.strerror}") from error
+
+
+def _opened(call: Invocation, path: Path) -> bool:
+    with call.out.alone_on_stdout():
+        return webbrowser.open(path.resolve().as_uri())
 
 
 def _summary(document: bytes | None) -> Summary | None:

@@ -77,8 +77,24 @@ def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
 )
 def test_what_is_no_week_is_a_mistake(operator: Operator, week: str, here: Path) -> None:
     _deliver(operator)
-    assert "is no week" in operator.json("report", "--week", week, code=2)["error"]["message"]
+    message = operator.json("report", "--week", week, code=2)["error"]["message"]
+    assert message.startswith(f"--week {week} is no week: ")
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("week", "cure"),
+    [
+        ("2026-W99", "2026 has 53, so say one from 2026-W01 to 2026-W53"),
+        ("2025-W53", "2025 has 52, so say one from 2025-W01 to 2025-W52"),
+        ("W46", "say one such as 2026-W46"),
+    ],
+)
+def test_what_is_no_week_is_told_the_weeks_there_are(
+    operator: Operator, week: str, cure: str
+) -> None:
+    message = operator.json("report", "--week", week, code=2)["error"]["message"]
+    assert message == f"--week {week} is no week: {cure}"
 
 
 def test_without_a_report_yet_it_says_when_the_first_comes(
@@ -218,6 +234,20 @@ def test_open_hands_the_file_to_the_browser(
     assert asked == [(here / FILE).as_uri()]
 
 
+def test_what_a_browser_prints_is_no_part_of_the_document(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Started by fd 1, which is the command's own standard output."""
+    monkeypatch.setattr(webbrowser, "open", webbrowser.GenericBrowser(["echo", "%s"]).open)
+    _deliver(operator)
+    assert operator.json("report", "--open")["opened"] is True
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert FILE in printed.err
+    operator.mendq("report", "--open")
+    assert FILE in capfd.readouterr().out
+
+
 def test_without_a_browser_it_says_so(operator: Operator) -> None:
     _deliver(operator)
     result = operator.mendq("report", "--open")
@@ -269,9 +299,22 @@ def test_a_page_that_was_removed_is_no_report(operator: Operator, here: Path) ->
     _deliver(operator)
     for key in ("report/week=2026-W46/report.html", "summary/week=2026-W46/summary.json"):
         operator.aws.clients.s3.delete_object(Bucket="cases", Key=key)
-    found = operator.json("report", code=4)["error"]["message"]
-    assert found == "there is no report of 2026-W46: there is no other"
+    assert "no report yet" in operator.json("report", code=4)["error"]["message"]
     assert list(here.iterdir()) == []
+
+
+def test_where_the_newest_week_has_no_page_the_newest_with_one_is_taken(
+    operator: Operator, here: Path
+) -> None:
+    for week in ("2026-W44", "2026-W45", "2026-W46"):
+        _deliver(operator, week)
+    for key in ("report/week=2026-W46/report.html", "summary/week=2026-W46/summary.json"):
+        operator.aws.clients.s3.delete_object(Bucket="cases", Key=key)
+    found = operator.json("report")
+    assert (found["week"], found["weeks"]) == ("2026-W45", ["2026-W44", "2026-W45"])
+    message = operator.json("report", "--week", "2026-W46", code=4)["error"]["message"]
+    assert message == "there is no report of 2026-W46: there are 2026-W44, 2026-W45"
+    assert [each.name for each in here.iterdir()] == ["mendq-report-2026-W45.html"]
 
 
 def _at(text: str) -> datetime:
