@@ -26,7 +26,7 @@ def _named(name: str, **fields: Any) -> dict[str, Any]:
         queue_arn=arn(name),
         label=name,
         outcome="refused",
-        why=f"{name} {name} {name}",
+        reason=f"{name} {name} {name}",
         case_id=name,
         error_codes=[name],
         principals=[f"arn:aws:iam::123456789012:role/{name}"],

@@ -22,7 +22,9 @@ def largest_week() -> dict[str, Any]:
     names = [f"{LONG}{n:02}" for n in range(20)]
     why = "the need of 1,380 s is above the ceiling of 900 s; " * 8
     cases = [
-        incident(names[n % 20], day=n % 7, outcome=outcome, why=why, failed_calls=9_000 - n)
+        incident(
+            names[n % 20], day=n % 7, outcome=outcome, failed_calls=9_000 - n, **_told(outcome, why)
+        )
         for n, outcome in enumerate(["escalated", "refused", "healed", "not_seen", "observed"] * 10)
     ]
     queues = queue_days(cases, DAYS)
@@ -55,3 +57,8 @@ def largest_week() -> dict[str, Any]:
         ],
         do_this_week_left_out=312,
     )  # fmt: skip
+
+
+def _told(outcome: str, reason: str) -> dict[str, Any]:
+    """What the case said; of what has none, why it has none."""
+    return {"why": "event_lost", "case_id": None} if outcome == "not_seen" else {"reason": reason}
