@@ -12,7 +12,7 @@ from states_page import table
 from infra.diagram.grants import Grant, granted_to
 
 BEGIN = "<!-- derived: roles (make docs) -->"
-HEAD = ("role", "taken on by", "may change on managed queues")
+HEAD = ("role", "taken on by", "what it may do to queues beside reading")
 NOTHING = "nothing"
 
 
@@ -30,9 +30,12 @@ def _roles(template: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str
     for name, each in template.items():
         if each["Type"] == "AWS::IAM::Role":
             (trust,) = each["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-            role_name = each["Properties"]["RoleName"]
-            purpose = role_name.removeprefix("mendq-").removesuffix(f"-{REGION}")
-            yield purpose, trust["Principal"]["Service"], _writes(granted_to({name}, template))
+            purpose = each["Properties"]["RoleName"][len("mendq-") : -len(f"-{REGION}")]
+            yield purpose, _service(trust), _writes(granted_to({name}, template))
+
+
+def _service(trust: Mapping[str, Any]) -> str:
+    return str(trust["Principal"]["Service"]).removesuffix(".amazonaws.com")
 
 
 def _writes(grants: Iterator[Grant]) -> tuple[str, ...]:

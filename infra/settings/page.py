@@ -21,8 +21,8 @@ the whole object for one command. `python app.py` names every mistake at once, w
 its cure, and nothing is deployed while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
-`mendq` or when `queues` names it; how far Mendq goes there is the lower of the queue's mode and the
-symptom's autonomy.
+`mendq` or when `queues` names it ([the tags](../README.md#what-it-mends)); how far Mendq goes there
+is the lower of the queue's mode and the symptom's autonomy. Units stand in the names.
 """
 
 

@@ -21,13 +21,14 @@ from tests.architecture.test_documents import PAGES, ROOT, lines_of
 from tests.functions.healing.cases_to_page import CASE
 
 ROOMS = ("cli", "functions", "infra", "local_account")
-_INLINE = re.compile(r"`(mendq [^`\n]+)`")
+_INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
 _PLACE = "X"
 
 
 def _typed() -> Iterator[str]:
     """Whole commands, to be typed as they stand."""
-    yield from (line for page in PAGES for line in lines_of(page) if line.startswith("mendq "))
+    lines = (line.removeprefix(".venv/bin/") for page in PAGES for line in lines_of(page))
+    yield from (line for line in lines if line.startswith("mendq "))
     for state in State:
         lines = next_lines(replace(CASE, state=state), "a runbook", "")
         yield from (line for line in lines if line.startswith("mendq "))
