@@ -27,8 +27,8 @@ _PLACE = "X"
 
 def _typed() -> Iterator[str]:
     """Whole commands, to be typed as they stand."""
-    lines = (line.removeprefix(".venv/bin/") for page in PAGES for line in lines_of(page))
-    yield from (line for line in lines if line.startswith("mendq "))
+    shown = (line.removeprefix(".venv/bin/") for page in PAGES for line in lines_of(page))
+    yield from (line for line in shown if line.startswith("mendq "))
     for state in State:
         lines = next_lines(replace(CASE, state=state), "a runbook", "")
         yield from (line for line in lines if line.startswith("mendq "))
