@@ -30,6 +30,8 @@ class Size:
 
 
 WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
+# A mail has but one, which a phone shrinks and a desk stretches.
+IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
 NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from functions.report.days_chart import REACHED, WIDE, days_chart
+from functions.report.days_chart import IN_A_MAIL, NOT_READ, REACHED, days_chart
 from functions.report.drawing import LIGHT, as_png
 from functions.report.names import parts, plain
 from functions.report.not_seen import not_seen_in_short
@@ -24,16 +24,18 @@ from functions.report.tiles import tiles
 from functions.report.to_do import ToDo, left_out, to_do
 from functions.report.verdict import headline, others, verdict_text
 from functions.report.visible import unlinked
-from functions.report.words import counted, days_of, week_name
+from functions.report.words import counted, days_of, together, week_name
 
 PICTURE_ID = "incidents-per-day"
 _MOST_ALT = 1_500
+# In the template a little more: the room that the card leaves.
+_CARD_WIDTH = 492
 
 
 def _in_a_mail(value: Any) -> Any:
-    """Without marks, and nothing in it is a link, but for what is our own."""
+    """Without marks, no link in it, no number apart from its unit; but for what is our own."""
     ours = isinstance(value, Markup) or not isinstance(value, str)
-    return value if ours else unlinked(plain(value))
+    return value if ours else together(unlinked(plain(value)))
 
 
 _TEMPLATES = Environment(
@@ -94,10 +96,18 @@ def _whole_text(summary: Summary, place: str, command: str) -> str:
     return text(summary, place, command) + (listed if deeds else "")
 
 
+def _page_holds(summary: Summary) -> str:
+    """Which of the week's incidents stand on the page, one by one."""
+    if summary.cases_left_out:
+        worst = counted(len(summary.cases), "worst incident")
+        return f"The page, with the {worst} of {summary.totals.incidents:,}:"
+    return "The page, with every incident:" if summary.cases else "The page:"
+
+
 def mail(summary: Summary, place: str, command: str) -> Mail:
     """The same summary gives the same mail."""
     week = per_day(summary)
-    picture = as_png(days_chart(week, WIDE, LIGHT)) if week.has_incidents else None
+    picture = as_png(days_chart(week, IN_A_MAIL, LIGHT)) if week.has_incidents else None
     html = _TEMPLATES.get_template("mail.html.j2").render(
         week=week_name(summary.week),
         days=days_of(summary.first_day, summary.last_day),
@@ -105,18 +115,20 @@ def mail(summary: Summary, place: str, command: str) -> Mail:
         others=others(summary),
         standout=standout(summary),
         tiles=tiles(summary),
-        to_do=[(each, _to_copy(each)) for each in to_do(summary)],
+        to_do=[(each, [escape(line) for line in _to_copy(each)]) for each in to_do(summary)],
         to_do_left_out=left_out(summary),
         picture_id=PICTURE_ID if picture else "",
         alt=in_words(week)[:_MOST_ALT],
-        width=WIDE.width,
+        width=_CARD_WIDTH,
         caption=caption(week),
         series=tuple(zip(LIGHT.series, week.series, strict=False)),
         reached=week.reached,
         reached_mark=REACHED,
-        bad=LIGHT.bad,
+        not_read=NOT_READ if any(not each.is_read for each in week.days) else "",
+        look=LIGHT,
         read=not_seen_in_short(summary),
         place=Markup(place),  # noqa: S704 - a bucket's name and our own key
-        command=command,
+        command=escape(command),
+        page_holds=_page_holds(summary),
     )
     return Mail(subject(summary), _whole_text(summary, place, command), html, picture)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from functions.report.visible import MOST_NAME, MOST_SENTENCE, visible
+from functions.report.visible import CUT, MOST_NAME, MOST_SENTENCE, visible
 from functions.report.words import queue_name
 
 _NAME, _QUOTE, _END = "\ue000", "\ue001", "\ue002"
@@ -32,12 +32,17 @@ def quoted(sentence: str) -> str:
 
 def plain(sentence: str) -> str:
     """The sentence for a sink that has nothing but text."""
-    return _MARKED.sub(r"\2", sentence)
+    return _MARKED.sub(r"\2", _ended(sentence))
+
+
+def _ended(sentence: str) -> str:
+    """What was cut ends in dots of its own."""
+    return sentence.replace(f"{CUT}{_END}.", f"{CUT}{_END}")
 
 
 def parts(sentence: str) -> Iterator[tuple[str, str]]:
     """The sentence piece by piece: `text`, `name` or `quote`, and the piece."""
-    at = 0
+    sentence, at = _ended(sentence), 0
     for found in _MARKED.finditer(sentence):
         if at < found.start():
             yield "text", sentence[at : found.start()]

@@ -11,6 +11,7 @@ import unicodedata
 # Control, format (bidi, zero width), surrogate, private, unassigned; line and paragraph ends.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _LINE_SPACE = "\t\n\r"
+CUT = "…"
 MOST_NAME = 80
 MOST_PRINCIPAL = 64
 MOST_SENTENCE = 300
@@ -19,7 +20,7 @@ MOST_SENTENCE = 300
 def visible(text: str, most: int = MOST_NAME) -> str:
     """`text` in at most `most` characters of its own, each of which can be seen."""
     shown = "".join(_shown(each) for each in text[:most])
-    return f"{shown}…" if len(text) > most else shown
+    return f"{shown}{CUT}" if len(text) > most else shown
 
 
 def unlinked(text: str) -> str:

@@ -12,6 +12,7 @@ from functions.report.mail import PICTURE_ID, Mail, mail, subject, text
 from functions.report.read_summary import read
 from functions.report.summary import Summary
 from tests.functions.report.hostile import PAYLOADS, hostile_weeks
+from tests.functions.report.large import largest_week
 from tests.functions.report.page_parts import PageParts
 from tests.functions.report.weeks import Document, busy_week, incident, summary, week
 
@@ -26,7 +27,9 @@ ATTRIBUTES = {
     "td": {"align", "class", "style"},
     "th": {"scope", "class", "align", "style"},
     "img": {"src", "width", "alt", "style"},
-    **{name: {"class", "style"} for name in ("body", "p", "h1", "h2", "span", "bdi", "code")},
+    **{
+        name: {"class", "style"} for name in ("body", "div", "p", "h1", "h2", "span", "bdi", "code")
+    },
     "strong": {"style"},
     **{name: set[str]() for name in ("head", "title", "style", "tr")},
 }
@@ -187,8 +190,38 @@ def test_a_line_that_would_be_a_link_is_left_to_the_page() -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_what_to_run_is_whole() -> None:
     document = busy_week()
-    command = document["do_this_week"][0]["command"]
-    assert f"   {command}\n" in _mail(document).text
+    command = document["do_this_week"][0]["command"] = "mendq redrive q --rate 5 s"
+    made = _mail(document)
+    assert f"   {command}\n" in made.text
+    assert command in made.html
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_number_is_torn_from_its_unit() -> None:
+    assert "690\N{NO-BREAK SPACE}s in its template" in _mail(busy_week()).html
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("made", "holds"),
+    [
+        (week([incident(), incident(day=1)]), "The page, with every incident:"),
+        (largest_week(), "The page, with the 50 worst incidents of 10,000:"),
+        (week(), "The page:"),
+    ],
+)
+def test_it_says_which_incidents_are_on_the_page(made: Document, holds: str) -> None:
+    assert holds in PageParts(_mail(made).html).text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_legend_has_what_the_picture_has() -> None:
+    part = week([incident()], not_seen={"nights_missing": ["2026-11-10"]})
+    whole = _mail(week([incident()])).html
+    assert "? not read" in PageParts(_mail(part).html).text
+    assert "? not read" not in PageParts(whole).text
+    assert "paged somebody" not in PageParts(whole).text
+    assert "paged somebody" in PageParts(_mail(busy_week()).html).text
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -23,6 +23,12 @@ def test_a_sentence_falls_into_its_parts() -> None:
     assert plain(sentence) == "Set a of q: it is so."
 
 
+def test_what_was_cut_ends_in_its_own_dots() -> None:
+    assert plain(f"It said: {quoted('so ' * 150)}. Then") == f"It said: {'so ' * 100}… Then"
+    assert list(parts(f"{marked('w' * 81)}."))[-1] == ("name", f"{'w' * 80}…")
+    assert plain(f"{quoted('so')}.") == "so."
+
+
 @pytest.mark.parametrize(
     ("sentence", "found"),
     [("", []), ("all ours", [("text", "all ours")]), (marked(""), [("name", "")])],
