@@ -44,6 +44,10 @@ class Heat:
     rows: tuple[HeatRow, ...]
     beyond: str
 
+    @property
+    def has_unread(self) -> bool:
+        return any(cell.figure == NOT_READ for row in self.rows for cell in row.cells)
+
 
 def heat(summary: Summary) -> Heat | None:
     """None where no queue had an incident."""

@@ -124,7 +124,7 @@ def mail(summary: Summary, place: str, command: str) -> Mail:
         series=tuple(zip(LIGHT.series, week.series, strict=False)),
         reached=week.reached,
         reached_mark=REACHED,
-        not_read=NOT_READ if any(not each.is_read for each in week.days) else "",
+        not_read=NOT_READ if week.has_unknown else "",
         look=LIGHT,
         read=not_seen_in_short(summary),
         place=Markup(place),  # noqa: S704 - a bucket's name and our own key

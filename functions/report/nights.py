@@ -68,6 +68,8 @@ def _read_whole(summary: Summary) -> str:
     count = summary.days_read - len(in_part - {*summary.not_seen.nights_missing})
     if count == len(summary.days):
         return f"All {count} nights were read."
+    if not count:
+        return "No night was read whole."
     return f"{counted(count, 'night')} {'was' if count == 1 else 'were'} read."
 
 

@@ -53,6 +53,11 @@ class PerDay:
         return sum(each.total for each in self.days)
 
     @property
+    def has_unknown(self) -> bool:
+        """Whether any day's figure is not known: an unread day may have had a burst that began."""
+        return any(not each.is_read and not each.total for each in self.days)
+
+    @property
     def reached(self) -> int:
         return sum(each.reached for each in self.days)
 

@@ -82,6 +82,13 @@ def test_a_cell_is_the_darker_the_more_it_holds() -> None:
     assert [level(count, 1) for count in (0, 1)] == [0, LEVELS]
 
 
+def test_an_unread_day_is_told_where_a_cell_says_so() -> None:
+    assert not found(incident("a")).has_unread
+    unread = {"nights_missing": ["2026-11-10"]}
+    assert found(incident("a"), not_seen=unread).has_unread
+    assert not found(incident("a", day=1), not_seen=unread).has_unread
+
+
 def test_the_place_is_named_where_there_are_several() -> None:
     made = found(incident("a"), regions=["eu-west-1", "us-east-1"])
     assert made.rows[0].place == "123456789012, us-east-1"

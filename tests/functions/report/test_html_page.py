@@ -174,6 +174,12 @@ def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
     assert len(figures) == 7
 
 
+def test_the_heat_map_explains_its_question_mark() -> None:
+    said = "?: that day was not read."
+    assert said not in _parts(week([incident()])).text
+    assert said in _parts(week([incident()], not_seen={"nights_missing": [f"{DAYS[1]}"]})).text
+
+
 def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
     line = deed(template_line="VisibilityTimeout: 690 # 690 s", command="mendq show 9 s")
     over = "the need is above the ceiling of 900 s"

@@ -92,7 +92,7 @@ def missing(*days: date, **fields: object) -> dict[str, Any]:
         ({"nights": [night(DAYS[6], verdict="partial")]}, ["6 nights were read."]),
         (
             missing(*DAYS[:6], nights=[night(DAYS[6], verdict="partial")], began="2026-11-15"),
-            ["0 nights were read.", "Mendq had not begun before Sun 15 Nov."],
+            ["No night was read whole.", "Mendq had not begun before Sun 15 Nov."],
         ),
         (
             missing(DAYS[0], DAYS[1], nights=silent(DAYS[1])),

@@ -71,6 +71,17 @@ def test_what_stands_for_many_labels_is_among_the_others_and_counts_as_many() ->
     assert week.total == len(cases)
 
 
+@pytest.mark.parametrize(
+    ("day", "missing", "is_unknown"),
+    [(0, [], False), (0, ["2026-11-10"], True), (1, ["2026-11-10"], False)],
+)
+def test_a_day_is_unknown_where_nothing_of_it_was_read(
+    day: int, missing: list[str], *, is_unknown: bool
+) -> None:
+    week = per_day(summary(on(day), not_seen={"nights_missing": missing}))
+    assert week.has_unknown is is_unknown
+
+
 def test_the_words_say_what_the_picture_shows() -> None:
     cases = [*on(0, 0), incident(day=0, label="access_denied"), incident(day=2)]
     week = per_day(summary(cases, not_seen={"nights_missing": ["2026-11-10", "2026-11-11"]}))
