@@ -16,6 +16,7 @@ from rich.console import Console
 from local_account.cannot_start import CannotStart
 from local_account.demo import ending, pages, picture, verdict
 from local_account.demo.ending import Ending
+from local_account.demo.farewell import MAIL, clear, farewell
 from local_account.demo.honesty import Honesty
 from local_account.demo.mailbox import Mailbox
 from local_account.demo.night import NightFailed
@@ -67,6 +68,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     Several have a folder each; the last one's page, and the pages of all, stand beside those.
     """
     folder, told = RESULT.parent, list[Told]()
+    clear(folder, RESULT.name)
     for name, story in stories.items():
         if len(stories) > 1:
             console.rule(f"story: {name}", align="left")
@@ -76,13 +78,12 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     if len(stories) > 1:
         pages.join([folder / name / pages.NAME for name in stories], folder / pages.NAME)
         if result["report"]:
+            shutil.copy(Path(result["report"]).with_name(MAIL), folder)
             result["report"] = str(shutil.copy(result["report"], folder))
     verdict.write_result(RESULT, result)
-    if all(each.is_as_claimed for each in told):
-        console.print("\nIt ended as claimed. ", style="bold green", end="")
-        console.print(f"For machines: {RESULT}")
-        return 0
-    return 1
+    is_as_claimed = all(each.is_as_claimed for each in told)
+    console.print(farewell(RESULT, is_as_claimed=is_as_claimed))
+    return 0 if is_as_claimed else 1
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from functions.healing.paging import Severity
 from local_account.demo import night_picture
+from local_account.demo.farewell import MAIL, REPORT
 from local_account.demo.mailbox import Mailbox, Message
 from local_account.demo.night import (
     PATIENCE_SECONDS,
@@ -59,13 +60,14 @@ def tell(
         console.print(night_picture.run_ended(nights.run("night", night_after(last))))
         console.print(night_picture.run_ended(nights.run("week", monday_after(first))))
         verdict = _verdict(mailbox, status)
-        report = _copied(account, outputs, folder / "report.html")
-        mail = _mailed(account, folder / "report.eml", status)
+        report = _copied(account, outputs, folder / REPORT)
+        mail = _mailed(account, folder / MAIL, status)
     incidents = nights.incidents()
     console.print(night_picture.incident_table(incidents, console.width))
     console.print(night_picture.verdict(verdict.text))
-    console.print(f"The page: {report}", style="bold", markup=False)
-    console.print(f"The mail: {mail}, for any mail program\n", style="bold", markup=False)
+    console.print(
+        f"That page, copied out of this account, which ends with the demo: {report}\n", markup=False
+    )
     return Ending(incidents, verdict, report, mail)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from local_account.process import LocalAccount
@@ -37,13 +37,13 @@ class Honesty:
 
     def shown(self) -> RenderableType:
         """For the end of a story."""
-        lines = (
-            Padding(Text(f"- {each}", style="dim"), (0, 0, 0, 2)) for each in self.not_emulated
-        )
+        lines = Table.grid(padding=(0, 1, 0, 0))
+        for each in self.not_emulated:
+            lines.add_row("  -", Text(each), style="dim")
         floors = ", ".join(self.floors_lowered) or "none"
         return Group(
             Text("accepted here, not emulated", style="bold"),
-            *lines,
+            lines,
             Text.assemble(("floors lowered for this demo: ", "bold"), (floors, "dim")),
             *(Text(each, style="dim") for each in self.clock_put_forward),
         )

@@ -33,6 +33,7 @@ def _tells(monkeypatch: pytest.MonkeyPatch, *, wrong: str = "") -> list[Path]:
         folders.append(folder)
         pages.write([Message(Severity.INFO, folder.name, "a page")], folder / pages.NAME)
         (folder / "report.html").write_text(f"the page of {folder.name}")
+        (folder / "report.eml").write_text(f"the mail of {folder.name}")
         result = result_of(ended(story), None, 1, Honesty((), ()))
         result |= {"incidents": 1, "report": str(folder / "report.html")}
         return demo.Told(result, is_as_claimed=story is not STORIES.get(wrong))
@@ -62,6 +63,7 @@ def test_all_are_told_and_written_down_as_one(monkeypatch: pytest.MonkeyPatch) -
     assert result["pages"] == result["incidents"] == len(STORIES)
     assert Path(result["report"]).read_text() == f"the page of {last}"
     assert Path(result["report"]).parent == demo.RESULT.parent
+    assert (demo.RESULT.parent / "report.eml").read_text() == f"the mail of {last}"
     sent = (demo.RESULT.parent / pages.NAME).read_text()
     assert [line for line in sent.splitlines() if line.startswith("Subject: ")] == [
         f"Subject: {name}" for name in STORIES
