@@ -61,4 +61,4 @@ def largest_week() -> dict[str, Any]:
 
 def _told(outcome: str, reason: str) -> dict[str, Any]:
     """What the case said; of what has none, why it has none."""
-    return {"why": "event_lost", "case_id": None} if outcome == "not_seen" else {"reason": reason}
+    return {"why": "event_lost"} if outcome == "not_seen" else {"reason": reason}
