@@ -78,9 +78,7 @@ SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", _EVENTBRIDGE, 14 *
 OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", _EVENTBRIDGE)
 KEY_MONTH = Price(1.00, 1, "KMS keys a month", "https://aws.amazon.com/kms/pricing/")
 LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", _LAMBDA, _MILLION)
-LAMBDA_GB_SECOND = Price(
-    13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, 400_000
-)
+LAMBDA_GB_SECOND = Price(13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, 400_000)
 SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", _SQS, _MILLION)
 SQS_FIFO_REQUEST = Price(0.50, _MILLION, "calls of a FIFO queue", _SQS)
 S3_GET = Price(0.0004, 1_000, "GETs of S3", _S3)
