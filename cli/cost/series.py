@@ -14,18 +14,25 @@ from typing import cast
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
-from functions.aws import delivery_telemetry, follow_up_telemetry, sweep_telemetry, telemetry
+from functions.aws import delivery_telemetry, follow_up_telemetry, telemetry
 from functions.aws.emitting import NAMESPACE
 from functions.aws.follow_up import Followed
 from functions.aws.intake import Intake
 from functions.healing.limits import Limits
 from functions.healing.night_watch import NightMetric
 from functions.healing.own_metrics import OwnMetric
-from functions.healing.sweeping import Swept
 
-# What comes with a fix, a redrive or a finding, and is billed for the hours in which it does.
+# What comes with a failed call, a fix, a redrive, a sweep of managed queues or a finding, and is
+# billed for the hours in which it does.
 WHEN_SOMETHING_HAPPENS = frozenset(
     {
+        OwnMetric.FAILED_CALLS_SEEN,
+        OwnMetric.UNKNOWN_ERROR_CODES,
+        OwnMetric.UNREADABLE_EVENTS,
+        OwnMetric.REFUSALS,
+        OwnMetric.RECURRENCES,
+        OwnMetric.SWEPT_QUEUES,
+        OwnMetric.SWEEP_SKIPPED,
         OwnMetric.TIME_TO_HEAL,
         OwnMetric.REDRIVEN_MESSAGES,
         OwnMetric.QUARANTINED_MESSAGES,
@@ -47,7 +54,6 @@ def sent() -> Mapping[str, frozenset[str]]:
     """By the handler that the clock starts, what comes of its every run."""
     return {
         "follow_up": _told(lambda to: follow_up_telemetry.emit(to, Followed([]), _NOW, Limits())),
-        "sweep": _told(lambda to: sweep_telemetry.emit(to, Swept())),
         # It makes a failing call, which comes round to heal.
         "pulse": _told(lambda to: telemetry.emit(to, Intake(), {})) | {OwnMetric.PULSES_LOST},
         # It starts the night, whose end another Lambda counts.

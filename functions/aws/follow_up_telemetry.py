@@ -1,7 +1,6 @@
 """Metrics and logs of a follow-up: gauges each minute, so that an alarm lasts as its cause does.
 
-Counters are sent as zeros too: a series that is only there when something happens teaches an
-anomaly band nothing.
+The fixes that heal counts are sent as zeros too: their anomaly band learns nothing else.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 """
 
@@ -13,7 +12,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.follow_up import Followed
-from functions.aws.telemetry import TOTALS
+from functions.aws.telemetry import COUNTED_AS_ZERO, add_counts
 from functions.healing.case import Case
 from functions.healing.limits import Limits
 from functions.healing.own_metrics import HEARTBEAT, OwnMetric
@@ -21,18 +20,16 @@ from functions.healing.states import State
 
 
 def emit(metrics: Metrics, followed: Followed, now: datetime, limits: Limits) -> None:
-    """Gauges, zeros for what heal counts, and what was moved."""
+    """Gauges, a zero for the fixes that heal counts, and what was moved."""
     gauges = {
         OwnMetric.ESCALATED_CASES_OPEN: followed.by_state[State.ESCALATED],
         OwnMetric.PROPOSED_CASES_OPEN: followed.by_state[State.PROPOSED],
         OwnMetric.FIXES_BEING_VERIFIED: followed.fixes_being_verified(now, limits),
     }
-    counts = {
-        **dict.fromkeys(TOTALS, 0),
-        OwnMetric.RECURRENCES: sum(_came_back(each) for each in followed.moved),
-    }
-    for name, value in {**gauges, **counts}.items():
+    for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
+    came_back = sum(_came_back(each) for each in followed.moved)
+    add_counts(metrics, {COUNTED_AS_ZERO: 0, OwnMetric.RECURRENCES: came_back})
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
     for case in followed.moved:

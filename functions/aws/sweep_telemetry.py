@@ -1,10 +1,10 @@
-"""Metrics and logs of a sweep: totals, per symptom only what is not zero, never per queue."""
+"""Metrics and logs of a sweep: only what is not zero, never per queue."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.emitting import NAMESPACE
@@ -16,13 +16,15 @@ MOST_ERRORS = 20
 MOST_FINDINGS = 100
 
 
-def emit(metrics: Metrics, swept: Swept) -> None:
+def emit(swept: Swept) -> None:
     """Queues that were looked at, those that a budget left out, and findings by symptom."""
     for name, value in (
         (OwnMetric.SWEPT_QUEUES, swept.queues),
         (OwnMetric.SWEEP_SKIPPED, swept.skipped),
     ):
-        metrics.add_metric(name, MetricUnit.Count, value)
+        if value:
+            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
+                pass  # it is sent on leaving
     for symptom, value in swept.by_symptom().items():
         name = OwnMetric.SWEEP_FINDINGS
         with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:

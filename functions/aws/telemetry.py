@@ -19,30 +19,24 @@ from functions.healing.own_metrics import OwnMetric
 from functions.healing.states import State
 
 MOST_CODES = 20
-# What every batch counts, in the order it is sent; follow_up sends zeros of the same.
-TOTALS = (
-    OwnMetric.FAILED_CALLS_SEEN,
-    OwnMetric.UNKNOWN_ERROR_CODES,
-    OwnMetric.UNREADABLE_EVENTS,
-    OwnMetric.AUTO_FIXES,
-    OwnMetric.REFUSALS,
-)
+# An anomaly band learns nothing from a series that is only there when something happens; any other
+# counter that is always there costs its month and is watched by no alarm.
+COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 Mended = Mapping[Group, Outcome]
 
 
 def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
-    """Totals without a dimension always, per symptom only what is not zero."""
+    """What is not zero, the fixes always; per symptom as well."""
     fixes = Counter(group.symptom.name for group, each in mended.items() if _is_fix(each))
     refusals = Counter(group.symptom.name for group, each in mended.items() if each.refusal)
-    totals = (
-        intake.failed_calls,
-        len(intake.unknown_codes),
-        len(intake.unreadable),
-        fixes.total(),
-        refusals.total() + len(intake.refusals),
-    )
-    for name, value in zip(TOTALS, totals, strict=True):
-        metrics.add_metric(name, MetricUnit.Count, value)
+    totals = {
+        OwnMetric.FAILED_CALLS_SEEN: intake.failed_calls,
+        OwnMetric.UNKNOWN_ERROR_CODES: len(intake.unknown_codes),
+        OwnMetric.UNREADABLE_EVENTS: len(intake.unreadable),
+        OwnMetric.AUTO_FIXES: fixes.total(),
+        OwnMetric.REFUSALS: refusals.total() + len(intake.refusals),
+    }
+    add_counts(metrics, totals)
     for name, counts in ((OwnMetric.AUTO_FIXES, fixes), (OwnMetric.REFUSALS, refusals)):
         for symptom, value in counts.items():
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
@@ -51,12 +45,15 @@ def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
 
 def emit_taken_up(metrics: Metrics, outcome: Outcome) -> None:
     """A case that was taken up counts as what became of it."""
-    refused = outcome.refusal is not None
-    for name, value in (
-        (OwnMetric.AUTO_FIXES, _is_fix(outcome)),
-        (OwnMetric.REFUSALS, refused),
-    ):
-        metrics.add_metric(name, MetricUnit.Count, int(value))
+    fixes, refusals = int(_is_fix(outcome)), int(outcome.refusal is not None)
+    add_counts(metrics, {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals})
+
+
+def add_counts(metrics: Metrics, counts: Mapping[OwnMetric, int]) -> None:
+    """Those that are not zero, and COUNTED_AS_ZERO."""
+    for name, value in counts.items():
+        if value or name is COUNTED_AS_ZERO:
+            metrics.add_metric(name, MetricUnit.Count, value)
 
 
 def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Exception] = ()) -> None:

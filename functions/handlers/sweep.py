@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
-from functions.aws.emitting import NAMESPACE, to_line
+from functions.aws.emitting import to_line
 from functions.aws.sweep_looks import Paces
 from functions.aws.sweep_round import SweepDesk, sweep_round
 from functions.aws.sweep_telemetry import emit, log, totals
@@ -18,7 +18,6 @@ from functions.healing.sweeping import Swept
 from functions.settings import SweepSettings
 
 logger = Logger(service="sweep", json_serializer=to_line)
-metrics = Metrics(namespace=NAMESPACE)
 
 
 @cache
@@ -27,7 +26,6 @@ def _cold_start() -> tuple[SweepSettings, Clients]:
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     """What was looked at and found; zeros where the hour's round is done.
 
@@ -43,6 +41,6 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
         paces=Paces(),
     )
     swept = sweep_round(desk) or Swept()
-    emit(metrics, swept)
+    emit(swept)
     log(logger, swept)
     return totals(swept)

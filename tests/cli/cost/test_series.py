@@ -19,7 +19,8 @@ def test_what_is_sent_each_minute_exists_all_month() -> None:
 
 
 def test_what_is_sent_once_a_night_is_billed_for_thirty_hours() -> None:
-    hours = hours_a_month({"start_night": 30, "pulse": 720, "approve": 9}, 720)
+    hours = hours_a_month({"start_night": 30, "pulse": 720, "sweep": 4_320, "approve": 9}, 720)
     assert hours["NightsWritten"] == 30
-    assert hours["FailedCallsSeen"] == 720
+    assert hours["PulsesLostInARow"] == 720
+    assert not {"FailedCallsSeen", "SweptQueues"} & hours.keys()
     assert "EscalatedCasesOpen" not in hours

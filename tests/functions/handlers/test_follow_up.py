@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from functions.aws.clients import Clients
-from functions.aws.telemetry import TOTALS
 from functions.handlers import follow_up
 from functions.settings import CaseSettings, FollowUpSettings
 from tests.functions.aws.conftest import Account
@@ -44,11 +43,13 @@ def _at(moment: datetime) -> follow_up.Scheduled:
     return {"time": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def test_nothing_open_sends_zeros(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_open_sends_zeros_of_what_is_watched(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     answer = follow_up.handler(_at(datetime.now(UTC)), CONTEXT)
     assert answer == dict.fromkeys(("open", "moved", "called", "errors"), 0)
-    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", WAITED_FOR, "Recurrences", AGE)
-    assert metrics(capsys.readouterr().out) == dict.fromkeys((*TOTALS, *gauges), 0)
+    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", WAITED_FOR, AGE)
+    assert metrics(capsys.readouterr().out) == dict.fromkeys(("AutoFixes", *gauges), 0)
 
 
 def test_what_is_open_and_for_how_long(

@@ -75,7 +75,7 @@ def test_junk_costs_itself_and_is_parked(
     assert seen["FailedCallsSeen"] == 3
     assert seen["UnreadableEvents"] == 2
     assert seen["AutoFixes"] == seen["AutoFixes by ['symptom']"] == 1
-    assert seen["Refusals"] == seen["UnknownErrorCodes"] == 0
+    assert not {"Refusals", "UnknownErrorCodes"} & seen.keys()
 
 
 def test_a_batch_of_junk_alone_is_no_crash() -> None:
