@@ -21,7 +21,8 @@ over, so that what opens an incident also closes it. Both go to the topic of the
 `pages.info`).
 
 Every message of an alarm says what it means for people, when it fires, what to type first, and
-which page to read.
+which page to read. What to type has the stack's own `--region` there, and stands beside the account
+that it is for: a profile for that account is the reader's to choose.
 
 """
 PAGING = """## Those that reach people

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -18,7 +20,9 @@ BLIND = "Failing calls may go unseen: meanwhile nothing is mended, and no case i
 SILENT_MINUTES = 10
 LATE_MINUTES = 5
 # A pulse that comes a little late is still in its period.
-PULSE_SLACK = Duration.minutes(10)
+PULSE_SLACK_MINUTES = 10
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
+LONGEST_PERIOD_MINUTES = 1_440
 # What is tried again and again is parked by then; what waits longer was not looked at.
 LATE_SECONDS = VISIBILITY.to_seconds() * MAX_RECEIVE_COUNT
 FAILING_PERIOD = Duration.minutes(5)
@@ -61,7 +65,7 @@ class Liveness(Construct):
         super().__init__(scope, name)
         beats = own(HEARTBEAT, "SampleCount", A_MINUTE)
         silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
-        pulse_period = Duration.minutes(pulse_minutes).plus(PULSE_SLACK)
+        pulse_period, periods = _pulse_periods(pulse_minutes)
         age = intake.metric_approximate_age_of_oldest_message(period=A_MINUTE, statistic="Maximum")
         late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
         errors = heal.metric_errors(period=FAILING_PERIOD)
@@ -71,8 +75,18 @@ class Liveness(Construct):
                 self,
                 PULSE_LOST,
                 own(OwnMetric.PULSES_LOST, "Maximum", pulse_period),
-                Firing(LOST_IN_A_ROW, A_FAULT),
+                Firing(LOST_IN_A_ROW, A_FAULT, periods, periods),
             ),
             watch(self, LATE, age, late),
             watch(self, HEAL_FAILING, errors, Firing(1, FINE, 3, 3)),
         )
+
+
+def _pulse_periods(pulse_minutes: int) -> tuple[Duration, int]:
+    """A period and how many of them hold a pulse each time: one, or more where a day is too short.
+
+    Of several each has to breach: an empty one does, so that the one with the pulse decides.
+    """
+    together = pulse_minutes + PULSE_SLACK_MINUTES
+    periods = ceil(together / LONGEST_PERIOD_MINUTES)
+    return Duration.minutes(ceil(together / periods)), periods

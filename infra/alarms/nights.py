@@ -32,7 +32,7 @@ DOUBTFUL = Told(
 )
 NOT_DELIVERED = Told(
     "report_not_delivered",
-    "the newest report was not delivered; only where report.sender is set",
+    "the newest report was not delivered; only where report.sender and report.recipients are set",
     "Somebody has not got the weekly report. Its page lies in the report bucket.",
     "mendq report",
     "report_not_mailed",

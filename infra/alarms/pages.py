@@ -72,7 +72,7 @@ def page(
         scope,
         "".join(each.capitalize() for each in name.split("-")[1:]),
         composite_alarm_name=name,
-        alarm_description=told.description,
+        alarm_description=told.description(scope),
         alarm_rule=rule,
         actions_suppressor=held_back_by,
         actions_suppressor_wait_period=SETTLING if held_back_by else None,

@@ -66,7 +66,7 @@ class Spike(Construct):
             self,
             "FixesUnusual",
             alarm_name=UNUSUAL.called(),
-            alarm_description=UNUSUAL.description,
+            alarm_description=UNUSUAL.description(self),
             metric=fixes,
             std_devs=BAND_WIDTH,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aws_cdk import Stack
+from constructs import Construct
+
 from functions.healing.paging import Severity
 from infra.topics import ALARM_PREFIX
 
@@ -30,10 +33,15 @@ class Told:
         """Its runbook, from the root of the repository."""
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
-    @property
-    def description(self) -> str:
-        """What CloudWatch sends to people with the alarm."""
-        return f"{self.impact}\nFires: {self.when}.\nFirst: {self.command}\nRunbook: {self.page}"
+    def command_in(self, region: str) -> str:
+        """The first to type: whoever is paged has another region as the default."""
+        return f"{self.command} --region {region}"
+
+    def description(self, scope: Construct) -> str:
+        """What CloudWatch sends to people with the alarm, of the stack that `scope` is in."""
+        stack = Stack.of(scope)
+        first = f"First, in account {stack.account}: {self.command_in(stack.region)}"
+        return f"{self.impact}\nFires: {self.when}.\n{first}\nRunbook: {self.page}"
 
     def called(self, of: str = "") -> str:
         """The alarm's name, with what it watches where there are several of them."""

@@ -53,7 +53,7 @@ def watch(
         scope,
         "".join(each.capitalize() for each in name.split("-")[1:]),
         alarm_name=name,
-        alarm_description=told.description,
+        alarm_description=told.description(scope),
         metric=metric,
         threshold=firing.threshold,
         comparison_operator=firing.operator,

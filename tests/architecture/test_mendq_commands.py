@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from cli.__main__ import app
 from functions.healing.next_lines import next_lines
 from functions.healing.states import State
+from infra.alarms import PAGED, WATCHED
 from tests.architecture.test_documents import PAGES, ROOT, lines_of
 from tests.functions.healing.cases_to_page import CASE
 
@@ -32,6 +33,7 @@ def _typed() -> Iterator[str]:
     for state in State:
         lines = next_lines(replace(CASE, state=state), "a runbook", "")
         yield from (line for line in lines if line.startswith("mendq "))
+    yield from (each.command_in("eu-west-1") for each in (*PAGED, *WATCHED))
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":
@@ -90,6 +92,7 @@ def test_there_are_commands_to_check() -> None:
     typed = set(_typed())
     assert len(typed) >= 20
     assert {"mendq redrive X --all --dry-run --region X", "mendq doctor"} <= typed
+    assert "mendq freeze --region eu-west-1" in typed
     assert any(each.startswith("mendq approve lease_expired-") for each in typed)
 
 

@@ -13,7 +13,15 @@ from functions.healing.night_watch import NightMetric
 from functions.healing.own_metrics import OwnMetric
 from infra.alarms import PAGED, WATCHED
 from infra.alarms.told import Told
-from tests.infra.synthesized import SETTINGS, Template, template_of
+from tests.infra.synthesized import (
+    ACCOUNT,
+    REGION,
+    SETTINGS,
+    THREE,
+    Template,
+    template_of,
+    templates_of_three,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
@@ -149,8 +157,30 @@ def test_every_alarm_says_what_it_means_what_to_type_and_where_to_read(settings:
     for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
         name = each["AlarmName"]
         words = told[name] if name in told else told[_shared(name, told)]
-        assert each["AlarmDescription"] == words.description
-        assert len(each["AlarmDescription"]) <= MOST_CHARACTERS
+        said = each["AlarmDescription"]
+        assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
+        assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
+        assert said.endswith(f"\nRunbook: {words.page}")
+        assert len(said) <= MOST_CHARACTERS
+
+
+def _first_of(description: str) -> tuple[str, str]:
+    """The account, and what to type first there."""
+    (found,) = re.findall(r"^First, in account (.+?): (.+)$", description, re.MULTILINE)
+    account, command = found
+    return account, command
+
+
+def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
+    """Not on the profile's own region: `mendq freeze` would stop another healer."""
+    said = set()
+    for template in templates_of_three():
+        alarms = (*_properties(template, ON_METRICS), *_properties(template, PAGING))
+        found = {_first_of(each["AlarmDescription"]) for each in alarms}
+        said |= {(account, command.partition(" --region ")[2]) for account, command in found}
+        assert len({account for account, _ in found}) == 1
+        assert len({command.partition(" --region ")[2] for _, command in found}) == 1
+    assert said == {(each["account"], each["region"]) for each in THREE}
 
 
 def _shared(name: str, told: dict[str, Told]) -> str:
