@@ -85,7 +85,8 @@ class Liveness(Construct):
 def _pulse_periods(pulse_minutes: int) -> tuple[Duration, int]:
     """A period and how many of them hold a pulse each time: one, or more where a day is too short.
 
-    Of several each has to breach: an empty one does, so that the one with the pulse decides.
+    Of several each has to breach: an empty one does, so that the one with the pulse decides. Where
+    CloudWatch looks further back instead, the alarm is a pulse late; the pulse pages by itself.
     """
     together = pulse_minutes + PULSE_SLACK_MINUTES
     periods = ceil(together / LONGEST_PERIOD_MINUTES)

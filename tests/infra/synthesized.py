@@ -160,9 +160,13 @@ def light_code() -> Code:
 @cache
 def folder_of(name: str) -> Path:
     """The cloud assembly of one of SETTINGS, with light code."""
+    return _folder_with(SETTINGS[name])
+
+
+def _folder_with(settings: Mapping[str, Any]) -> Path:
     folder = _new_folder()
     with patch.object(synthesis, "_staged", lambda *_: light_code()):
-        synthesize(read(SETTINGS[name]), new_app(folder))
+        synthesize(read(settings), new_app(folder))
     return folder
 
 
@@ -176,16 +180,22 @@ def whole_assembly() -> Path:
 
 @cache
 def template_of(name: str) -> Template:
-    return Template(json.loads((folder_of(name) / "Mendq.template.json").read_text()))
+    return _template_in(folder_of(name))
+
+
+def template_with(settings: Mapping[str, Any]) -> Template:
+    """For settings that one test alone asks for."""
+    return _template_in(_folder_with(settings))
+
+
+def _template_in(folder: Path) -> Template:
+    return Template(json.loads((folder / "Mendq.template.json").read_text()))
 
 
 @cache
 def folder_of_three() -> Path:
     """The cloud assembly of one stack for each of THREE, with light code."""
-    folder = _new_folder()
-    with patch.object(synthesis, "_staged", lambda *_: light_code()):
-        synthesize(read({"environments": list(THREE)}), new_app(folder))
-    return folder
+    return _folder_with({"environments": list(THREE)})
 
 
 @cache
@@ -200,6 +210,6 @@ def templates() -> Iterator[Template]:
 
 def asset_of(function: str) -> Path:
     """What is shipped for the Lambda whose logical id starts so."""
-    template = Template(json.loads((whole_assembly() / "Mendq.template.json").read_text()))
+    template = _template_in(whole_assembly())
     key = template.only("AWS::Lambda::Function", function)["Code"]["S3Key"]
     return whole_assembly() / f"asset.{key.removesuffix('.zip')}"

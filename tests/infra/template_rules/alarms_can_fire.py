@@ -1,6 +1,7 @@
 """An alarm that wants more breaching points than it looks at never fires; AWS takes it.
 
-Period and EvaluationPeriods: the reference of PutMetricAlarm.
+Period and EvaluationPeriods: the reference of PutMetricAlarm; the longest period: CloudWatch's
+concepts, https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def findings(template: Template) -> Findings:
         for seconds in _periods(given):
             if seconds % 60:
                 yield f"{name} has a period of {seconds} s, which our metrics cannot fill"
+            if seconds > DAY:
+                yield f"{name} has a period of {seconds} s, and a day is the longest"
             if seconds * periods > (DAY if seconds < HOUR else WEEK):
                 yield f"{name} looks back further than CloudWatch does"
     for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
@@ -52,6 +55,9 @@ RULE = Rule(
         "more than a day in minutes": lambda found: _alarm(found, EvaluationPeriods=289),
         "more than a week in hours": lambda found: _alarm(
             found, EvaluationPeriods=169, Period=HOUR
+        ),
+        "a period above a day": lambda found: _alarm(
+            found, EvaluationPeriods=1, DatapointsToAlarm=1, Period=DAY + 60
         ),
         "a period within metric math": lambda found: _alarm(
             found, Metrics=[{"Id": "m", "MetricStat": {"Period": 45}}]

@@ -1,0 +1,57 @@
+"""The alarm on lost pulses stays within what CloudWatch takes, however seldom a pulse is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from infra.settings.bounds import TIMING
+from tests.infra.alarms.evaluator import Data, MetricAlarm, State
+from tests.infra.synthesized import template_with
+from tests.infra.template_rules import RULES
+
+A_DAY_SECONDS = 86_400
+
+
+def _alarm(pulse_minutes: int) -> dict[str, Any]:
+    """After asking the rule that every alarm of the template has to keep."""
+    template = template_with({"timing": {"pulseMinutes": pulse_minutes}})
+    assert list(RULES["alarms_can_fire"].findings(template)) == []
+    (found,) = (
+        each["Properties"]
+        for each in template.all("AWS::CloudWatch::Alarm").values()
+        if each["Properties"]["AlarmName"] == "mendq-pulse-lost"
+    )
+    return dict(found)
+
+
+def test_the_ends_of_what_is_legal_are_those_that_are_tried() -> None:
+    kind: Any = TIMING["pulse_minutes"].kind
+    assert (kind.floor, kind.most) == (20, 1_440)
+
+
+@pytest.mark.parametrize("pulse_minutes", [20, 1_430, 1_431, 1_440])
+def test_a_pulse_is_always_in_sight_and_no_period_is_too_long(pulse_minutes: int) -> None:
+    alarm = _alarm(pulse_minutes)
+    seconds = alarm["Period"] * alarm["EvaluationPeriods"]
+    assert alarm["Period"] <= A_DAY_SECONDS
+    assert alarm["Period"] % 60 == 0
+    assert seconds >= (pulse_minutes + 10) * 60, "a pulse that comes late is still seen"
+    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"]
+
+
+@pytest.mark.parametrize("late_minutes", [0, 9])
+@pytest.mark.parametrize(("lost", "rings"), [((0, 0, 0, 0), False), ((0, 1, 2, 3), True)])
+def test_a_pulse_a_day_rings_where_it_is_lost_alone(
+    lost: tuple[int, ...], rings: bool, late_minutes: int
+) -> None:
+    alarm = MetricAlarm.read(_alarm(1_440))
+    data = Data()
+    for day, value in enumerate(lost):
+        data.put(alarm.series, day * 1_440 + late_minutes * (day % 2), value)
+    states = set()
+    for minute in range(1_440, 4 * 1_440):
+        alarm.look(data, minute, lambda _: 0.0)
+        states.add(alarm.state)
+    assert (State.ALARM in states) is rings
