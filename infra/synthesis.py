@@ -112,5 +112,9 @@ def _environment(environment: Environment | None) -> cdk.Environment:
     """The account stays open and the region does not, because role names carry it."""
     if environment is not None:
         return cdk.Environment(account=environment.account, region=environment.region)
-    region = os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
-    return cdk.Environment(region=region)
+    return cdk.Environment(region=own_region())
+
+
+def own_region() -> str:
+    """Where a stack goes that no environment is named for."""
+    return os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"

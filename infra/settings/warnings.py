@@ -6,11 +6,22 @@ from collections.abc import Iterator
 
 from functions.healing.mode import Mode
 from infra.settings.deployment import DeploymentSettings
+from infra.settings.prefix_places import fit_no_stack
 from infra.settings.trail_region import is_not_said
 
 
-def warnings(settings: DeploymentSettings) -> Iterator[str]:
-    """One line for each, for whoever synthesizes; nothing is refused for it."""
+def warnings(
+    settings: DeploymentSettings, region: str | None = None, account: str | None = None
+) -> Iterator[str]:
+    """One line for each, for whoever synthesizes; nothing is refused for it.
+
+    `region` and `account`, as far as they are known, are the stack's without environments.
+    """
+    for prefix in fit_no_stack(settings, region, account):
+        yield (
+            f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
+            "every stack, so no trail logs its calls"
+        )
     if is_not_said(settings):
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "

@@ -47,3 +47,47 @@ def test_every_warning_is_a_line_of_its_own() -> None:
         "nobody is subscribed",
         "nobody is mailed",
     ]
+
+
+HERE = "arn:aws:sqs:eu-west-1:111122223333:"
+
+
+def _of_another_place(prefix: str, *where: str | None, **settings: Any) -> list[str]:
+    given = read({"trail": {"queueArnPrefixes": [prefix, f"{HERE}orders"]}, **settings})
+    return [each for each in warnings(given, *where) if prefix in each]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "warned"),
+    [
+        ("arn:aws:sqs:", False),
+        ("arn:aws:sqs:eu-west-1:", False),
+        (f"{HERE}billing", False),
+        ("arn:aws:sqs:us-east-1:", True),
+        ("arn:aws:sqs:eu-west-1:444455556666:billing", True),
+        ("arn:aws-cn:sqs:", True),
+    ],
+)
+def test_a_prefix_that_fits_no_stack_is_one(prefix: str, warned: bool) -> None:
+    environments = [
+        {"account": "111122223333", "region": "eu-west-1"},
+        {"account": "111122223333", "region": "eu-central-1"},
+    ]
+    assert len(_of_another_place(prefix, "eu-west-1", "111122223333")) == warned
+    assert len(_of_another_place(prefix, environments=environments)) == warned
+    elsewhere = _of_another_place(prefix, "us-east-1", "444455556666", environments=environments)
+    assert len(elsewhere) == warned, "named environments are where the stacks go"
+
+
+def test_region_and_account_are_of_one_stack() -> None:
+    two = [
+        {"account": "111122223333", "region": "us-east-1"},
+        {"account": "444455556666", "region": "eu-west-1"},
+    ]
+    assert _of_another_place(f"{HERE}billing", environments=two)
+
+
+def test_what_is_not_known_of_the_stack_fits_any_prefix() -> None:
+    assert not _of_another_place("arn:aws:sqs:us-east-1:444455556666:billing")
+    assert not _of_another_place("arn:aws:sqs:eu-west-1:444455556666:billing", "eu-west-1")
+    assert _of_another_place("arn:aws:sqs:us-east-1:444455556666:billing", "eu-west-1")
