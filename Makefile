@@ -63,9 +63,8 @@ bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONL
 docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) docs/derive.py
 
-cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy)
-	@$(RUN) -m infra.cdk_cli $(ARGS)
-	@$(if $(filter destroy,$(ARGS)),$(RUN) -m cli kept || true,:)
+cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
+	@$(RUN) -m infra.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py

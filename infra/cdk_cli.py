@@ -1,16 +1,21 @@
-"""`python -m infra.cdk_cli ARGS`: the pinned CDK CLI on the Node that set-up brought.
+"""`python -m infra.cdk_cli [--settings FILE] ARGS`: the pinned CDK CLI on set-up's own Node.
 
 npm's `latest` of aws-cdk cannot read what this CDK library writes, so the version is fixed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from infra import after_destroy
 from infra.node import NODE, NodeMissing, require_node
+from infra.settings.file import FileRefused, object_in
+from infra.wheels import ROOT
 
 CLI = "aws-cdk@2.1148.1"
 # The wheel's own `npx` is a copy that does not find its library.
@@ -18,15 +23,27 @@ NPX = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The CLI's own exit code; 2 where there is no Node."""
+    """The CLI's own exit code; 2 where there is no Node, or the file holds no settings."""
     try:
         node = require_node()
-    except NodeMissing as missing:
+        words = with_settings(arguments)
+    except (NodeMissing, FileRefused) as missing:
         print(missing, file=sys.stderr)  # noqa: T201
         return 2
     path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
-    command = [str(node), str(NPX), "--yes", CLI, *arguments]
-    return subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
+    command = [str(node), str(NPX), "--yes", CLI, *words]
+    code = subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
+    for line in after_destroy.hint(words, ROOT / "cdk.out") if code == 0 else ():
+        print(line)  # noqa: T201
+    return code
+
+
+def with_settings(arguments: Sequence[str]) -> list[str]:
+    """The CLI's arguments, the file's settings among them as context; raise FileRefused."""
+    if arguments[:1] != ["--settings"]:
+        return list(arguments)
+    _, path, *rest = arguments
+    return [*rest, "--context", f"mendq={json.dumps(object_in(Path(path)))}"]
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from infra.settings import DeploymentSettings, SettingsRefused, merge, read
+from infra.settings.file import FileRefused, object_in
 from local_account.cannot_start import CannotStart
 from local_account.where import ACCOUNT, REGION
 
@@ -51,13 +51,6 @@ def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
 
 def _object_in(path: Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise CannotStart(
-            f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
-        ) from error
-    except ValueError as error:
-        raise CannotStart(f"SETTINGS {path} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise CannotStart(f"SETTINGS {path} is not an object: write it as {{..}}")
-    return content
+        return object_in(path)
+    except FileRefused as refused:
+        raise CannotStart(str(refused)) from refused

@@ -41,13 +41,14 @@ def kept(call: Invocation) -> None:
     client: CloudFormationClient = call.account.session.client("cloudformation")
     every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
     found = [each for each in every if _is_there(call.account, each)]
+    place = f"account {call.account.account_id}, {call.account.region}"
     if not found:
-        where = f"nothing kept of a stack {call.stack} in {call.account.region}: see --region"
-        raise Stopped(where, Exit.NOT_FOUND)
+        cure = "see --profile and --region"
+        raise Stopped(f"nothing kept of a stack {call.stack} in {place}: {cure}", Exit.NOT_FOUND)
     call.out.document([asdict(each) for each in found])
     for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
         since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
-        call.out.heading(f"{call.stack}, {since}")
+        call.out.heading(f"{call.stack} in {place}, {since}")
         for each in found:
             if each.destroyed_at == destroyed_at:
                 call.out.whole(f"{each.kind} {each.name}", "", indent=2)

@@ -62,12 +62,20 @@ def _made(words: list[str]) -> None:
     targets = {each for each in words if "=" not in each}
     assert targets <= TARGETS, "no such target"
     assert given.keys() <= VARIABLES, "no such variable"
+    recipes = "".join(_recipe_of(each) for each in targets)
+    assert all(f"$({name})" in recipes for name in given.keys() - {"PYTHON"}), "it takes no such"
     _values(given)
+
+
+def _recipe_of(target: str) -> str:
+    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    return str(recipe)
 
 
 def _values(given: Mapping[str, str]) -> None:
     stories_of(given.get("STORY", "lease"))
     assert set(given.get("NAMES", "").split()) <= {each.name for each in PROOFS}, "no such proof"
+    assert given.get("SETTINGS", ".json").endswith(".json"), "a file, not what stands in it"
     if "ARGS" in given:
         _cdk(shlex.split(given["ARGS"]))
 
@@ -78,6 +86,7 @@ def _cdk(words: list[str]) -> None:
         assert first == CLI, "another version"
         first, *rest = rest
     assert first in CDK, "no such command of the CDK CLI"
+    assert not any(each.startswith("mendq=") for each in rest), "make cdk SETTINGS=file.json"
 
 
 def _python(words: list[str]) -> None:
@@ -101,6 +110,10 @@ def test_a_command_of_ours_is_one(line: str) -> None:
         "make demo COLOUR=red",
         "make prove NAMES=innocence",
         "make cdk ARGS=deply",
+        "make cdk ARGS=deply SETTINGS=prod.json",
+        "make cdk ARGS=deploy SETTINGS='{}'",
+        "make synth SETTINGS=prod.json",
+        "make cdk ARGS=\"deploy -c mendq='{..}'\"",
         "npx aws-cdk@3.0.0 deploy",
         "python -m analytics.evening",
         "python -m analytics.job nightly --date yesterday --trail T --cases C --out O",

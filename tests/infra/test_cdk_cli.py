@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from functions.settings import variable_of
-from infra.cdk_cli import CLI
+from infra.cdk_cli import CLI, main, with_settings
 from infra.wheels import ROOT
 from local_account.process import STACK_NAME, LocalAccount
 from local_account.where import ACCOUNT, REGION
@@ -36,6 +36,38 @@ def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) 
     assert "modus: no such setting; did you mean mode?" in done.stderr
     assert 'mode: "Heal" is not observe, propose or heal; did you mean heal?' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_of_settings_takes_the_place_of_the_whole_object(cli: Path, tmp_path: Path) -> None:
+    """Over several lines, and with what shells and the CLI split at."""
+    pages = {"urgent": ["https://events.example.com/in?key=a=b"]}
+    path = tmp_path / "it's prod.json"
+    path.write_text(json.dumps({"queues": ["it's orders", "a b"], "pages": pages}, indent=2))
+    done = cdk(
+        cli,
+        tmp_path,
+        *with_settings(["--settings", str(path), "synth", "--quiet"]),
+        *("--output", str(tmp_path / "cdk.out")),
+    )
+    assert done.returncode == 1
+    assert "it's orders" in done.stderr
+    path.write_text(json.dumps({"mode": "observe", "pages": pages}, indent=2))
+    words = with_settings(["--settings", str(path), "synth", "--quiet"])
+    done = cdk(cli, tmp_path, *words, "--output", str(tmp_path / "cdk.out"))
+    assert done.returncode == 0, done.stderr
+    assert pages["urgent"][0] in (tmp_path / "cdk.out" / "Mendq.template.json").read_text()
+
+
+def test_a_file_without_settings_starts_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--settings", str(tmp_path / "gone.json"), "deploy"]) == 2
+    assert "gone.json cannot be read" in capfd.readouterr().err
+
+
+def test_without_a_file_the_cli_gets_what_was_typed() -> None:
+    typed = ["deploy", "Mendq-444455556666-eu-west-1", "--profile", "staging"]
+    assert with_settings(typed) == typed
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from botocore.stub import Stubber
 from tests.cli.conftest import Operator
 
 AT = datetime(2026, 11, 22, 4, tzinfo=UTC)
-STACK_ID = "arn:aws:cloudformation:us-east-1:123456789012:stack/Mendq/1"
+ACCOUNT_ID = "123456789012"
+STACK_ID = f"arn:aws:cloudformation:us-east-1:{ACCOUNT_ID}:stack/Mendq/1"
 QUEUE = {"Id": "Intake", "Type": "AWS::SQS::Queue", "Name": "https://queue"}
 TABLE = {"Id": "Ledger", "Type": "AWS::DynamoDB::Table", "Name": "kept-table"}
 BUCKET = {"Id": "Cases", "Type": "AWS::S3::Bucket", "Name": "kept-bucket"}
@@ -78,7 +79,8 @@ def _resource(each: dict[str, str], status: str, said: str) -> dict[str, Any]:
 def test_nothing_kept_is_said_as_such(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     _answers(monkeypatch, None)
     said = operator.json("kept", code=4)
-    assert "nothing kept of a stack Mendq" in said["error"]["message"]
+    where = f"in account {ACCOUNT_ID}, us-east-1: see --profile and --region"
+    assert f"nothing kept of a stack Mendq {where}" in said["error"]["message"]
 
 
 def test_of_the_stack_the_table_and_the_bucket_and_nothing_else(
@@ -112,9 +114,9 @@ def test_people_read_the_names_whole(operator: Operator, monkeypatch: pytest.Mon
     _answers(monkeypatch, [BUCKET], [(TABLE, "DELETE_SKIPPED")])
     shown = operator.mendq("kept").output
     for line in (
-        "Mendq, deployed",
+        f"Mendq in account {ACCOUNT_ID}, us-east-1, deployed",
         "bucket kept-bucket",
-        "Mendq, destroyed 2026",
+        f"Mendq in account {ACCOUNT_ID}, us-east-1, destroyed 2026",
         "table kept-table",
     ):
         assert line in shown
