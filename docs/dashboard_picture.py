@@ -34,6 +34,7 @@ SAID = (
     "not a screenshot of CloudWatch."
 )
 _STATISTICS = {"Sum": sum, "Maximum": max, "SampleCount": len, "p50": median}
+_FILLED = re.compile(r"FILL\((\w+), 0\)")
 
 
 class Drawn:
@@ -91,7 +92,7 @@ class Drawn:
         shown = list(self._series(properties["metrics"], DAY if whole else None))
         step = (wide - 24) / len(shown)
         return "".join(
-            f'<text x="{12 + n * step}" y="{high / 2 + 12}" font-size="30">{_last(points):g}</text>'
+            f'<text x="{12 + n * step}" y="{high / 2 + 12}" font-size="30">{_last(points)}</text>'
             f'<text x="{12 + n * step}" y="{high / 2 + 34}" font-size="12" fill="#545b64">'
             f"{escape(label)}</text>"
             for n, (label, points) in enumerate(shown)
@@ -123,6 +124,9 @@ class Drawn:
                     yield said["label"], self._points(_named(each), said["stat"], minutes, days)
             elif "SEARCH" in said["expression"]:
                 yield from self._found(said["expression"], minutes)
+            elif filled := _FILLED.fullmatch(said["expression"]):
+                of = known[filled[1]]
+                yield said["label"], self._filled(_named(of), of[-1]["stat"], minutes)
             elif "/" in said["expression"]:
                 name, _, by = said["expression"].partition(" / ")
                 of = known[name]
@@ -136,9 +140,13 @@ class Drawn:
         (name,) = re.findall(r'MetricName="(\w+)"', expression)
         for series in self._data.all_of(name):
             for _, symptom in series[2]:
-                seen = dict(self._points(series, "Sum", minutes, 1))
-                hours = [at(minute) for minute in range(0, DAY, minutes)]
-                yield symptom, [(hour, seen.get(hour, 0.0)) for hour in hours]
+                yield symptom, self._filled(series, "Sum", minutes)
+
+    def _filled(self, series: Series, statistic: str, minutes: int) -> Points:
+        """With a zero where nothing was sent."""
+        seen = dict(self._points(series, statistic, minutes, 1))
+        moments = [at(minute) for minute in range(0, DAY, minutes)]
+        return [(moment, seen.get(moment, 0.0)) for moment in moments]
 
     def _points(self, series: Series, statistic: str, minutes: int, days: int) -> Points:
         points = []
@@ -154,8 +162,9 @@ def _named(metric: Sequence[Any]) -> Series:
     return namespace, name, frozenset(zip(dimensions[::2], dimensions[1::2], strict=True))
 
 
-def _last(points: Points) -> float:
-    return points[-1][1] if points else 0
+def _last(points: Points) -> str:
+    """As CloudWatch shows what nobody sent."""
+    return f"{points[-1][1]:g}" if points else "--"
 
 
 def _heading(markdown: str) -> str:

@@ -22,23 +22,6 @@ from functions.healing.limits import Limits
 from functions.healing.night_watch import NightMetric
 from functions.healing.own_metrics import OwnMetric
 
-# What comes with a failed call, a fix, a redrive, a sweep of managed queues or a finding, and is
-# billed for the hours in which it does.
-WHEN_SOMETHING_HAPPENS = frozenset(
-    {
-        OwnMetric.FAILED_CALLS_SEEN,
-        OwnMetric.UNKNOWN_ERROR_CODES,
-        OwnMetric.UNREADABLE_EVENTS,
-        OwnMetric.REFUSALS,
-        OwnMetric.RECURRENCES,
-        OwnMetric.SWEPT_QUEUES,
-        OwnMetric.SWEEP_SKIPPED,
-        OwnMetric.TIME_TO_HEAL,
-        OwnMetric.REDRIVEN_MESSAGES,
-        OwnMetric.QUARANTINED_MESSAGES,
-        OwnMetric.SWEEP_FINDINGS,
-    }
-)
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -37,3 +37,20 @@ class OwnMetric(StrEnum):
 
 # follow_up sends it each minute, zero or not.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
+# What comes with a failed call, a redrive, a sweep of managed queues or a finding, is billed for
+# the hours in which it does, and is missing, not zero, in all others.
+WHEN_SOMETHING_HAPPENS = frozenset(
+    {
+        OwnMetric.FAILED_CALLS_SEEN,
+        OwnMetric.UNKNOWN_ERROR_CODES,
+        OwnMetric.UNREADABLE_EVENTS,
+        OwnMetric.REFUSALS,
+        OwnMetric.RECURRENCES,
+        OwnMetric.SWEPT_QUEUES,
+        OwnMetric.SWEEP_SKIPPED,
+        OwnMetric.TIME_TO_HEAL,
+        OwnMetric.REDRIVEN_MESSAGES,
+        OwnMetric.QUARANTINED_MESSAGES,
+        OwnMetric.SWEEP_FINDINGS,
+    }
+)

@@ -1,4 +1,4 @@
-"""What the dashboard draws. Metrics that are not sent while nothing happens are drawn as zeros."""
+"""What the dashboard draws. Counts that are not sent while nothing happens are shown as zeros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from functions.healing import spike
 from functions.healing.limits import Limits
 from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, OwnMetric
+from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from infra.alarms import Watched
 from infra.alarms.spike import PERIOD
 from infra.alarms.watching import AN_HOUR, own
@@ -125,10 +125,21 @@ def counts() -> cloudwatch.SingleValueWidget:
     """Over the time that the page shows, a day where nobody chose another."""
     return cloudwatch.SingleValueWidget(
         title="In the time shown",
-        metrics=[_called(own(each, "Sum", A_DAY), label) for each, label in _DONE],
+        metrics=[_count(each, label) for each, label in _DONE],
         set_period_to_time_range=True,
         width=3 * WIDTH,
         height=3,
+    )
+
+
+def _count(of: OwnMetric, label: str) -> cloudwatch.IMetric:
+    """CloudWatch shows `--` for what was not sent, as if nobody knew."""
+    counted = _called(own(of, "Sum", A_DAY), label)
+    if of not in WHEN_SOMETHING_HAPPENS:
+        return counted
+    name = f"{of[0].lower()}{of[1:]}"
+    return cloudwatch.MathExpression(
+        expression=f"FILL({name}, 0)", label=label, using_metrics={name: counted}, period=A_DAY
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from types import ModuleType
 
 import pytest
 
 from tests.docs.test_states_page import DOCS
+from tests.infra.alarms.evaluator import Data
 from tests.infra.synthesized import template_of
+
+_NUMBERS = re.compile(r'font-size="30">([^<]+)</text><text[^>]*>([^<]+)<')
 
 
 @pytest.fixture
@@ -32,6 +36,17 @@ def test_it_shows_the_templates_dashboard_at_the_end_of_the_day(
     assert [each for each in titles if f">{each}<" not in svg] == []
     assert "not a screenshot" in svg
     assert svg.count(">ALARM<") == 2
+
+
+def test_a_number_that_nobody_sent_is_no_zero_unless_it_is_filled(
+    dashboard_picture: ModuleType,
+) -> None:
+    template = template_of("named")
+    composites = template.all("AWS::CloudWatch::CompositeAlarm")
+    svg = dashboard_picture.Drawn(template, Data(), dict.fromkeys(composites, "any OK")).svg()
+    by_label = {label: number for number, label in _NUMBERS.findall(svg)}
+    assert by_label["escalated"] == by_label["fixes"] == "--"
+    assert by_label["refusals"] == by_label["messages sent back"] == "0"
 
 
 def test_the_picture_that_is_kept_is_a_picture() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import OwnMetric
+from functions.healing.own_metrics import WHEN_SOMETHING_HAPPENS, OwnMetric
 from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
 
 DASHBOARD = "AWS::CloudWatch::Dashboard"
@@ -61,6 +61,20 @@ def test_it_shows_metrics_that_are_sent_and_costs_nothing_by_their_number(settin
     metrics = _metrics(settings)
     assert {each[1] for each in metrics if each[0] == "Mendq"} <= known
     assert 20 < len(metrics) <= MOST_METRICS
+
+
+def test_a_number_of_what_is_sent_only_when_something_happens_is_filled_with_zeros() -> None:
+    numbers = [each for each in _widgets() if each["properties"].get("view") == "singleValue"]
+    sparse = set()
+    for widget in numbers:
+        metrics = widget["properties"]["metrics"]
+        expressions = {each[0].get("expression") for each in metrics if len(each) == 1}
+        for _, name, said in (each for each in metrics if len(each) > 1):
+            if name in WHEN_SOMETHING_HAPPENS:
+                sparse.add(name)
+                assert said["visible"] is False, name
+                assert f"FILL({said['id']}, 0)" in expressions, name
+    assert sparse >= {"FailedCallsSeen", "RedrivenMessages"}
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.cost.series import WHEN_SOMETHING_HAPPENS, hours_a_month, sent
+from cli.cost.series import hours_a_month, sent
 from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import OwnMetric
+from functions.healing.own_metrics import WHEN_SOMETHING_HAPPENS, OwnMetric
 
 
 def test_every_metric_is_either_always_there_or_comes_with_something() -> None:
