@@ -33,8 +33,9 @@ def parts(stack: Deployed) -> Iterator[str]:
     yield _lines(found)
     beyond = dollars(sum(each.beyond for each in found))
     yield (
-        f"\nThat is {beyond} where nothing else in the account uses up what AWS gives each: the "
-        "last column of [the prices](#the-prices).\n"
+        f"\nThat is {beyond} where nothing else on the bill uses up what AWS gives: the last "
+        "column of [the prices](#the-prices). It is given once to each payer, so that of the "
+        "stacks in an organization's accounts and regions one may cost that little, not each.\n"
     )
     yield "Nothing while nothing fails:\n"
     yield from _free(stack)
@@ -44,7 +45,7 @@ def parts(stack: Deployed) -> Iterator[str]:
     yield _lines(per_million.failed())
     yield f"\n## The prices\n\nOf {REGION}, noted {NOTED_ON}.\n"
     yield _table(
-        ("of what", "price", "given to each account, a month"),
+        ("of what", "price", "given to each payer, a month"),
         [
             (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")
             for each in EVERY

@@ -16,7 +16,11 @@ NOTED_ON = "2026-11-22"
 
 @dataclass(frozen=True)
 class Price:
-    """`dollars` for `per` units; so many units a month are `given` to each account by AWS."""
+    """`dollars` for `per` units; AWS gives so many units a month, `given`, once to each payer.
+
+    Accounts of an organization with one bill share it, and so do their regions; of DynamoDB's
+    storage alone each region has its own.
+    """
 
     dollars: float
     per: int
@@ -28,7 +32,7 @@ class Price:
         return units * self.dollars / self.per
 
     def beyond(self, units: float) -> float:
-        """Dollars where nothing else in the account uses up what is given."""
+        """Dollars where nothing else on the payer's bill uses up what is given."""
         return self.of(max(0, units - self.given))
 
     @property

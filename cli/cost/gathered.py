@@ -61,7 +61,7 @@ class Gathered:
 
     @property
     def stack_beyond(self) -> float | None:
-        """Where nothing else in the account uses up what AWS gives each."""
+        """Where nothing else on the payer's bill uses up what AWS gives."""
         return sum(each.beyond for each in self.stack) if self.stack else None
 
     @property

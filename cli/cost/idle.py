@@ -47,7 +47,7 @@ class Line:
 
     @property
     def beyond(self) -> float:
-        """Where nothing else in the account uses up what AWS gives each."""
+        """Where nothing else on the payer's bill uses up what AWS gives."""
         return sum(price.beyond(units) for price, units in self.billed)
 
     def document(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _composites(stack: Deployed) -> Line:
 def _dashboards(stack: Deployed) -> Line:
     number = len(stack.all("AWS::CloudWatch::Dashboard"))
     billed = ((prices.DASHBOARD_MONTH, number),)
-    return Line("dashboard", f"{number}", "nothing while the account has no three others", billed)
+    return Line("dashboard", f"{number}", "nothing while the payer has no three others", billed)
 
 
 def _trail(stack: Deployed) -> Line:

@@ -53,8 +53,9 @@ def _show_stack(out: Output, found: Gathered) -> None:
     if found.not_priced:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
     out.say(
-        f"{dollars(found.stack_beyond)} where nothing else in the account uses up what AWS gives "
-        "each; what is assumed: docs/cost.md, or --json",
+        f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
+        "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
+        "--json",
         "dim",
     )
 

@@ -36,6 +36,23 @@ def test_every_line_of_the_bill_is_in_a_table(stack_cost: ModuleType) -> None:
     assert len(prices) == 2 + len(EVERY)
 
 
+def test_what_aws_gives_is_given_to_each_payer(stack_cost: ModuleType) -> None:
+    """Not to each account, nor to each stack: an organization's forty share it."""
+    parts = "\n".join(stack_cost.parts(Deployed(template_of("default").raw)))
+    assert "| given to each payer, a month |" in parts
+    assert "given once to each payer" in parts
+    assert "given to each account" not in parts
+
+
+def test_the_head_says_of_the_stack_what_the_table_says() -> None:
+    stack = Deployed(template_of("default").raw)
+    (dashboard,) = (each.dollars for each in idle.lines(stack) if each.what == "dashboard")
+    others = sum(each.dollars for each in idle.lines(stack)) - dashboard
+    assert 9 < others < 10
+    said = f"under ten dollars a month at list price, and ${dashboard:.0f} for its dashboard"
+    assert said in (DOCS / "cost.md").read_text()
+
+
 def test_a_resource_that_nobody_priced_ends_it(stack_cost: ModuleType) -> None:
     unknown = Deployed({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
     with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):

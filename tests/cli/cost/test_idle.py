@@ -36,7 +36,7 @@ def test_every_resource_type_has_a_price_or_a_reason_for_none(name: str) -> None
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_idle_stack_stays_under_ten_dollars(name: str) -> None:
-    """At list price but for the dashboard, of which AWS gives each account three."""
+    """At list price but for the dashboard, of which AWS gives each payer three."""
     lines = idle.lines(Deployed(template_of(name).raw))
     assert 3 < sum(each.dollars for each in lines if each.what != "dashboard") < MOST_DOLLARS
     assert sum(each.beyond for each in lines) < MOST_DOLLARS
