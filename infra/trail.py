@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from functions.healing.managed import DRILL_QUEUE
 from functions.healing.pulse import QUEUE_NAME
 from infra.buckets import retained_bucket
 from infra.own_queues import queue_arn
@@ -77,14 +78,17 @@ class Trail(Construct):
 def selectors(
     stack: Stack, settings: TrailSettings
 ) -> Iterator[cloudtrail.CfnTrail.AdvancedEventSelectorProperty]:
-    """What the trail logs; our own pulse always, so that a selector stands before queues are named.
+    """What the trail logs; our own pulse and drills always, whatever queues and calls are chosen.
+
+    So a selector stands before queues are named, and a queue that nobody drills costs nothing.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
     """
     names = [_field("eventName", equals=settings.event_names)] if settings.event_names else []
     if settings.queue_arn_prefixes:
         yield _data_events("Calls to chosen queues", settings.queue_arn_prefixes, stack, names)
-    yield _data_events("Mendq's own pulse", [queue_arn(stack, QUEUE_NAME)], stack, [])
+    own = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
+    yield _data_events("Mendq's own pulse and drills", own, stack, [])
     if settings.management_events:
         # Only these fields may narrow management events on a trail, not eventName.
         yield _selector(

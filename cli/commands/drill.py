@@ -76,8 +76,13 @@ _WILL = {
 }
 
 
+def drill_queue_name() -> str:
+    """A new one, which Mendq's own trail logs."""
+    return f"{DRILL_QUEUE}{uuid.uuid4().hex[:8]}.fifo"
+
+
 def _arn(call: Invocation, queue: str | None) -> str:
-    name = queue or f"{DRILL_QUEUE}{uuid.uuid4().hex[:8]}.fifo"
+    name = queue or drill_queue_name()
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
         raise Stopped(f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE)

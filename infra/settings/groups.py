@@ -35,7 +35,7 @@ class TrailSettings:
             shapes.REGION,
             "Where `bucket` lies, which its name does not tell. It must be the stack's region: the "
             "nightly job, which has no VPC, reaches this region alone. A bucket elsewhere is "
-            "refused; while its region is not said, only the first night finds out.",
+            "refused; while its region is not said, `mendq doctor` finds out, or the first night.",
         ),
     )
     management_events: bool = field(
@@ -51,7 +51,7 @@ class TrailSettings:
         metadata=setting(
             ListOf(shapes.QUEUE_ARN_PREFIX, "starts of queue ARNs", most=400),
             "The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; "
-            "while none are named, no calls are logged.",
+            "while none are named, only those of Mendq's own pulse and drills are.",
         ),
     )
     event_names: tuple[str, ...] = field(

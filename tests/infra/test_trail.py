@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from cli.commands.drill import drill_queue_name
+from cli.doctor.selectors import Trail, logged
+from cli.drill_queue import LATE_CALL
 from tests.infra.synthesized import (
     ACCOUNT,
     OWN_ROLES,
@@ -35,10 +38,22 @@ def test_an_existing_trail_is_left_alone() -> None:
     assert template.outputs["TrailBucket"]["Value"] == "our-cloudtrail-logs"
 
 
-def test_without_named_queues_only_our_own_pulse_is_logged() -> None:
-    (pulse,) = _selectors("default")
-    assert pulse["resources.ARN"] == {"StartsWith": [f"{QUEUE_ARNS}mendq-pulse.fifo"]}
-    assert "eventName" not in pulse
+def test_without_named_queues_only_our_own_pulse_and_drills_are_logged() -> None:
+    (own,) = _selectors("default")
+    assert own["resources.ARN"] == {
+        "StartsWith": [f"{QUEUE_ARNS}mendq-pulse.fifo", f"{QUEUE_ARNS}mendq-drill-"]
+    }
+    assert "eventName" not in own
+
+
+@pytest.mark.parametrize("name", ["default", "named"])
+def test_the_drill_that_the_deploying_page_asks_for_is_seen(name: str) -> None:
+    """As the drill itself asks it; `named` logs other queues, and deletes alone of them."""
+    given = template_of(name).only("AWS::CloudTrail::Trail")["AdvancedEventSelectors"]
+    trail = Trail("mendq", tuple(given))
+    drilled = drill_queue_name()
+    assert logged([trail], f"{QUEUE_ARNS}{drilled}", [LATE_CALL]) == {LATE_CALL}
+    assert not logged([trail], f"{QUEUE_ARNS}x-{drilled}", [LATE_CALL])
 
 
 def test_named_queues_are_logged_with_the_named_calls_alone() -> None:
