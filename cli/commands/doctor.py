@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.doctor import drills, life, pages
+from cli.doctor import drills, life, pages, trail_bucket
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
@@ -81,6 +81,7 @@ def doctor(call: Invocation) -> Exit:
         ("heartbeat, pulse and freeze", "life", lambda: life.look(account, now)),
         ("the sweep's last round", "sweep", lambda: _last_round(call, found, now)),
         ("trails", "trails", lambda: found.trails.look(account)),
+        ("the trail's bucket", trail_bucket.NAME, lambda: trail_bucket.look(account)),
         ("managed queues", "queues", lambda: _queues(call, found)),
         ("what seeing more would cost", "cost", lambda: _costs(call, found, now)),
     )
