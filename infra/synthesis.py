@@ -112,9 +112,10 @@ def _environment(environment: Environment | None) -> cdk.Environment:
     """The account stays open and the region does not, because role names carry it."""
     if environment is not None:
         return cdk.Environment(account=environment.account, region=environment.region)
-    return cdk.Environment(region=own_region())
+    return cdk.Environment(region=own_place()[0])
 
 
-def own_region() -> str:
-    """Where a stack goes that no environment is named for."""
-    return os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
+def own_place() -> tuple[str, str | None]:
+    """Region and account, where it is known, of a stack that no environment is named for."""
+    region = os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
+    return region, os.environ.get("CDK_DEFAULT_ACCOUNT")

@@ -17,7 +17,7 @@ def fit_no_stack(
     may be any.
     """
     named = [(each.region, each.account) for each in settings.environments]
-    stacks = named or [(region, account)]
+    stacks: list[tuple[str | None, str | None]] = [*named] or [(region, account)]
     for prefix in settings.trail.queue_arn_prefixes:
         if not any(_fits(prefix, *stack) for stack in stacks):
             yield prefix
