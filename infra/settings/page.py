@@ -16,9 +16,10 @@ _HEAD = """# Settings
 
 <!-- Derived from infra/settings by `make docs`: change it there. -->
 
-They stand in `cdk.json`, in the object `mendq` of `context`. `-c mendq='{..}'` takes the place of
-the whole object for one command. `python app.py` names every mistake at once, with its field and
-its cure, and nothing is deployed while there is one.
+They stand in `cdk.json`, in the object `mendq` of `context`. For one command a file takes the place
+of the whole object: `make cdk SETTINGS=prod.json ARGS=deploy`. `make synth` names every mistake in
+`cdk.json` at once, with its field and its cure, `make cdk ARGS=diff` those of a file too, and
+nothing is deployed while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
 `mendq` or when `queues` names it ([the tags](../README.md#what-it-mends)); how far Mendq goes there
