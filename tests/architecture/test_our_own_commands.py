@@ -68,7 +68,7 @@ def _made(words: list[str]) -> None:
 
 
 def _recipe_of(target: str) -> str:
-    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
     return str(recipe)
 
 
