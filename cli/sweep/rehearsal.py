@@ -88,15 +88,13 @@ class _Ledger(Ledger):
     def record(self, entry: Entry) -> None:
         pass
 
-    def _change_set(  # noqa: PLR0913 - as it is asked
+    def _change_set(
         self,
         key: Mapping[str, Any],
         verb: str,
         name: str,
         texts: Sequence[str],
         now: datetime,  # noqa: ARG002 - as it is asked
-        *,
-        room: int | None = None,  # noqa: ARG002 - as it is asked
     ) -> Mapping[str, Any]:
         """The item as it would be, were nothing dropped from it."""
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)

@@ -26,7 +26,6 @@ from functions.healing.case import Case
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.ledger_view import LedgerView
 from functions.healing.plan import Refusal
-from functions.healing.spread import MOST_OUTDATED, MOST_QUEUES, Spread
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -77,70 +76,30 @@ class Ledger:
         return evidence
 
     def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
-        """Note that these queues show a symptom; all queues that showed it within the hour.
-
-        The answer to the note says what others have noted: only where there is no room for it, or
-        nothing to note, is the item looked at.
-        """
-        key, shown_by = items.spread_key(symptom), list(queue_arns)
-        notes = Spread().missing(shown_by, now)
+        """Note that these queues show a symptom; all queues that showed it within the hour."""
+        key = items.spread_key(symptom)
         with ledger_errors():
-            if not notes:
-                return self._spread_in(key).queues(now)
-            try:
-                room = MOST_QUEUES - len(notes)
-                noted = self._change_set(key, "ADD", "queues", notes, now, room=room)
-            except self.client.exceptions.ConditionalCheckFailedException:
-                return self._spread_where_room_is(key, shown_by, now)
-            spread = _spread_of(noted)
-            outdated = spread.outdated(now)
-            if len(outdated) > MOST_OUTDATED:
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+            with items.reading(f"the spread of {symptom}"):
+                spread = items.spread_of(answer.get("Item", {}))
+            if outdated := spread.outdated(now):
                 self._change_set(key, "DELETE", "queues", outdated, now)
+            if missing := spread.missing(queue_arns, now):
+                spread = items.spread_of(self._change_set(key, "ADD", "queues", missing, now))
         return spread.queues(now)
 
-    def _spread_where_room_is(
-        self, key: items.Key, queue_arns: Iterable[str], now: datetime
-    ) -> frozenset[str]:
-        """What means nothing any more makes room; what finds none even so is left out."""
-        spread = self._spread_in(key)
-        if outdated := spread.outdated(now):
-            self._change_set(key, "DELETE", "queues", outdated, now)
-        if missing := spread.missing(queue_arns, now):
-            spread = _spread_of(self._change_set(key, "ADD", "queues", missing, now))
-        return spread.queues(now)
-
-    def _spread_in(self, key: items.Key) -> Spread:
-        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return _spread_of(answer.get("Item", {}))
-
-    def _change_set(  # noqa: PLR0913 - what is changed, how, and on what condition
-        self,
-        key: Mapping[str, Any],
-        verb: str,
-        name: str,
-        texts: Sequence[str],
-        now: datetime,
-        *,
-        room: int | None = None,
-    ) -> items.Item:
-        """The item as it is then; with `room` only where no more than so many are in the set."""
-        condition: dict[str, Any] = {}
-        values: dict[str, Any] = {
-            ":texts": {"SS": list(texts)},
-            ":expires": items.epoch(now + timedelta(hours=2)),
-        }
-        if room is not None:
-            values[":room"] = {"N": str(room)}
-            condition["ConditionExpression"] = (
-                f"attribute_not_exists({name}) OR size({name}) <= :room"
-            )
+    def _change_set(
+        self, key: Mapping[str, Any], verb: str, name: str, texts: Sequence[str], now: datetime
+    ) -> Mapping[str, Any]:
         answer = self.client.update_item(
             TableName=self.table,
             Key=key,
             UpdateExpression=f"{verb} {name} :texts SET expires_at = :expires",
-            ExpressionAttributeValues=values,
+            ExpressionAttributeValues={
+                ":texts": {"SS": list(texts)},
+                ":expires": items.epoch(now + timedelta(hours=2)),
+            },
             ReturnValues="ALL_NEW",
-            **condition,
         )
         return answer["Attributes"]
 
@@ -182,8 +141,3 @@ class Ledger:
                     raise
                 return failed_condition(error)
         return None
-
-
-def _spread_of(item: items.Item) -> Spread:
-    with items.reading("what queues show a symptom"):
-        return items.spread_of(item)

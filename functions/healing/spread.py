@@ -11,8 +11,6 @@ WINDOW = timedelta(hours=1)
 SLOT = timedelta(minutes=10)
 # An item of the ledger holds 400 KB; so many queues are a mass symptom in any account.
 MOST_QUEUES = 2_000
-# So few notes that mean nothing any more are not worth a call to take them away.
-MOST_OUTDATED = 20
 
 
 @dataclass(frozen=True)

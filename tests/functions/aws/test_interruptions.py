@@ -22,8 +22,8 @@ from tests.functions.aws.conftest import Account
 from tests.functions.aws.faults import Fault, Killed
 from tests.functions.aws.test_mending import codes
 
-# The calls of a mended queue, in order; the write is the eighth.
-CLAIM, WRITE = 6, 8
+# The calls of a mended queue, in order; the write is the ninth.
+CLAIM, WRITE = 7, 9
 
 
 def _settled_queue(account: Account, visibility: int = 30) -> str:
