@@ -45,7 +45,7 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 test: .venv/.ready ## the tests
-	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not story'
+	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long'
 
 check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
@@ -54,7 +54,8 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@$(RUN) docs/derive.py --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
-	@$(COMPILED) $(RUN) -m pytest -m story tests/local_account/demo
+	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \
+		tests/local_account/demo tests/infra tests/analytics
 	@$(RUN) -m tests.prove $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or night, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)

@@ -40,6 +40,7 @@ def test_the_scene_is_hostile(hostile: Scene, counted: Count) -> None:
     assert max(each["last_failure"] - each["first_failure"] for each in rows).days == 1
 
 
+@pytest.mark.long
 def test_nights_in_any_order_and_a_backfill_write_what_an_outsider_counts(
     spark: SparkSession, hostile: Scene, counted: Count, tmp_path: Path
 ) -> None:

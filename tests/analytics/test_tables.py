@@ -38,6 +38,7 @@ def found(account: Account) -> tuple[object, ...]:
     return (*(account.rows(name, "11-10") for name in SCHEMAS), document)
 
 
+@pytest.mark.long
 def test_nothing_but_spark_gives_the_same_tables_and_week(
     spark: SparkSession, account: Account
 ) -> None:

@@ -22,7 +22,7 @@ from tests.infra import previous_assembly, previous_version
 from tests.infra.pinned_cli import cdk, identity, status
 from tests.infra.synthesized import whole_assembly
 
-pytestmark = pytest.mark.account
+pytestmark = [pytest.mark.account, pytest.mark.long]
 KEPT = {"TrailBucket", "CaseBucket", "ReportBucket", "LedgerTable"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=[.Z+])")
 

@@ -111,6 +111,7 @@ def submit(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("compiled", "reader", "why"), [(True, "native", ""), (False, "spark_json", "cannot import")]
 )

@@ -48,9 +48,9 @@ LIFE_STATES = {
             CATALOGUE_CHANGES,
             {"applied": 2, "proposed": 3, "refused": 1, "escalated": 1},
             5,
-            marks=pytest.mark.story,
+            marks=pytest.mark.long,
         ),
-        pytest.param("life", LIFE_CHANGES, LIFE_STATES, 3, marks=pytest.mark.story),
+        pytest.param("life", LIFE_CHANGES, LIFE_STATES, 3, marks=pytest.mark.long),
     ],
 )
 def test_it_ends_as_claimed_and_says_so_to_machines(
@@ -88,7 +88,7 @@ def test_it_ends_as_claimed_and_says_so_to_machines(
 
 
 @pytest.mark.account
-@pytest.mark.story
+@pytest.mark.long
 def test_every_letter_that_goes_back_is_handled_or_kept_apart() -> None:
     (FOLDER / "result.json").unlink(missing_ok=True)
     run = _run("redrive")
