@@ -103,13 +103,13 @@ GOALS = [
         against="boto3 SQS client, one call",
         at_most=1.4,
     ),
-    # Eleven: its tags (whose it is, and what lowers its mode), the ledger (kill switch, open case,
-    # what a run that died has left), the note that it shows the symptom (many at once are not
-    # written), its attributes, its consumers (they name the need), the claim with snapshot and
-    # budget, its attributes again (compared before the write), the write, the record, the case
-    # bucket's object, and that it lies there. Six leave some of that out.
+    # Twelve: its tags (whose it is, and what lowers its mode), the ledger (kill switch, open case,
+    # what a run that died has left), who else shows the symptom and the note that it does (many at
+    # once are not written), its attributes, its consumers (they name the need), the claim with
+    # snapshot and budget, its attributes again (compared before the write), the write, the record,
+    # the case bucket's object, and that it lies there. Six leave some of that out.
     Goal("AWS calls of a mended queue", "warm", "mended queue", aws_calls, at_most=6, unit=""),
-    # Four, the first four of those: only the last looks at the queue. One would be to act on a
+    # Five, the first five of those: only the last looks at the queue. One would be to act on a
     # queue before asking whose it is, and to leave a dead run's claim where it lies.
     Goal("AWS calls of a healthy queue", "warm", "healthy queue", aws_calls, at_most=1, unit=""),
     Goal(
