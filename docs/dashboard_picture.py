@@ -182,10 +182,11 @@ def drawn() -> Drawn:
     evaluator = Evaluator.of(template)
     data = day.data(1)
     evaluator.run(data, range(DAY), lambda _minute: USUAL_AT_MOST)
-    composites = template.all("AWS::CloudWatch::CompositeAlarm")
+    every = {**evaluator.metric_alarms, **evaluator.composites}
     states = {
-        name: f"{composites[name]['Properties']['AlarmName']} {each.state}"
-        for name, each in evaluator.composites.items()
+        name: f"mendq-{evaluator.names[name]} {each.told}"
+        for name, each in every.items()
+        if each.topics
     }
     return Drawn(template, data, states)
 

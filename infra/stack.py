@@ -90,7 +90,7 @@ class MendqStack(Stack):
         intake = Intake(self, "Intake", VISIBILITY)
         heal = self._heal(desk, intake)
         owners = self._other_owners(desk)
-        roll_back = self._after_heal(desk, heal, owners)
+        follow_up, roll_back = self._after_heal(desk, heal, owners)
         self._sweep(desk, heal)
         self._pulse(desk)
         never_managed(self)
@@ -99,6 +99,7 @@ class MendqStack(Stack):
             Watched(
                 intake,
                 heal.function,
+                follow_up.function,
                 dead_letter_queues(self),
                 {owner.replace("_", "-"): each.function for owner, each in owners.items()},
             ),
@@ -169,7 +170,7 @@ class MendqStack(Stack):
 
     def _after_heal(
         self, desk: CaseDesk, heal: Heal, owners: Mapping[Owner, OwnerLambda]
-    ) -> RollBack:
+    ) -> tuple[FollowUp, RollBack]:
         """What moves the cases that heal opens, by the clock and by people's word."""
         code = self._lambdas
         functions = {owner: each.function for owner, each in owners.items()}
@@ -185,7 +186,7 @@ class MendqStack(Stack):
             ("RollBackFunction", roll_back),
         ):
             self._output(name, each.function.function_name)
-        return roll_back
+        return follow_up, roll_back
 
     def _sweep(self, desk: CaseDesk, heal: Heal) -> None:
         sweep = Sweep(self, "Sweep", code=self._lambdas, desk=desk, heal=heal.function)

@@ -46,7 +46,7 @@ class Topics(Construct):
         self.urgent = Topic(self, "Urgent", title="Mendq urgent", to=pages.urgent, key=self.key)
         self.info = Topic(self, "Info", title="Mendq", to=pages.info, key=self.key)
 
-    def tell_of(self, alarm: cloudwatch.CompositeAlarm, severity: Severity) -> None:
+    def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
         """When it begins and when it ends."""
         topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
         for told in (alarm.add_alarm_action, alarm.add_ok_action):

@@ -1,4 +1,4 @@
-"""The Lambda that looks at every night that ended, well or not."""
+"""The Lambda that looks at every night and week that ended, well or not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = Duration.hours(6)
 
 
 class WatchNight(ParkingLambda):
-    """It reads what nights say of themselves, asks about our own runs, and writes nothing."""
+    """It reads what nights say of themselves, asks about our own runs, and lists weeks."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class WatchNight(ParkingLambda):
             iam.PolicyStatement(
                 actions=["s3:ListBucket"],
                 resources=[reports.bucket_arn],
-                conditions={"StringLike": {"s3:prefix": f"{NIGHTS}/*"}},
+                conditions={"StringLike": {"s3:prefix": [f"{NIGHTS}/*", "summary/*"]}},
             )
         )
         application_id = night.application.attr_application_id

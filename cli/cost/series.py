@@ -40,7 +40,7 @@ def sent() -> Mapping[str, frozenset[str]]:
         # It makes a failing call, which comes round to heal.
         "pulse": _told(lambda to: telemetry.emit(to, Intake(), {})) | {OwnMetric.PULSES_LOST},
         # It starts the night, whose end another Lambda counts.
-        "start_night": frozenset(NightMetric),
+        "start_night": frozenset(NightMetric) | {OwnMetric.WEEKS_FAILED},
         "deliver_report": frozenset(
             {delivery_telemetry.DELIVERED, delivery_telemetry.NOT_DELIVERED}
         ),

@@ -13,18 +13,25 @@ from botocore.exceptions import ClientError
 
 from functions.aws.clients import Clients
 from functions.aws.errors import code_of
-from functions.aws.nights_bucket import NightsBucket
-from functions.healing.night_watch import NightMetric, Run, Watched, run_named_in, watched
+from functions.aws.nights_bucket import NightsBucket, weeks_due
+from functions.healing.night_watch import (
+    NightMetric,
+    Run,
+    Watched,
+    WeekEnded,
+    run_named_in,
+    watched,
+)
 from functions.healing.plan import Refusal
 from functions.settings import WatchNightSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_emr_serverless import EMRServerlessClient
 
-_UNITS = {NightMetric.BYTES_UNREADABLE: MetricUnit.Bytes}
 
-
-def watch(clients: Clients, settings: WatchNightSettings, event: object) -> Watched | Refusal:
+def watch(
+    clients: Clients, settings: WatchNightSettings, event: object
+) -> Watched | WeekEnded | Refusal:
     """What the run did, or why it is not looked at. Raises what AWS raises."""
     run_id = run_named_in(event, settings.application_id)
     if run_id is None:
@@ -34,22 +41,31 @@ def watch(clients: Clients, settings: WatchNightSettings, event: object) -> Watc
         return _not_watched("no_run", f"EMR Serverless knows no run {run_id} of our application")
     if not run.has_ended:
         return _not_watched("goes_on", f"{run_id} is still {run.state}")
+    bucket = NightsBucket(clients.s3, settings.report_bucket)
+    if run.week is not None:
+        return WeekEnded(run, run.week, bucket.summed_up_at(run.week))
     if run.day is None:
         return _not_watched("no_night", f"{run_id} is no night; it ended {run.state}")
-    nights = NightsBucket(clients.s3, settings.report_bucket).until(run.day)
-    return watched(run, run.day, nights)
+    summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
+    return watched(run, run.day, bucket.until(run.day), summed_up_at)
 
 
-def emit(metrics: Metrics, seen: Watched) -> None:
-    """Every figure of the night at the time at which it ended: told twice it is the same."""
+def emit(metrics: Metrics, seen: Watched | WeekEnded) -> None:
+    """Every figure of the run at the time at which it ended: told twice it is the same."""
     metrics.set_timestamp(seen.run.updated_at)
     for name, value in seen.metrics().items():
-        metrics.add_metric(name, _UNITS.get(name, MetricUnit.Count), value)
+        unit = MetricUnit.Bytes if name is NightMetric.BYTES_UNREADABLE else MetricUnit.Count
+        metrics.add_metric(name, unit, value)
     metrics.flush_metrics()
 
 
-def log(logger: Logger, seen: Watched) -> None:
+def log(logger: Logger, seen: Watched | WeekEnded) -> None:
     """Why, in one line: a night that is not fine is a warning."""
+    if isinstance(seen, WeekEnded):
+        say = logger.warning if seen.failed else logger.info
+        run = seen.run
+        say("a week ended", week=seen.week, run=run.id, why=seen.why, details=run.details)
+        return
     say = logger.info if seen.is_fine else logger.warning
     night = seen.night.document() if seen.night else None
     say(

@@ -1,4 +1,4 @@
-"""A run's end in, the night's figures out: failed, written, doubtful, how much was read."""
+"""A run's end in, the night's or the week's figures out: failed, written, doubtful, missing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.aws.clients import Clients
 from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.watch_night import emit, log, watch
+from functions.healing.night_watch import WeekEnded
 from functions.healing.plan import Refusal
 from functions.settings import WatchNightSettings
 
@@ -25,7 +26,7 @@ def _cold_start() -> tuple[WatchNightSettings, Clients]:
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, str]:
-    """`{"day": .., "verdict": ..}`, or `{"ignored": why}` for a run that is no night of ours.
+    """`{"day": .., "verdict": ..}`, of a week `{"week": ..}`, or `{"ignored": why}` of other runs.
 
     Raises what AWS raises, so that the event is tried again and then parked.
     """
@@ -36,4 +37,6 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, str]:
         return {"ignored": seen.reason}
     emit(metrics, seen)
     log(logger, seen)
+    if isinstance(seen, WeekEnded):
+        return {"week": seen.week, "verdict": "failed" if seen.failed else "summed_up"}
     return {"day": str(seen.day), "verdict": seen.verdict}

@@ -1,11 +1,11 @@
-"""What a run of the night left behind when it ended: the figures that alarms watch, and why."""
+"""What the run of a night or a week left behind: the figures that alarms watch, and why."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from functions.healing.nightly import (
@@ -16,6 +16,7 @@ from functions.healing.nightly import (
     is_in_reach,
     judged,
 )
+from functions.healing.own_metrics import OwnMetric
 
 SOURCE = "aws.emr-serverless"
 DETAIL_TYPE = "EMR Serverless Job Run State Change"
@@ -23,6 +24,9 @@ DETAIL_TYPE = "EMR Serverless Job Run State Change"
 ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 _NIGHT = re.compile(r"night-([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
+# A week, and what reports differ in length and nights in lateness.
+REPORT_WITHIN = timedelta(days=8)
 
 
 class NightMetric(StrEnum):
@@ -37,6 +41,7 @@ class NightMetric(StrEnum):
     FALLBACKS = "NightFallbacks"
     RECORDS_READ = "NightRecordsRead"
     BYTES_UNREADABLE = "NightBytesUnreadable"
+    REPORT_MISSING = "ReportsMissing"
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,12 @@ class Run:
         return day if day and is_in_reach(day.year) else None
 
     @property
+    def week(self) -> str | None:
+        """The week that it sums up, such as 2026-W46; None for every other run."""
+        found = _WEEK.fullmatch(self.name)
+        return found[1] if found else None
+
+    @property
     def has_ended(self) -> bool:
         return self.state in ENDED
 
@@ -75,13 +86,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Watched:
-    """`night` is what the run wrote of its day; the unreadable bytes are of all days it wrote."""
+    """`night` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
+
+    `report_missing`: no week was summed up for longer than REPORT_WITHIN.
+    """
 
     run: Run
     day: date
     night: NightRead | None
     bytes_unreadable: int
     judged: Judged
+    report_missing: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -97,11 +112,12 @@ class Watched:
             NightMetric.FALLBACKS: int(night is not None and night.fell_back),
             NightMetric.RECORDS_READ: night.records if night else 0,
             NightMetric.BYTES_UNREADABLE: self.bytes_unreadable,
+            NightMetric.REPORT_MISSING: int(self.report_missing),
         }
 
     @property
     def is_fine(self) -> bool:
-        return self.verdict is Verdict.READ and self.run.ended_well
+        return self.verdict is Verdict.READ and self.run.ended_well and not self.report_missing
 
     @property
     def why(self) -> str:
@@ -124,6 +140,8 @@ class Watched:
             said.append(f"read by the slower reader: {self.night.why_fallback}")
         if self.night and not self.run.ended_well:
             said.append(f"the run ended {self.run.state} after it had written: {self.run.details}")
+        if self.report_missing:
+            said.append(f"no week was summed up for {REPORT_WITHIN.days} days")
         return "; ".join(said)
 
     @property
@@ -131,14 +149,47 @@ class Watched:
         return self.night.records if self.night else 0
 
 
-def watched(run: Run, day: date, nights: Mapping[date, NightRead]) -> Watched:
-    """What `run` did for `day`; `nights` are that day's and those before it, as they lie there."""
+def watched(
+    run: Run, day: date, nights: Mapping[date, NightRead], summed_up_at: datetime | None = None
+) -> Watched:
+    """What `run` did for `day`; `nights` are that day's and those before it, as they lie there.
+
+    `summed_up_at` is when the newest week was summed up; None where none was.
+    """
     night = nights.get(day)
     if night is not None and not run.wrote(night):
         night = None
     unreadable = sum(each.bytes_unreadable for each in nights.values() if run.wrote(each))
     verdict = judged(night, nights.values(), run_failed=not run.ended_well)
-    return Watched(run, day, night, unreadable, verdict)
+    oldest = min((each.made_at for each in nights.values()), default=run.updated_at)
+    report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
+    return Watched(run, day, night, unreadable, verdict, report_missing)
+
+
+@dataclass(frozen=True)
+class WeekEnded:
+    """A run that was to sum up a week; `summed_up_at` is when that was last done, if ever."""
+
+    run: Run
+    week: str
+    summed_up_at: datetime | None
+
+    @property
+    def failed(self) -> bool:
+        """One that EMR calls failed may have written all the same: exit code 3."""
+        wrote = self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
+        return not self.run.ended_well and not wrote
+
+    def metrics(self) -> dict[OwnMetric, int]:
+        """One datum a run, without a dimension."""
+        return {OwnMetric.WEEKS_FAILED: int(self.failed)}
+
+    @property
+    def why(self) -> str:
+        """A sentence for whoever is woken by the figure."""
+        if self.failed:
+            return f"the run ended {self.run.state} and did not sum up {self.week}"
+        return f"the run ended {self.run.state}, and {self.week} is summed up"
 
 
 def run_named_in(event: object, application_id: str) -> str | None:

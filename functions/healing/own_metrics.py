@@ -33,6 +33,7 @@ class OwnMetric(StrEnum):
     SWEEP_FINDINGS = "SweepFindings"
     REPORTS_DELIVERED = "ReportsDelivered"
     REPORTS_NOT_DELIVERED = "ReportsNotDelivered"
+    WEEKS_FAILED = "WeeksFailed"
 
 
 # follow_up sends it each minute, zero or not.

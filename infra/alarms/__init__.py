@@ -1,8 +1,12 @@
-"""What wakes people, and what it stands on. An alarm on one metric pages nobody by itself."""
+"""What wakes people, and what it stands on.
+
+An alarm whose cause is its own tells by itself, so that no other hides it; those that one cause
+makes ring together tell by a composite.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -14,20 +18,25 @@ from infra.alarms import liveness, nights, open_cases, pages, parked, spike
 from infra.alarms.liveness import Liveness
 from infra.alarms.nights import Nights
 from infra.alarms.open_cases import OpenCases
-from infra.alarms.pages import PAGED as PAGED
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
 from infra.alarms.spike import Spike
-from infra.alarms.told import Paged
+from infra.alarms.told import Told
+from infra.alarms.watching import Ringing
 from infra.intake import Intake
 from infra.settings import DeploymentSettings
 from infra.topics import Topics
 
-# Those that pages stand on, in the order of the pages.
-WATCHED = tuple(
-    told for part in (spike, liveness, open_cases, parked, nights) for told in part.TOLD
+_PARTS = (spike, liveness, open_cases, parked, nights)
+# Those that reach people, and those that composites stand on.
+PAGED = (
+    *pages.COMPOSITES,
+    *(told for part in _PARTS for told in part.TOLD if told.severity),
 )
-_ANY_OF = cloudwatch.AlarmRule.any_of
+WATCHED = (
+    *(told for part in _PARTS for told in part.TOLD if not told.severity),
+    pages.HELD_BACK,
+)
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,13 @@ class Watched:
 
     intake: Intake
     heal: lambda_.Function
+    follow_up: lambda_.Function
     dead_letters: Mapping[str, sqs.Queue]
     writers: Mapping[str, lambda_.Function]
 
 
 class Alarms(Construct):
-    """The composites, by what they tell."""
+    """Every alarm, and whom it reaches."""
 
     def __init__(
         self,
@@ -58,15 +68,21 @@ class Alarms(Construct):
     ) -> None:
         super().__init__(scope, name)
         self._topics = topics
+        self._paging: list[tuple[Told, cloudwatch.IAlarm]] = []
         fixes = Spike(self, "Spike", settings.limits)
+        held_back = page(self, pages.HELD_BACK, fixes.holds_back, topics)
+        self._composite(pages.FIXES_SPIKE, fixes.rule, held_back)
         alive = Liveness(
             self,
             "Liveness",
             intake=watched.intake.queue,
             heal=watched.heal,
+            follow_up=watched.follow_up,
             pulse_minutes=settings.timing.pulse_minutes,
         )
-        cases = OpenCases(self, "OpenCases")
+        self._composite(pages.NOT_HEALING, _any_silent(alive.alarms))
+        by_night = Nights(self, "Nights", mails=settings.report.mails)
+        self._composite(pages.NIGHTS_FAILING, _any_silent(by_night.alarms))
         given_up = Parked(
             self,
             "Parked",
@@ -74,23 +90,33 @@ class Alarms(Construct):
             dead_letters=watched.dead_letters,
             writers=watched.writers,
         )
-        by_night = Nights(self, "Nights", mails=settings.report.mails)
-        self._composites = [
-            page(self, pages.FIXES_SPIKE, fixes.rule, topics, fixes.held_back_by),
-            self._page(pages.NOT_HEALING, *alive.alarms, given_up.undelivered),
-            self._page(pages.CASES_ESCALATED, cases.escalated),
-            self._page(pages.PROPOSALS_WAITING, cases.proposed),
-            self._page(pages.WORK_PARKED, *given_up.alarms),
-            self._page(pages.NIGHTS_AND_REPORT, *by_night.alarms),
-        ]
+        cases = OpenCases(self, "OpenCases")
+        for part in (fixes, alive, cases, given_up, by_night):
+            self._tell(part.alarms)
 
     def about(
         self, names: Collection[str]
-    ) -> tuple[list[cloudwatch.CompositeAlarm], list[cloudwatch.CompositeAlarm]]:
-        """Those that tell what `names` say, and the others."""
-        chosen = [told.called() in names for told in PAGED]
-        both = list(zip(chosen, self._composites, strict=True))
-        return [each for yes, each in both if yes], [each for yes, each in both if not yes]
+    ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
+        """Those that tell people what `names` say, and the others that do."""
+        chosen = [(told.called() in names, alarm) for told, alarm in self._paging]
+        return [each for yes, each in chosen if yes], [each for yes, each in chosen if not yes]
 
-    def _page(self, told: Paged, *alarms: cloudwatch.Alarm) -> cloudwatch.CompositeAlarm:
-        return page(self, told, _ANY_OF(*alarms), self._topics)
+    def _composite(
+        self,
+        told: Told,
+        rule: cloudwatch.IAlarmRule,
+        held_back_by: cloudwatch.IAlarm | None = None,
+    ) -> None:
+        self._paging.append((told, page(self, told, rule, self._topics, held_back_by)))
+
+    def _tell(self, alarms: Sequence[Ringing]) -> None:
+        for each in alarms:
+            if each.told.severity:
+                self._topics.tell_of(each.alarm, each.told.severity)
+                self._paging.append((each.told, each.alarm))
+
+
+def _any_silent(alarms: Sequence[Ringing]) -> cloudwatch.IAlarmRule:
+    """Any of those that tell nobody by themselves."""
+    silent = (each.alarm for each in alarms if not each.told.severity)
+    return cloudwatch.AlarmRule.any_of(*silent)

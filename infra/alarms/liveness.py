@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import ceil
 
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.healing.own_metrics import HEARTBEAT, OwnMetric
+from functions.healing.paging import Severity
 from functions.healing.pulse import LOST_IN_A_ROW
 from infra.alarms.told import Told
 from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, Firing, own, watch
@@ -29,11 +31,16 @@ FAILING_PERIOD = Duration.minutes(5)
 
 SILENT = Told(
     "heartbeat_missing",
-    f"follow_up, which runs each minute, was not heard of for {SILENT_MINUTES} minutes",
+    f"follow_up, which runs each minute, did not end well or told nothing for {SILENT_MINUTES} "
+    "minutes",
     "Nobody looks after open cases, and the alarms on them stand where they stood.",
+    severity=Severity.URGENT,
 )
 PULSE_LOST = Told(
-    "pulse_lost", "two pulses in a row did not come round, or none is made any more", BLIND
+    "pulse_lost",
+    "two pulses in a row did not come round, or none is made any more",
+    BLIND,
+    severity=Severity.URGENT,
 )
 LATE = Told(
     "intake_late",
@@ -51,7 +58,7 @@ TOLD = (SILENT, PULSE_LOST, LATE, HEAL_FAILING)
 
 
 class Liveness(Construct):
-    """Each of them means the same for people, so that one page stands for all."""
+    """The first two have causes of their own; the others are about heal, and one page tells of it."""
 
     def __init__(
         self,
@@ -60,17 +67,17 @@ class Liveness(Construct):
         *,
         intake: sqs.Queue,
         heal: lambda_.Function,
+        follow_up: lambda_.Function,
         pulse_minutes: int,
     ) -> None:
         super().__init__(scope, name)
-        beats = own(HEARTBEAT, "SampleCount", A_MINUTE)
         silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
         pulse_period, periods = _pulse_periods(pulse_minutes)
         age = intake.metric_approximate_age_of_oldest_message(period=A_MINUTE, statistic="Maximum")
         late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
         errors = heal.metric_errors(period=FAILING_PERIOD)
         self.alarms = (
-            watch(self, SILENT, beats, silent),
+            watch(self, SILENT, _beats(follow_up), silent),
             watch(
                 self,
                 PULSE_LOST,
@@ -80,6 +87,23 @@ class Liveness(Construct):
             watch(self, LATE, age, late),
             watch(self, HEAL_FAILING, errors, Firing(1, FINE, 3, 3)),
         )
+
+
+def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
+    """A run that ended well, which AWS counts and nobody else can, and that told its figures.
+
+    A minute that lacks one of the three has no value, as an expression on missing data has none.
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
+    """
+    return cloudwatch.MathExpression(
+        expression="(runs - errors) * beats",
+        using_metrics={
+            "runs": follow_up.metric_invocations(period=A_MINUTE),
+            "errors": follow_up.metric_errors(period=A_MINUTE),
+            "beats": own(HEARTBEAT, "SampleCount", A_MINUTE),
+        },
+        period=A_MINUTE,
+    )
 
 
 def _pulse_periods(pulse_minutes: int) -> tuple[Duration, int]:

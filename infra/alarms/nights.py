@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from functions.healing.night_watch import NightMetric
+from functions.healing.night_watch import REPORT_WITHIN, NightMetric
 from functions.healing.own_metrics import OwnMetric
+from functions.healing.paging import Severity
 from infra.alarms.told import Told
-from infra.alarms.watching import A_FAULT, AN_HOUR, AS_BEFORE, BELOW, Firing, own, watch
+from infra.alarms.watching import A_FAULT, AN_HOUR, AS_BEFORE, BELOW, Firing, Ringing, own, watch
 
 # A day, and what nights differ in length.
 MISSING_HOURS = 27
@@ -30,18 +30,34 @@ DOUBTFUL = Told(
     IMPACT,
     runbook=RUNBOOK,
 )
+NO_REPORT = "There is no new weekly report; healing goes on."
+WEEK_FAILED = Told(
+    "week_failed",
+    "the newest weekly run ended and summed nothing up",
+    NO_REPORT,
+    runbook=RUNBOOK,
+    severity=Severity.INFO,
+)
+REPORT_MISSING = Told(
+    "report_missing",
+    f"no week was summed up for {REPORT_WITHIN.days} days; looked at after each night",
+    NO_REPORT,
+    runbook=RUNBOOK,
+    severity=Severity.INFO,
+)
 NOT_DELIVERED = Told(
     "report_not_delivered",
     "the newest report was not delivered; only where report.sender and report.recipients are set",
     "Somebody has not got the weekly report. Its page lies in the report bucket.",
     "mendq report",
     "report_not_mailed",
+    Severity.INFO,
 )
-TOLD = (FAILED, MISSING, DOUBTFUL, NOT_DELIVERED)
+TOLD = (FAILED, MISSING, DOUBTFUL, WEEK_FAILED, REPORT_MISSING, NOT_DELIVERED)
 
 
 class Nights(Construct):
-    """What the newest night or report said holds until the next one speaks."""
+    """What the newest night, week or report said holds until the next one speaks."""
 
     def __init__(self, scope: Construct, name: str, *, mails: bool) -> None:
         super().__init__(scope, name)
@@ -51,11 +67,13 @@ class Nights(Construct):
             self._newest(FAILED, NightMetric.FAILED),
             watch(self, MISSING, written, missing),
             self._newest(DOUBTFUL, NightMetric.DOUBTFUL),
+            self._newest(WEEK_FAILED, OwnMetric.WEEKS_FAILED),
+            self._newest(REPORT_MISSING, NightMetric.REPORT_MISSING),
         ]
         if mails:
             # The least of the tries: one that got through is no alarm.
             tries = own(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
             self.alarms.append(watch(self, NOT_DELIVERED, tries, Firing(1, AS_BEFORE)))
 
-    def _newest(self, told: Told, metric: NightMetric) -> cloudwatch.Alarm:
+    def _newest(self, told: Told, metric: OwnMetric | NightMetric) -> Ringing:
         return watch(self, told, own(metric, "Maximum", AN_HOUR), Firing(1, AS_BEFORE))

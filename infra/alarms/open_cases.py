@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from functions.healing.own_metrics import OwnMetric
+from functions.healing.paging import Severity
 from infra.alarms.told import OPEN_CASES, Told
-from infra.alarms.watching import A_MINUTE, AS_BEFORE, Firing, own, watch
+from infra.alarms.watching import A_MINUTE, AS_BEFORE, Firing, Ringing, own, watch
 
 ESCALATED = Told(
     "escalated_cases_open",
@@ -16,6 +16,7 @@ ESCALATED = Told(
     "own; this ends when the last of them does.",
     OPEN_CASES,
     "cases_escalated",
+    Severity.URGENT,
 )
 PROPOSED = Told(
     "proposed_cases_open",
@@ -24,6 +25,7 @@ PROPOSED = Told(
     "in time it expires.",
     OPEN_CASES,
     "proposals_waiting",
+    Severity.INFO,
 )
 TOLD = (ESCALATED, PROPOSED)
 
@@ -33,8 +35,10 @@ class OpenCases(Construct):
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
-        self.escalated = self._gauge(ESCALATED, OwnMetric.ESCALATED_CASES_OPEN)
-        self.proposed = self._gauge(PROPOSED, OwnMetric.PROPOSED_CASES_OPEN)
+        self.alarms = (
+            self._gauge(ESCALATED, OwnMetric.ESCALATED_CASES_OPEN),
+            self._gauge(PROPOSED, OwnMetric.PROPOSED_CASES_OPEN),
+        )
 
-    def _gauge(self, told: Told, metric: OwnMetric) -> cloudwatch.Alarm:
+    def _gauge(self, told: Told, metric: OwnMetric) -> Ringing:
         return watch(self, told, own(metric, "Maximum", A_MINUTE), Firing(1, AS_BEFORE))

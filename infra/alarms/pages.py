@@ -1,4 +1,7 @@
-"""Who is paged: composites alone, one for each thing that people do something else about."""
+"""Who is told by composites: of alarms that have one cause, so that they are one page.
+
+What has a cause of its own tells of itself, or a lasting one would hide the next.
+"""
 
 from __future__ import annotations
 
@@ -7,66 +10,53 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from functions.healing.paging import Severity
-from infra.alarms import open_cases, parked, spike
+from infra.alarms import spike
 from infra.alarms.liveness import BLIND
-from infra.alarms.told import OPEN_CASES, Paged
+from infra.alarms.told import OPEN_CASES, Told
 from infra.topics import Topics
 
 # What CloudWatch needs to see that the alarm which holds back has changed.
 SETTLING = Duration.minutes(1)
-FIXES_SPIKE = Paged(
+FIXES_SPIKE = Told(
     spike.RUNBOOK,
-    "more fixes than usual, or than there may ever be; held back for 15 minutes at most while a "
-    "fix is being verified",
+    "more fixes than usual, and not few; held back for a quarter of an hour in most cases and an "
+    "hour at most while a fix is being verified",
     spike.IMPACT,
     OPEN_CASES,
+    severity=Severity.URGENT,
 )
-NOT_HEALING = Paged(
+NOT_HEALING = Told(
     "not_healing",
-    "no sign of life, the pulse lost, or failed calls that do not come through to heal",
+    "failed calls reach the intake and do not come through heal",
     BLIND,
+    severity=Severity.URGENT,
 )
-CASES_ESCALATED = Paged(
-    "cases_escalated", open_cases.ESCALATED.when, open_cases.ESCALATED.impact, OPEN_CASES
+NIGHTS_FAILING = Told(
+    "nights_failing",
+    "a night failed, is missing or read too little",
+    "The weekly report lacks a day, or comes late; healing goes on.",
+    runbook="nights_and_report",
+    severity=Severity.INFO,
 )
-PROPOSALS_WAITING = Paged(
-    "proposals_waiting",
-    open_cases.PROPOSED.when,
-    open_cases.PROPOSED.impact,
+# It pages nobody.
+HELD_BACK = Told(
+    "fixes_held_back",
+    "a fix is being verified, and that was not so for 30 minutes of the last hour",
+    "None: while it stands, the page of many fixes is held back.",
     OPEN_CASES,
-    severity=Severity.INFO,
+    spike.RUNBOOK,
 )
-WORK_PARKED = Paged(
-    "work_parked",
-    "something lies in a dead-letter queue of Mendq's own, or a Lambda that writes keeps failing",
-    parked.IMPACT,
-    runbook="own_dead_letters",
-    severity=Severity.INFO,
-)
-NIGHTS_AND_REPORT = Paged(
-    "nights_and_report",
-    "a night failed, is missing or read too little, or a report was not delivered",
-    "The weekly report is late, lacks a day, or did not arrive; healing goes on.",
-    severity=Severity.INFO,
-)
-PAGED = (
-    FIXES_SPIKE,
-    NOT_HEALING,
-    CASES_ESCALATED,
-    PROPOSALS_WAITING,
-    WORK_PARKED,
-    NIGHTS_AND_REPORT,
-)
+COMPOSITES = (FIXES_SPIKE, NOT_HEALING, NIGHTS_FAILING)
 
 
 def page(
     scope: Construct,
-    told: Paged,
+    told: Told,
     rule: cloudwatch.IAlarmRule,
     topics: Topics,
-    held_back_by: cloudwatch.Alarm | None = None,
+    held_back_by: cloudwatch.IAlarm | None = None,
 ) -> cloudwatch.CompositeAlarm:
-    """Tells of its beginning and its end, on the topic of its severity."""
+    """Tells of its beginning and its end on the topic of its severity, if it has one."""
     name = told.called()
     composite = cloudwatch.CompositeAlarm(
         scope,
@@ -78,5 +68,6 @@ def page(
         actions_suppressor_wait_period=SETTLING if held_back_by else None,
         actions_suppressor_extension_period=SETTLING if held_back_by else None,
     )
-    topics.tell_of(composite, told.severity)
+    if told.severity:
+        topics.tell_of(composite, told.severity)
     return composite

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.healing.paging import Severity
 from infra.alarms.liveness import BLIND
 from infra.alarms.told import Told
-from infra.alarms.watching import AS_BEFORE, FINE, Firing, watch
+from infra.alarms.watching import AS_BEFORE, FINE, Firing, Ringing, watch
 
 LETTERS_PERIOD = Duration.minutes(5)
 FAILING_PERIOD = Duration.minutes(5)
@@ -23,20 +23,28 @@ UNDELIVERED = Told(
     "EventBridge could not put failed calls into the intake queue",
     BLIND,
     runbook="own_dead_letters",
+    severity=Severity.URGENT,
 )
 DEAD_LETTERS = Told(
-    "own_dead_letters", "a dead-letter queue of Mendq's own holds something", IMPACT
+    "own_dead_letters",
+    "a dead-letter queue of Mendq's own holds something",
+    IMPACT,
+    severity=Severity.INFO,
 )
 FAILING = Told(
     "lambda_failing",
     "a Lambda that writes failed in two of six periods of 5 minutes",
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
+    severity=Severity.INFO,
 )
 TOLD = (UNDELIVERED, DEAD_LETTERS, FAILING)
 
 
 class Parked(Construct):
-    """`dead_letters` and `writers` by what they belong to, such as `start-night`."""
+    """Each tells of itself: what lies in one queue for days must not hide the next.
+
+    `dead_letters` and `writers` by what they belong to, such as `start-night`.
+    """
 
     def __init__(
         self,
@@ -48,9 +56,9 @@ class Parked(Construct):
         writers: Mapping[str, lambda_.Function],
     ) -> None:
         super().__init__(scope, name)
-        self.undelivered = self._letters(UNDELIVERED, undelivered)
         again = Firing(1, FINE, FAILS_IN, FAILING_PERIODS)
         self.alarms = (
+            self._letters(UNDELIVERED, undelivered),
             *(self._letters(DEAD_LETTERS, each, of) for of, each in dead_letters.items()),
             *(
                 watch(self, FAILING, each.metric_errors(period=FAILING_PERIOD), again, of)
@@ -58,7 +66,7 @@ class Parked(Construct):
             ),
         )
 
-    def _letters(self, told: Told, queue: sqs.Queue, of: str = "") -> cloudwatch.Alarm:
+    def _letters(self, told: Told, queue: sqs.Queue, of: str = "") -> Ringing:
         """By what waits, not by what arrived: it ends when a person has emptied the queue."""
         waiting = queue.metric_approximate_number_of_messages_visible(
             period=LETTERS_PERIOD, statistic="Maximum"

@@ -9,8 +9,9 @@ from constructs import Construct
 from functions.healing import spike
 from functions.healing.limits import Limits
 from functions.healing.own_metrics import OwnMetric
+from functions.healing.paging import Severity
 from infra.alarms.told import OPEN_CASES, Told
-from infra.alarms.watching import A_MINUTE, FINE, Firing, own, watch
+from infra.alarms.watching import A_MINUTE, FINE, Firing, Ringing, own, watch
 
 PERIOD = Duration.seconds(int(spike.PERIOD.total_seconds()))
 # Of three periods, because one burst that is mended is no alarm.
@@ -19,6 +20,9 @@ OF, PERIODS = 2, 3
 # slowly it takes for usual: that is what the ceiling is for.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH = 3
+# Verifying goes on for less than half an hour by itself. Whoever puts the metric in our stead gains no
+# more: of any hour half, on and off as they like, before many fixes are told of all the same.
+HELD_AT_MOST, OF_MINUTES = 30, 60
 IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
@@ -45,24 +49,32 @@ OVER_CEILING = Told(
     IMPACT,
     "mendq freeze",
     RUNBOOK,
+    Severity.URGENT,
 )
 BEING_VERIFIED = Told(
     "fix_being_verified",
     "a fix of the last 15 minutes is still to prove good, and fixes have not gone on for longer",
-    "None: while it stands, the alarm on many fixes is held back.",
+    "None: while it stands, and not for long, the page of many fixes is held back.",
     OPEN_CASES,
     RUNBOOK,
 )
-TOLD = (UNUSUAL, MANY, OVER_CEILING, BEING_VERIFIED)
+VERIFIED_FOR_LONG = Told(
+    "fix_verified_for_long",
+    f"a fix was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
+    "None: while it stands, the page of many fixes is not held back.",
+    OPEN_CASES,
+    RUNBOOK,
+)
+TOLD = (UNUSUAL, MANY, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
 
 
 class Spike(Construct):
-    """The three alarms on fixes, and the one that holds their page back."""
+    """The alarms on fixes, and those by which the page of many is held back, and not for long."""
 
     def __init__(self, scope: Construct, name: str, limits: Limits) -> None:
         super().__init__(scope, name)
         fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-        self._unusual = cloudwatch.AnomalyDetectionAlarm(
+        unusual = cloudwatch.AnomalyDetectionAlarm(
             self,
             "FixesUnusual",
             alarm_name=UNUSUAL.called(),
@@ -74,13 +86,14 @@ class Spike(Construct):
             evaluation_periods=PERIODS,
             treat_missing_data=FINE,
         )
-        self._many = watch(self, MANY, fixes, Firing(spike.LEAST_FIXES, FINE, OF, PERIODS))
-        self._over = watch(self, OVER_CEILING, fixes, Firing(spike.ceiling(limits), FINE))
+        many = watch(self, MANY, fixes, Firing(spike.LEAST_FIXES, FINE, OF, PERIODS))
+        over = watch(self, OVER_CEILING, fixes, Firing(spike.ceiling(limits), FINE))
         verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        self.held_back_by = watch(self, BEING_VERIFIED, verified, Firing(1, FINE))
-
-    @property
-    def rule(self) -> cloudwatch.IAlarmRule:
-        """More than usual is no reason by itself: three after a quiet week are."""
+        being = watch(self, BEING_VERIFIED, verified, Firing(1, FINE))
+        long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)
+        for_long = watch(self, VERIFIED_FOR_LONG, verified, long)
+        self.alarms: tuple[Ringing, ...] = (over,)
         rule = cloudwatch.AlarmRule
-        return rule.any_of(rule.all_of(self._unusual, self._many), self._over)
+        # More than usual is no reason by itself: three after a quiet week are.
+        self.rule = rule.all_of(unusual, many.alarm)
+        self.holds_back = rule.all_of(being.alarm, rule.not_(for_long.alarm))

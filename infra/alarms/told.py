@@ -20,6 +20,7 @@ class Told:
     """What a person reads of one alarm; `command` is the first to type.
 
     `when` says when it fires. `runbook` is the name of the page where it shares another's.
+    `severity` says whom it reaches by itself; None is nobody: a composite joins it to others.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Told:
     impact: str
     command: str = DOCTOR
     runbook: str = ""
+    severity: Severity | None = None
 
     @property
     def page(self) -> str:
@@ -46,10 +48,3 @@ class Told:
     def called(self, of: str = "") -> str:
         """The alarm's name, with what it watches where there are several of them."""
         return ALARM_PREFIX + "-".join(filter(None, (self.name.replace("_", "-"), of)))
-
-
-@dataclass(frozen=True)
-class Paged(Told):
-    """A composite: it alone reaches people, by the topic of its severity, when it ends as well."""
-
-    severity: Severity = Severity.URGENT

@@ -1,4 +1,4 @@
-"""How an alarm on one metric is made, which by itself pages nobody."""
+"""How an alarm on one metric is made."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ class Firing:
     operator: cloudwatch.ComparisonOperator = AT_LEAST
 
 
+@dataclass(frozen=True)
+class Ringing:
+    """An alarm on one metric, and what it tells."""
+
+    told: Told
+    alarm: cloudwatch.Alarm
+
+
 def own(metric: OwnMetric | NightMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
     """A metric of Mendq's, without a dimension."""
     return cloudwatch.Metric(
@@ -45,11 +53,11 @@ def own(metric: OwnMetric | NightMetric, statistic: str, period: Duration) -> cl
 
 
 def watch(
-    scope: Construct, told: Told, metric: cloudwatch.Metric, firing: Firing, of: str = ""
-) -> cloudwatch.Alarm:
+    scope: Construct, told: Told, metric: cloudwatch.IMetric, firing: Firing, of: str = ""
+) -> Ringing:
     """An alarm that tells what `told` says; `of` names what it watches where there are several."""
     name = told.called(of)
-    return cloudwatch.Alarm(
+    alarm = cloudwatch.Alarm(
         scope,
         "".join(each.capitalize() for each in name.split("-")[1:]),
         alarm_name=name,
@@ -61,3 +69,4 @@ def watch(
         evaluation_periods=firing.periods,
         treat_missing_data=firing.missing,
     )
+    return Ringing(told, alarm)

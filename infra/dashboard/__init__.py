@@ -7,7 +7,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.alarms import Alarms, Watched
-from infra.alarms.pages import CASES_ESCALATED, FIXES_SPIKE, PROPOSALS_WAITING
+from infra.alarms.open_cases import ESCALATED, PROPOSED
+from infra.alarms.pages import FIXES_SPIKE
+from infra.alarms.spike import OVER_CEILING
 from infra.dashboard import charts
 from infra.lambda_function import every_function
 from infra.settings import DeploymentSettings
@@ -18,7 +20,7 @@ WIDE = 24
 HEADING = 2
 A_DAY = Duration.days(1)
 # What only an open case or many fixes make ring says nothing of Mendq's own health.
-OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, CASES_ESCALATED, PROPOSALS_WAITING))
+OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED))
 
 
 class Dashboard(Construct):
@@ -69,7 +71,7 @@ class Dashboard(Construct):
         self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
 
 
-def _status(title: str, alarms: list[cloudwatch.CompositeAlarm]) -> cloudwatch.AlarmStatusWidget:
+def _status(title: str, alarms: list[cloudwatch.IAlarm]) -> cloudwatch.AlarmStatusWidget:
     return cloudwatch.AlarmStatusWidget(
         title=title, alarms=list(alarms), width=charts.WIDTH, height=charts.HEIGHT
     )

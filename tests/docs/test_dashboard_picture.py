@@ -42,8 +42,8 @@ def test_a_number_that_nobody_sent_is_no_zero_unless_it_is_filled(
     dashboard_picture: ModuleType,
 ) -> None:
     template = template_of("named")
-    composites = template.all("AWS::CloudWatch::CompositeAlarm")
-    svg = dashboard_picture.Drawn(template, Data(), dict.fromkeys(composites, "any OK")).svg()
+    every = [*template.all("AWS::CloudWatch::Alarm"), *template.all("AWS::CloudWatch::CompositeAlarm")]
+    svg = dashboard_picture.Drawn(template, Data(), dict.fromkeys(every, "any OK")).svg()
     by_label = {label: number for number, label in _NUMBERS.findall(svg)}
     assert by_label["escalated"] == by_label["fixes"] == "--"
     assert by_label["refusals"] == by_label["messages sent back"] == "0"

@@ -51,8 +51,13 @@ def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
         if each["type"] == "alarm"
         for arn in each["properties"]["alarms"]
     ]
-    composites = template_of(settings).all("AWS::CloudWatch::CompositeAlarm")
-    assert sorted(shown) == sorted(f"arn:{name}" for name in composites)
+    paging = {
+        name
+        for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+        for name, each in template_of(settings).all(kind).items()
+        if "AlarmActions" in each["Properties"]
+    }
+    assert sorted(shown) == sorted(f"arn:{name}" for name in paging)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

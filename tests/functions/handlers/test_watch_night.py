@@ -117,6 +117,7 @@ def test_a_good_night_is_told_with_every_figure(watching: Lambda) -> None:
     assert metrics(watching.printed) == {
         "NightsFailed": 0, "NightsWritten": 1, "NightsDoubtful": 0, "NightFallbacks": 0,
         "NightRecordsRead": 9_000, "NightBytesUnreadable": 0,
+        "ReportsMissing": 0,
     }  # fmt: skip
     assert watching.said["level"] == "INFO"
     assert watching.said["usual_records"] == 10_000
@@ -188,7 +189,9 @@ def test_no_heap_of_other_keys_hides_a_night(
     [
         ("RUNNING", "night-2026-11-15", "still RUNNING"),
         ("CANCELLING", "night-2026-11-15", "still CANCELLING"),
-        ("FAILED", "week-2026-W46", "is no night"),
+        ("FAILED", "weekly-2026-W46", "is no night"),
+        ("FAILED", "week-2026-W4", "is no night"),
+        ("RUNNING", "week-2026-W46", "still RUNNING"),
         ("FAILED", None, "is no night"),
         ("FAILED", "night-0001-01-01", "is no night"),
         ("FAILED", "night-9999-12-31", "is no night"),
@@ -199,6 +202,41 @@ def test_what_emr_says_of_the_run_counts_and_not_the_event(
 ) -> None:
     assert because in watching.end(state, name)["ignored"]
     assert '"_aws"' not in watching.printed
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
+def test_a_week_that_was_not_summed_up_is_told(watching: Lambda, state: str) -> None:
+    watching.put("summary/week=2026-W45/summary.json", b"{}")
+    assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": "failed"}
+    assert metrics(watching.printed) == {"WeeksFailed": 1}
+    assert watching.said["level"] == "WARNING"
+    assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
+
+
+@pytest.mark.parametrize("state", ["SUCCESS", "FAILED"])
+def test_a_week_that_was_summed_up_is_well_though_much_was_unreadable(
+    watching: Lambda, state: str
+) -> None:
+    """Exit code 3: to EMR the run failed."""
+    watching.put("summary/week=2026-W46/summary.json", b"{}")
+    assert watching.end(state, "week-2026-W46")["verdict"] == "summed_up"
+    assert metrics(watching.printed) == {"WeeksFailed": 0}
+    assert watching.said["level"] == "INFO"
+
+
+def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) -> None:
+    """As long as the nights go back; what was summed up this week ends it."""
+    watching.before(7)
+    watching.night(DAY, 9_000)
+    watching.end("SUCCESS")
+    assert "ReportsMissing" not in watching.figures
+    watching.before(9)
+    watching.end("SUCCESS")
+    assert watching.figures["ReportsMissing"] == 1
+    week = (watching.created_at - timedelta(days=7)).isocalendar()
+    watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
+    watching.end("SUCCESS")
+    assert "ReportsMissing" not in watching.figures
 
 
 def test_a_run_that_nobody_knows_is_none(watching: Lambda) -> None:

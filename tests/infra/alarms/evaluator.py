@@ -65,7 +65,7 @@ class Data:
 
 @dataclass
 class MetricAlarm:
-    """One on a metric, or on a metric and its band."""
+    """One on a metric, on a metric and its band, or on an expression of several."""
 
     series: Series
     statistic: str
@@ -75,16 +75,20 @@ class MetricAlarm:
     breaches: Callable[[float, float], bool]
     missing: str
     threshold: float | None
+    expression: str = ""
+    terms: Mapping[str, tuple[Series, str]] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
+    told: State = State.OK
     state: State = State.INSUFFICIENT_DATA
 
     @classmethod
     def read(cls, properties: Mapping[str, Any]) -> MetricAlarm:
-        metric, statistic, period = _metric(properties)
-        dimensions = frozenset(
-            (each["Name"], each["Value"]) for each in metric.get("Dimensions", ())
-        )
+        metric, statistic, period = _metrics(properties)[0]
+        named = {each["Id"]: each for each in properties.get("Metrics", ()) if "MetricStat" in each}
+        stats = [(each, named[each]["MetricStat"]) for each in named if "Threshold" in properties]
+        assert properties.get("AlarmActions") == properties.get("OKActions")
         return cls(
-            series=(metric["Namespace"], metric["MetricName"], dimensions),
+            series=_series(metric),
             statistic=statistic,
             period_minutes=period // 60,
             of=properties["DatapointsToAlarm"],
@@ -92,6 +96,9 @@ class MetricAlarm:
             breaches=_BREACHES[properties["ComparisonOperator"]],
             missing=properties["TreatMissingData"],
             threshold=properties.get("Threshold"),
+            expression=_expression(properties),
+            terms={name: (_series(each["Metric"]), each["Stat"]) for name, each in stats},
+            topics=frozenset(properties.get("AlarmActions", ())),
         )
 
     def look(self, data: Data, minute: int, edge: Edge) -> None:
@@ -100,18 +107,49 @@ class MetricAlarm:
 
     def _point(self, data: Data, minute: int, periods_ago: int, edge: Edge) -> bool | None:
         until = minute - periods_ago * self.period_minutes
-        values = data.within(self.series, until - self.period_minutes, until)
-        if not values:
+        value = self._value(data, until)
+        if value is None:
             return None
-        threshold = edge(until) if self.threshold is None else self.threshold
-        return self.breaches(_STATISTICS[self.statistic](values), threshold)
+        return self.breaches(value, edge(until) if self.threshold is None else self.threshold)
+
+    def _value(self, data: Data, until: int) -> float | None:
+        """None where a metric of it is missing, as an expression has no value then."""
+        values = {}
+        for name, (series, statistic) in (self.terms or {"": (self.series, self.statistic)}).items():
+            sent = data.within(series, until - self.period_minutes, until)
+            if not sent:
+                return None
+            values[name] = _STATISTICS[statistic](sent)
+        if not self.terms:
+            return values[""]
+        return float(eval(self.expression, {"__builtins__": {}}, values))  # noqa: S307 - our own
+
+    def tells(self) -> State | None:
+        """What it tells people by itself; that it is OK at first is nothing new."""
+        now = State.ALARM if self.state is State.ALARM else State.OK
+        if not self.topics or now is self.told:
+            return None
+        self.told = now
+        return now
 
 
-def _metric(properties: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, int]:
+def _metrics(properties: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str, int]]:
     if "Metrics" not in properties:
-        return properties, properties["Statistic"], properties["Period"]
-    (stat,) = (each["MetricStat"] for each in properties["Metrics"] if "MetricStat" in each)
-    return stat["Metric"], stat["Stat"], stat["Period"]
+        return [(properties, properties["Statistic"], properties["Period"])]
+    stats = (each["MetricStat"] for each in properties["Metrics"] if "MetricStat" in each)
+    return [(each["Metric"], each["Stat"], each["Period"]) for each in stats]
+
+
+def _series(metric: Mapping[str, Any]) -> Series:
+    dimensions = ((each["Name"], each["Value"]) for each in metric.get("Dimensions", ()))
+    return metric["Namespace"], metric["MetricName"], frozenset(dimensions)
+
+
+def _expression(properties: Mapping[str, Any]) -> str:
+    """Of metric math; that of a band is CloudWatch's own."""
+    if "Threshold" not in properties:
+        return ""
+    return "".join(each.get("Expression", "") for each in properties.get("Metrics", ()))
 
 
 def judged(
@@ -141,10 +179,10 @@ class Composite:
 
     @classmethod
     def read(cls, properties: Mapping[str, Any]) -> Composite:
-        assert properties["AlarmActions"] == properties["OKActions"]
+        assert properties.get("AlarmActions") == properties.get("OKActions")
         return cls(
             rule=_tokens(properties["AlarmRule"]),
-            topics=frozenset(properties["AlarmActions"]),
+            topics=frozenset(properties.get("AlarmActions", ())),
             suppressor=properties.get("ActionsSuppressor", "").removeprefix("arn:"),
             wait_minutes=properties.get("ActionsSuppressorWaitPeriod", 0) // 60,
             extension_minutes=properties.get("ActionsSuppressorExtensionPeriod", 0) // 60,
@@ -257,8 +295,13 @@ class Evaluator:
                 alarm.look(data, minute, edge)
                 if alarm.state is State.ALARM and before is not State.ALARM:
                     self.rang[self.names[name]].append(minute)
+                self._tell(name, minute, alarm.tells(), alarm.topics)
             states = {name: each.state for name, each in self.metric_alarms.items()}
-            for name, composite in self.composites.items():
-                told = composite.look(states, minute)
-                for topic in composite.topics if told else ():
-                    self.notices.append(Notice(minute, self.names[name], told or State.OK, topic))
+            # Those that tell nobody hold others back.
+            for name, composite in sorted(self.composites.items(), key=lambda e: bool(e[1].topics)):
+                self._tell(name, minute, composite.look(states, minute), composite.topics)
+                states[name] = composite.state
+
+    def _tell(self, name: str, minute: int, told: State | None, topics: frozenset[str]) -> None:
+        if told:
+            self.notices += [Notice(minute, self.names[name], told, each) for each in topics]

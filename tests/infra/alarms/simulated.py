@@ -31,6 +31,8 @@ HOUR = 60
 MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC)
 # Nights start at 03:00 and take a while.
 NIGHT_ENDS = 3 * HOUR + 12
+# Weeks are summed up three hours later.
+WEEK_ENDS = 6 * HOUR + 12
 USUAL_RECORDS = 50_000
 EMPTY = range(0)
 USUAL_AT_MOST = 1.6
@@ -75,7 +77,9 @@ class Days:
     settings: str = "named"
     lives: Sequence[Life] = ()
     silent: Minutes = EMPTY  # nothing of Mendq's own is sent
-    follow_up_down: Minutes = EMPTY
+    follow_up_down: Minutes = EMPTY  # it is not started
+    follow_up_failing: Minutes = EMPTY
+    weeks: Mapping[int, bool] = field(default_factory=lambda: dict.fromkeys(range(-14, 99, 7), True))
     pulse_down: Minutes = EMPTY
     pulses_unseen: Minutes = EMPTY
     nights: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
@@ -124,6 +128,14 @@ class Days:
             for name, minutes in happened.items():
                 (logical_id,) = (each for each in template.all(kind) if each.startswith(name))
                 sent[series_of(logical_id)] = told(minutes)
+        for metric, value in (("Invocations", 1.0), ("Errors", 0.0)):
+            sent.setdefault(_follow_up(template, metric), {}).update(
+                {
+                    minute: 1.0 if minute in self.follow_up_failing else value
+                    for minute in range(max(self.starts, -2 * DAY), end)
+                    if minute not in self.follow_up_down
+                }
+            )
         for series, added in self.more.items():
             sent.setdefault(series, {}).update(added)
         return sent
@@ -137,7 +149,7 @@ class Days:
                 for each in self.lives
             )
             sums = {OwnMetric.AUTO_FIXES.value: float(fixes)} if fixes else {}
-            if minute not in self.follow_up_down:
+            if minute not in self.follow_up_down and minute not in self.follow_up_failing:
                 listed = [case for each in self.lives if (case := each.listed(minute))]
                 emit(metrics, Followed(listed), at(minute), Limits())
                 for name, metric in metrics.metric_set.items():
@@ -171,10 +183,18 @@ class Days:
             state = "FAILED" if outcome == "failed" else "SUCCESS"
             started_at = ended_at - timedelta(minutes=10)
             run = Run("run1", f"night-{slept}", state, "", started_at, ended_at)
-            for name, value in watched(run, slept, nights).metrics().items():
+            for name, value in watched(run, slept, nights, self._summed_up(day)).metrics().items():
                 put(name.value, minute, value)
 
-    def _mailed(self, put: Callable[[str, int, float], None], _end: int) -> None:
+    def _summed_up(self, day: int) -> datetime | None:
+        """When the newest week was by the night of a day; nobody has failed before they began."""
+        done = [each for each, well in self.weeks.items() if well and each < day]
+        return at(max(done) * DAY + WEEK_ENDS) if done else None
+
+    def _mailed(self, put: Callable[[str, int, float], None], end: int) -> None:
+        for day, well in self.weeks.items():
+            if day * DAY + WEEK_ENDS < end:
+                put(OwnMetric.WEEKS_FAILED.value, day * DAY + WEEK_ENDS, float(not well))
         for minute, delivered in self.deliveries.items():
             put(OwnMetric.REPORTS_DELIVERED.value, minute, float(delivered))
             put(OwnMetric.REPORTS_NOT_DELIVERED.value, minute, float(not delivered))
@@ -198,6 +218,12 @@ def _of_intake(metric: str) -> Series:
         if each.startswith("IntakeQueue")
     )
     return ("AWS/SQS", metric, frozenset({("QueueName", queue)}))
+
+
+def _follow_up(template: Template, metric: str) -> Series:
+    functions = template.all("AWS::Lambda::Function")
+    (function,) = (each for each in functions if each.startswith("FollowUpFunction"))
+    return ("AWS/Lambda", metric, frozenset({("FunctionName", function)}))
 
 
 def _errors_of(function: str) -> Series:

@@ -47,34 +47,41 @@ def _watched_in(template: Template, dimension: str) -> set[str]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_composites_alone_page_and_tell_of_the_end_too(settings: str) -> None:
+def test_what_pages_tells_one_topic_of_its_beginning_and_its_end(settings: str) -> None:
     template = template_of(settings)
-    for each in _properties(template, ON_METRICS):
-        assert {"AlarmActions", "OKActions", "InsufficientDataActions"}.isdisjoint(each)
-    for each in _properties(template, PAGING):
-        assert each["AlarmActions"] == each["OKActions"]
-        assert len(each["AlarmActions"]) == 1
+    paged = tuple(each.called() for each in PAGED)
+    for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
+        assert "InsufficientDataActions" not in each
+        assert each.get("AlarmActions") == each.get("OKActions")
+        name = each["AlarmName"]
+        pages = name in paged or name.startswith(tuple(f"{start}-" for start in paged))
+        assert len(each.get("AlarmActions", ())) == pages, name
 
 
 @pytest.mark.parametrize("told", PAGED, ids=lambda told: told.name)
 def test_a_page_goes_to_the_topic_of_its_severity(told: Any) -> None:
-    (found,) = (
+    template = template_of("named")
+    found = [
         each
-        for each in _properties(template_of("default"), PAGING)
-        if each["AlarmName"] == told.called()
-    )
-    (topic,) = found["AlarmActions"]
-    assert topic.lower().startswith(f"topics{told.severity}topic")
+        for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING))
+        if each["AlarmName"] == told.called() or each["AlarmName"].startswith(f"{told.called()}-")
+    ]
+    assert found
+    for each in found:
+        (topic,) = each["AlarmActions"]
+        assert topic.lower().startswith(f"topics{told.severity}topic")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
-    """All but what holds a page back."""
+    """All but what holds a page back, and what ends that."""
     template = template_of(settings)
-    rules = [each["AlarmRule"] for each in _properties(template, PAGING)]
+    rules = [each["AlarmRule"] for each in _properties(template, PAGING) if "AlarmActions" in each]
     for name, each in template.all(ON_METRICS).items():
-        pages = sum(f'"arn:{name}"' in rule for rule in rules)
-        assert pages == (each["Properties"]["AlarmName"] != "mendq-fix-being-verified"), name
+        given = each["Properties"]
+        pages = sum(f'"arn:{name}"' in rule for rule in rules) + ("AlarmActions" in given)
+        holding = ("mendq-fix-being-verified", "mendq-fix-verified-for-long")
+        assert pages == (given["AlarmName"] not in holding), name
 
 
 def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_a_minute_either_side() -> None:
@@ -133,7 +140,9 @@ def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send(settings: str
 
 def test_the_band_looks_up_alone_and_silence_is_no_spike() -> None:
     (found,) = (
-        each for each in _properties(template_of("default"), ON_METRICS) if "Metrics" in each
+        each
+        for each in _properties(template_of("default"), ON_METRICS)
+        if "ThresholdMetricId" in each
     )
     assert found["ComparisonOperator"] == "GreaterThanUpperThreshold"
     assert found["TreatMissingData"] == "notBreaching"
@@ -195,6 +204,22 @@ def test_a_runbook_is_there_and_speaks_of_the_alarm(told: Told) -> None:
     assert f"`{told.called()}" in page
     assert re.match(r"# \S", page)
     assert "## What to do" in page or "## Find where it ends" in page or "## Send it again" in page
+
+
+def test_the_sign_of_life_is_what_lambda_counts_and_what_was_told() -> None:
+    """`AWS/` is a namespace that PutMetricData takes from nobody."""
+    (found,) = (
+        each
+        for each in _properties(template_of("default"), ON_METRICS)
+        if each["AlarmName"] == "mendq-heartbeat-missing"
+    )
+    stats = {each["Id"]: each["MetricStat"] for each in found["Metrics"] if "MetricStat" in each}
+    named = {name: each["Metric"]["Namespace"] for name, each in stats.items()}
+    assert named == {"runs": "AWS/Lambda", "errors": "AWS/Lambda", "beats": "Mendq"}
+    assert {each["Period"] for each in stats.values()} == {60}
+    returned = [each for each in found["Metrics"] if each.get("ReturnData", True)]
+    assert [each["Expression"] for each in returned] == ["(runs - errors) * beats"]
+    assert found["TreatMissingData"] == "breaching"
 
 
 def test_no_two_alarms_share_a_name() -> None:

@@ -1,0 +1,146 @@
+"""What rings already, or is put by others, hides no other cause for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from functions.healing.night_watch import NightMetric
+from functions.healing.own_metrics import HEARTBEAT, OwnMetric
+from tests.infra.alarms.simulated import (
+    DAY,
+    HOUR,
+    NIGHT_ENDS,
+    WEEK_ENDS,
+    Days,
+    Minutes,
+    healed,
+    in_order,
+    own,
+)
+from tests.infra.alarms.test_days import ALARM, NOON, NOTHING_IS_USUAL, OK
+
+
+def _begun(days: Days, number: int) -> dict[str, int]:
+    """What people are told of, and the minute in which it first begins."""
+    found: dict[str, int] = {}
+    for each in days.run(number):
+        if str(each.state) == ALARM:
+            found.setdefault(each.alarm, each.minute)
+    return found
+
+
+def test_a_letter_that_lies_for_days_hides_no_follow_up_that_dies_and_no_pulse() -> None:
+    begun = _begun(
+        Days(
+            letters={"IntakeUndelivered": range(HOUR, 3 * DAY)},
+            follow_up_down=range(DAY, 2 * DAY),
+            pulses_unseen=range(DAY, 2 * DAY),
+            errors={"HealFunction": range(DAY, DAY + 30)},
+        ),
+        3,
+    )
+    assert list(begun) == [
+        "failed-calls-undelivered",
+        "heartbeat-missing",
+        "not-healing",
+        "pulse-lost",
+    ]
+    assert begun["heartbeat-missing"] - DAY <= 15
+    assert begun["pulse-lost"] - DAY <= 3 * HOUR
+
+
+def test_one_odd_letter_hides_neither_another_queues_nor_a_lambda_that_fails() -> None:
+    begun = _begun(
+        Days(
+            letters={
+                "IntakeDeadLetters": range(HOUR, 3 * DAY),
+                "StartNightDeadLetters": range(DAY, 3 * DAY),
+            },
+            errors={"RedriveFunction": range(DAY + HOUR, 2 * DAY, 5)},
+        ),
+        3,
+    )
+    assert list(begun) == [
+        "own-dead-letters-intake",
+        "own-dead-letters-start-night",
+        "lambda-failing-redrive",
+    ]
+
+
+def test_a_report_that_was_not_delivered_hides_no_night() -> None:
+    begun = _begun(Days(deliveries={NOON: False}, nights={1: "none", 2: "failed"}), 3)
+    assert list(begun) == ["report-not-delivered", "nights-failing"]
+    assert begun["nights-failing"] < 2 * DAY
+
+
+def test_a_week_that_failed_is_told_at_once_and_a_report_that_is_missing_two_days_later() -> None:
+    notices = Days(weeks={-14: True, -7: True, 0: False, 7: True}).run(9)
+    assert in_order(notices) == [
+        ("week-failed", ALARM),
+        ("report-missing", ALARM),
+        ("week-failed", OK),
+        ("report-missing", OK),
+    ]
+    assert [each.minute for each in notices] == [
+        WEEK_ENDS,
+        2 * DAY + NIGHT_ENDS,
+        7 * DAY + WEEK_ENDS,
+        8 * DAY + NIGHT_ENDS,
+    ]
+
+
+def test_a_week_that_nobody_began_is_missed() -> None:
+    assert in_order(Days(weeks={-14: True, -7: True}).run(3)) == [("report-missing", ALARM)]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        range(NOON - 5, NOON + 400),
+        range(NOON - 5, NOON + 400, 2),
+        [minute for minute in range(NOON - 5, NOON + 400) if minute % 30],
+        [minute for minute in range(NOON - 5, NOON + 400) if minute % 20],
+    ],
+)
+def test_whoever_puts_fixes_being_verified_holds_the_page_back_for_an_hour_at_most(
+    forged: Iterable[int],
+) -> None:
+    """A fix a minute for six hours; what Mendq says of them itself ends within half an hour."""
+    lives = [healed(NOON + n) for n in range(360)]
+    days = Days(
+        lives=lives,
+        more={own(OwnMetric.FIXES_BEING_VERIFIED): dict.fromkeys(forged, 1.0)},
+    )
+    begun, *_ = days.run(1, NOTHING_IS_USUAL)
+    assert begun.alarm == "fixes-spike"
+    assert begun.minute - NOON <= 62
+
+
+def test_the_ceiling_pages_whatever_is_being_verified() -> None:
+    forged = dict.fromkeys(range(NOON - 5, NOON + 400), 1.0)
+    days = Days(
+        lives=[healed(NOON + n // 10) for n in range(100)],
+        more={own(OwnMetric.FIXES_BEING_VERIFIED): forged},
+    )
+    begun, *_ = days.run(1)
+    assert begun.alarm == "fixes-over-ceiling"
+    assert begun.minute - NOON <= 5
+
+
+@pytest.mark.parametrize("how", ["follow_up_down", "follow_up_failing"])
+def test_forged_signs_of_life_hide_no_follow_up_that_is_dead(how: str) -> None:
+    dead: dict[str, Minutes] = {how: range(NOON, NOON + 90)}
+    forged = dict.fromkeys(range(-DAY, DAY), 0.0)
+    days = Days(**dead, more={own(HEARTBEAT): forged})  # type: ignore[arg-type]
+    begun, ended = days.run(1)
+    assert in_order([begun, ended]) == [("heartbeat-missing", ALARM), ("heartbeat-missing", OK)]
+    assert begun.minute - NOON <= 15
+
+
+def test_forged_nights_hide_that_none_was_written() -> None:
+    """The threat model says so: CloudWatch takes such a figure from whoever may put it."""
+    forged = dict.fromkeys(range(0, 3 * DAY, HOUR), 1.0)
+    days = Days(nights={0: "none", 1: "none", 2: "none"}, more={own(NightMetric.WRITTEN): forged})
+    assert days.run(3) == []
