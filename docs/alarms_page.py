@@ -27,13 +27,17 @@ that it is for: a profile for that account is the reader's to choose.
 """
 PAGING = """## Those that reach people
 
+What has a cause of its own tells of itself, so that a letter that lies for days hides no Lambda
+that dies meanwhile. The first three join alarms that one cause makes ring together. Where one is
+made for several queues or Lambdas, its name ends in whose it is, as in
+`mendq-own-dead-letters-start-night`.
+
 """
 STANDING = """## What they stand on
 
-Each of these is seen in CloudWatch and on the dashboard, and reaches nobody by itself. Where one is
-made for several queues or Lambdas, its name ends in whose it is, as in
-`mendq-own-dead-letters-start-night`.
-`mendq-fix-being-verified` is no fault: while it stands, `mendq-fixes-spike` waits.
+Each of these is seen in CloudWatch, and reaches nobody by itself.
+`mendq-fixes-held-back` is no fault: while it stands, `mendq-fixes-spike` waits. It joins the two
+whose names begin with `mendq-fix-`, so that it never stands for more than half of an hour.
 
 """
 TAIL = """
@@ -43,10 +47,10 @@ said last: a follow-up that is down ends no escalation. Where periods are missin
 further back than an alarm's own periods, how far it does not say: what rings by silence may ring
 two or three periods later.
 
-CloudWatch may tell of each of the six once, when it is made, that it is OK. After the very first
-deployment two of them tell the truth about a beginning. `mendq-not-healing` may ring until the
-first minute and the first pulse were heard of, an hour at most, and `mendq-nights-and-report`
-until the first night was written.
+CloudWatch may tell of each of them once, when it is made, that it is OK: some twenty messages after
+the very first deployment. Three may tell the truth about a beginning: `mendq-heartbeat-missing`
+rings until the first minute was heard of, `mendq-pulse-lost` until the first pulse was, an hour at most,
+and `mendq-nights-failing` until the first night was written.
 
 ## The dashboard
 

@@ -15,6 +15,7 @@ from aws_cdk import cx_api
 from infra import emr_package
 from infra.packaging import LAMBDA, REPORT, stage
 from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
+from infra.settings.calendar_regions import unreadable
 from infra.settings.trail_region import elsewhere
 from infra.stack import Code, MendqStack
 from infra.wheels import ROOT
@@ -68,12 +69,13 @@ def synthesize(
 ) -> cx_api.CloudAssembly:
     """Write the cloud assembly, one stack `Mendq` per environment, its zips for `target`.
 
-    Raises what `stage` raises, SettingsRefused where a trail's bucket lies elsewhere, and
-    RuntimeError where CDK's own validation fails.
+    Raises what `stage` raises, SettingsRefused where a trail's bucket or a calendar lies
+    elsewhere, and RuntimeError where CDK's own validation fails.
     """
     app = app or new_app(outdir)
     where = [_environment(each) for each in settings.environments or (None,)]
-    if mistakes := list(elsewhere(settings, [str(each.region) for each in where])):
+    regions = [str(each.region) for each in where]
+    if mistakes := [*elsewhere(settings, regions), *unreadable(settings, regions)]:
         raise SettingsRefused(mistakes)
     with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
         code = _staged(Path(folder), target)

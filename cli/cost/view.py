@@ -148,6 +148,12 @@ def _show_watching(out: Output, watching: Watching) -> None:
     named = len(watching.queue_arns)
     out.say(f"{watching.choice.name} of {counted(named, 'queue')}: {dollars(watching.dollars)}")
     out.say(f'"eventNames": {watching.choice.setting}'.replace("'", '"'))
+    if watching.queue_arns:
+        out.say(
+            "a name is a prefix: `orders` logs `orders-big` too, counted here only where it is "
+            "managed; mendq cost --all counts every queue",
+            "yellow",
+        )
     if watching.left_out:
         left = [parts_of(each).name for each in watching.left_out[:_MOST_NAMED]]
         more = len(watching.left_out) - len(left)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from cli.cost.calls import Calls
@@ -48,15 +50,25 @@ def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
 
 
 def _cheapest(choice: Choice, budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
+    """Names go to queues that were used, and to the idle only where some are left."""
     price = {arn: choice.dollars([each]) for arn, each in calls.items()}
+    by_name = sorted(calls)
     named, covered, dollars = list[str](), set[str](), 0.0
-    for arn in sorted(calls, key=lambda each: (price[each], each)):
-        # What stands in queueArnPrefixes is a prefix: it takes in whoever's name begins with it.
-        new = {each for each in calls if each.startswith(arn)} - covered
+    idle = {arn for arn, each in calls.items() if not any(each.of_the_week.values())}
+    for arn in sorted(calls, key=lambda each: (each in idle, price[each], each)):
+        if len(named) == MOST_PREFIXES:
+            break
+        new = {each for each in _beginning_with(arn, by_name) if each not in covered}
         more = sum(price[each] for each in new)
-        if dollars + more <= budget_dollars and len(named) < MOST_PREFIXES:
+        if new and dollars + more <= budget_dollars:
             named.append(arn)
             covered |= new
             dollars += more
     left_out = sorted(calls.keys() - covered, key=lambda each: (-price[each], each))
     return Watching(choice, tuple(sorted(named)), tuple(left_out), dollars)
+
+
+def _beginning_with(arn: str, by_name: Sequence[str]) -> Iterator[str]:
+    """What stands in queueArnPrefixes is a prefix: it takes in whoever's name begins with it."""
+    following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
+    return takewhile(lambda each: each.startswith(arn), following)

@@ -6,12 +6,9 @@ makes ring together tell by a composite.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.alarms import liveness, nights, open_cases, pages, parked, spike
@@ -22,8 +19,8 @@ from infra.alarms.pages import page
 from infra.alarms.parked import Parked
 from infra.alarms.spike import Spike
 from infra.alarms.told import Told
+from infra.alarms.watched import Watched as Watched
 from infra.alarms.watching import Ringing
-from infra.intake import Intake
 from infra.settings import DeploymentSettings
 from infra.topics import Topics
 
@@ -37,21 +34,6 @@ WATCHED = (
     *(told for part in _PARTS for told in part.TOLD if not told.severity),
     pages.HELD_BACK,
 )
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What of the stack is watched beside the metrics that Mendq sends.
-
-    `dead_letters` are all of Mendq's own but the rule's, and `writers` all that write but heal: by
-    the name of what they belong to.
-    """
-
-    intake: Intake
-    heal: lambda_.Function
-    follow_up: lambda_.Function
-    dead_letters: Mapping[str, sqs.Queue]
-    writers: Mapping[str, lambda_.Function]
 
 
 class Alarms(Construct):
@@ -72,14 +54,7 @@ class Alarms(Construct):
         fixes = Spike(self, "Spike", settings.limits)
         held_back = page(self, pages.HELD_BACK, fixes.holds_back, topics)
         self._composite(pages.FIXES_SPIKE, fixes.rule, held_back)
-        alive = Liveness(
-            self,
-            "Liveness",
-            intake=watched.intake.queue,
-            heal=watched.heal,
-            follow_up=watched.follow_up,
-            pulse_minutes=settings.timing.pulse_minutes,
-        )
+        alive = Liveness(self, "Liveness", watched, settings.timing.pulse_minutes)
         self._composite(pages.NOT_HEALING, _any_silent(alive.alarms))
         by_night = Nights(self, "Nights", mails=settings.report.mails)
         self._composite(pages.NIGHTS_FAILING, _any_silent(by_night.alarms))

@@ -7,13 +7,13 @@ from math import ceil
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.healing.own_metrics import HEARTBEAT, OwnMetric
 from functions.healing.paging import Severity
 from functions.healing.pulse import LOST_IN_A_ROW
 from infra.alarms.told import Told
+from infra.alarms.watched import Watched
 from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, Firing, own, watch
 from infra.heal import VISIBILITY
 from infra.intake import MAX_RECEIVE_COUNT
@@ -58,26 +58,19 @@ TOLD = (SILENT, PULSE_LOST, LATE, HEAL_FAILING)
 
 
 class Liveness(Construct):
-    """The first two have causes of their own; the others are about heal, and one page tells of it."""
+    """The first two have causes of their own; the others are about heal, so that one page tells."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        *,
-        intake: sqs.Queue,
-        heal: lambda_.Function,
-        follow_up: lambda_.Function,
-        pulse_minutes: int,
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, watched: Watched, pulse_minutes: int) -> None:
         super().__init__(scope, name)
         silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
         pulse_period, periods = _pulse_periods(pulse_minutes)
-        age = intake.metric_approximate_age_of_oldest_message(period=A_MINUTE, statistic="Maximum")
+        age = watched.intake.queue.metric_approximate_age_of_oldest_message(
+            period=A_MINUTE, statistic="Maximum"
+        )
         late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
-        errors = heal.metric_errors(period=FAILING_PERIOD)
+        errors = watched.heal.metric_errors(period=FAILING_PERIOD)
         self.alarms = (
-            watch(self, SILENT, _beats(follow_up), silent),
+            watch(self, SILENT, _beats(watched.follow_up), silent),
             watch(
                 self,
                 PULSE_LOST,

@@ -20,8 +20,8 @@ OF, PERIODS = 2, 3
 # slowly it takes for usual: that is what the ceiling is for.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH = 3
-# Verifying goes on for less than half an hour by itself. Whoever puts the metric in our stead gains no
-# more: of any hour half, on and off as they like, before many fixes are told of all the same.
+# By itself verifying goes on for less than half an hour. Whoever puts the metric in our stead, on
+# and off as they like, holds back half of any hour before many fixes are told of all the same.
 HELD_AT_MOST, OF_MINUTES = 30, 60
 IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from functions.healing.mode import Mode
 from infra.settings.deployment import DeploymentSettings
+from infra.settings.known_regions import known_regions
 from infra.settings.prefix_places import fit_no_stack
 from infra.settings.trail_region import is_not_said
 
@@ -22,6 +23,12 @@ def warnings(
             f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
             "every stack, so no trail logs its calls"
         )
+    for each in settings.environments:
+        if each.region not in known_regions():
+            yield (
+                f"environments: {each.region} is no region that this version of Mendq knows, so "
+                "deploying there may fail"
+            )
     if is_not_said(settings):
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "

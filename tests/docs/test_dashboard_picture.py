@@ -42,7 +42,10 @@ def test_a_number_that_nobody_sent_is_no_zero_unless_it_is_filled(
     dashboard_picture: ModuleType,
 ) -> None:
     template = template_of("named")
-    every = [*template.all("AWS::CloudWatch::Alarm"), *template.all("AWS::CloudWatch::CompositeAlarm")]
+    every = [
+        *template.all("AWS::CloudWatch::Alarm"),
+        *template.all("AWS::CloudWatch::CompositeAlarm"),
+    ]
     svg = dashboard_picture.Drawn(template, Data(), dict.fromkeys(every, "any OK")).svg()
     by_label = {label: number for number, label in _NUMBERS.findall(svg)}
     assert by_label["escalated"] == by_label["fixes"] == "--"

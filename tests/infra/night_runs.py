@@ -41,7 +41,9 @@ def watching_a_night() -> Recorded:
     recorded = recording(
         {
             "GetJobRun": {"jobRun": {**run, "createdAt": at, "updatedAt": at}},
-            "ListObjectsV2": {"Contents": [{"Key": night_key(date(2026, 11, 20)), "LastModified": at}]},
+            "ListObjectsV2": {
+                "Contents": [{"Key": night_key(date(2026, 11, 20)), "LastModified": at}]
+            },
             "GetObject": {"Body": BytesIO(b"{}")},
         }
     )

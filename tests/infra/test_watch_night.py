@@ -102,7 +102,11 @@ def test_it_may_not_touch_what_is_no_night_nor_write_one(action: str, key: str) 
 
 def test_it_may_read_nights_and_list_them_and_weeks_alone() -> None:
     assert decision(_statements(), "s3:GetObject", f"{_bucket()}/{night_key(DAY)}") == "Allow"
-    for prefix, may in (("nights/dt=", "Allow"), ("summary/week=", "Allow"), ("report/", "ImplicitDeny")):
+    for prefix, may in (
+        ("nights/dt=", "Allow"),
+        ("summary/week=", "Allow"),
+        ("report/", "ImplicitDeny"),
+    ):
         keys = {"s3:prefix": prefix}
         assert decision(_statements(), "s3:ListBucket", _bucket(), keys=keys) == may
     assert decision(_statements(), "s3:ListBucket", _bucket()) == "ImplicitDeny"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.cost.calls import METRICS, Calls
 from cli.cost.choices import ALL_CALLS, LEASES, NO_RECEIVES
-from cli.cost.watching import MOST_PREFIXES, within
+from cli.cost.watching import MOST_PREFIXES, _beginning_with, within
 from infra.settings import read
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
@@ -58,6 +60,33 @@ def test_no_more_names_than_a_trail_holds() -> None:
     found = within(1, many)
     assert len(found.queue_arns) == MOST_PREFIXES
     assert len(found.left_out) == 5
+
+
+def test_idle_queues_take_no_names_from_those_that_are_used() -> None:
+    """Names are few and idle queues many: those come last, though they cost nothing."""
+    idle = dict(queue(f"idle{n:04}-") for n in range(MOST_PREFIXES))
+    used = dict(queue(f"used{n}-", deleted=1) for n in range(3))
+    found = within(3, {**idle, **used})
+    assert used.keys() <= set(found.queue_arns)
+    assert len(found.queue_arns) == MOST_PREFIXES
+    assert found.dollars == pytest.approx(3, rel=1e-4)
+
+
+class _Counted(list[str]):
+    """A list that knows how often it was asked for an entry by its place."""
+
+    asked = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.asked += 1
+        return super().__getitem__(place)
+
+
+def test_a_name_looks_at_the_queues_that_begin_with_it_and_not_at_all() -> None:
+    """bisect asks by place too: some 14 times of ten thousand."""
+    names = _Counted(sorted(f"{ARN}q{n:05}-" for n in range(10_000)))
+    assert list(_beginning_with(f"{ARN}q0500", names)) == [f"{ARN}q0500{n}-" for n in range(10)]
+    assert names.asked < 40
 
 
 def test_it_is_a_setting() -> None:

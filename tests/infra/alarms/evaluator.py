@@ -115,7 +115,9 @@ class MetricAlarm:
     def _value(self, data: Data, until: int) -> float | None:
         """None where a metric of it is missing, as an expression has no value then."""
         values = {}
-        for name, (series, statistic) in (self.terms or {"": (self.series, self.statistic)}).items():
+        for name, (series, statistic) in (
+            self.terms or {"": (self.series, self.statistic)}
+        ).items():
             sent = data.within(series, until - self.period_minutes, until)
             if not sent:
                 return None

@@ -79,7 +79,9 @@ class Days:
     silent: Minutes = EMPTY  # nothing of Mendq's own is sent
     follow_up_down: Minutes = EMPTY  # it is not started
     follow_up_failing: Minutes = EMPTY
-    weeks: Mapping[int, bool] = field(default_factory=lambda: dict.fromkeys(range(-14, 99, 7), True))
+    weeks: Mapping[int, bool] = field(
+        default_factory=lambda: dict.fromkeys(range(-14, 99, 7), True)
+    )
     pulse_down: Minutes = EMPTY
     pulses_unseen: Minutes = EMPTY
     nights: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day

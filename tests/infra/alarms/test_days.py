@@ -48,7 +48,10 @@ def test_an_escalation_pages_once_and_lasts_as_long_as_its_case() -> None:
         follow_up_down=range(DAY, DAY + 8),
     )
     begun, ended = days.run(4)
-    assert in_order([begun, ended]) == [("escalated-cases-open", ALARM), ("escalated-cases-open", OK)]
+    assert in_order([begun, ended]) == [
+        ("escalated-cases-open", ALARM),
+        ("escalated-cases-open", OK),
+    ]
     assert _urgent(begun.topic)
     assert (begun.minute, ended.minute) == (begins, ends)
 
@@ -168,7 +171,10 @@ def test_a_night_that_read_nothing_is_doubtful_until_the_next() -> None:
 def test_a_report_that_is_not_delivered_is_told_until_one_is() -> None:
     tries = {NOON: False, NOON + 2: False, NOON + 5: False, DAY + NOON: True}
     begun, ended = Days(deliveries=tries).run(3)
-    assert in_order([begun, ended]) == [("report-not-delivered", ALARM), ("report-not-delivered", OK)]
+    assert in_order([begun, ended]) == [
+        ("report-not-delivered", ALARM),
+        ("report-not-delivered", OK),
+    ]
     assert (begun.minute, ended.minute) == (NOON, DAY + NOON)
 
 

@@ -43,8 +43,8 @@ def test_a_letter_that_lies_for_days_hides_no_follow_up_that_dies_and_no_pulse()
     )
     assert list(begun) == [
         "failed-calls-undelivered",
-        "heartbeat-missing",
         "not-healing",
+        "heartbeat-missing",
         "pulse-lost",
     ]
     assert begun["heartbeat-missing"] - DAY <= 15

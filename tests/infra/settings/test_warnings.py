@@ -49,6 +49,21 @@ def test_every_warning_is_a_line_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("region", "warned"),
+    [
+        ("eu-west-1", False),
+        ("us-gov-west-1", False),
+        ("cn-north-1", False),
+        ("zz-nowhere-99", True),
+    ],
+)
+def test_a_region_that_nobody_knows_is_one(region: str, warned: bool) -> None:
+    environments = [{"account": "111122223333", "region": region}]
+    said = list(warnings(read({"environments": environments})))
+    assert [f"{region} is no region" in each for each in said] == [True] * warned
+
+
 HERE = "arn:aws:sqs:eu-west-1:111122223333:"
 
 
