@@ -49,8 +49,8 @@ two or three periods later.
 
 CloudWatch may tell of each of them once, when it is made, that it is OK: some twenty messages after
 the very first deployment. Three may tell the truth about a beginning: `mendq-heartbeat-missing`
-rings until the first minute was heard of, `mendq-pulse-lost` until the first pulse was, an hour at most,
-and `mendq-nights-failing` until the first night was written.
+rings until the first minute was heard of, `mendq-pulse-lost` until the first pulse was, an hour at
+most, and `mendq-nights-failing` until the first night was written.
 
 ## The dashboard
 
