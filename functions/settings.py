@@ -124,9 +124,14 @@ class RedriveSettings(OwnerSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class FollowUpSettings(ManagingSettings):
-    """What follow_up needs beside it: the Lambdas that own the writes, by name."""
+    """What follow_up needs beside it: the Lambdas that own the writes, by name.
+
+    How far its clock may be put forward, to see what becomes of a case, the local account alone
+    says: no template sets it.
+    """
 
     owners: Mapping[Owner, str]
+    most_days_ahead: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

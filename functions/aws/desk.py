@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from functions.aws.case_bucket import CaseBucket
@@ -26,12 +26,21 @@ Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 @dataclass(frozen=True)
 class Desk:
-    """`owner` is this invocation's own token: whose claim a claim is."""
+    """`owner` is this invocation's own token: whose claim a claim is.
+
+    `now` is the clock that cases are judged by; where it was put forward, `real_now` is the time.
+    """
 
     clients: Clients
     settings: CaseSettings
     owner: str
     now: datetime
+    real_now: datetime | None = field(default=None, kw_only=True)
+
+    @property
+    def claims_now(self) -> datetime:
+        """What claims run out by: whoever holds one goes by the real clock."""
+        return self.real_now or self.now
 
     def is_here(self, queue_arn: str) -> bool:
         """Whether the queue is in our own account and region; ValueError for what is no ARN."""

@@ -97,7 +97,7 @@ def _follow(due: OpenCase, desk: ManagingDesk, functions: Functions, followed: F
     view = look_at(due.queue_arn, due.symptom, symptom, desk)
     sent = desk.pager.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
     view = _filed(view, due, desk, followed)
-    if view.held_by_another(desk.owner, desk.now):
+    if view.held_by_another(desk.owner, desk.claims_now):
         return
     if view.intent is not None:
         settled = settle_whosever(view, view.intent, symptom, desk)
@@ -137,7 +137,7 @@ def _end(case: Case, view: LedgerView, desk: Desk, *, sent: bool) -> None:
     if not sent:
         hold_back(case, desk)
     elif view.page is None or not view.page.is_on_its_way(desk.now):
-        desk.open_cases.told(case, desk.now)
+        desk.open_cases.told(case, desk.claims_now)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from functions.healing.states import State
 
 
 def emit(metrics: Metrics, followed: Followed, now: datetime, limits: Limits) -> None:
-    """Gauges, a zero for the fixes that heal counts, and what was moved."""
+    """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
     gauges = {
         OwnMetric.ESCALATED_CASES_OPEN: followed.by_state[State.ESCALATED],
         OwnMetric.PROPOSED_CASES_OPEN: followed.by_state[State.PROPOSED],
@@ -29,7 +29,14 @@ def emit(metrics: Metrics, followed: Followed, now: datetime, limits: Limits) ->
     for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
     came_back = sum(_came_back(each) for each in followed.moved)
-    add_counts(metrics, {COUNTED_AS_ZERO: 0, OwnMetric.RECURRENCES: came_back})
+    add_counts(
+        metrics,
+        {
+            COUNTED_AS_ZERO: 0,
+            OwnMetric.RECURRENCES: came_back,
+            OwnMetric.FOLLOW_UP_ERRORS: len(followed.errors),
+        },
+    )
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
     for case in followed.moved:

@@ -105,7 +105,7 @@ def _hold_case(claim: Claim) -> Part:
 
     Before the first case there is nothing to hold: whoever brought it here comes again.
     """
-    unmoved = case_unmoved(claim.intent, claim.seen, claim.owner, claim.owner)
+    unmoved = case_unmoved(claim.intent, claim.seen, claim.owner, claim.owner, claim.intent.at)
     if claim.seen.case is None:
         return {"ConditionCheck": unmoved}
     until = items.epoch(claim.intent.at + timedelta(seconds=CLAIM_SECONDS))

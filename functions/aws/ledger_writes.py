@@ -28,7 +28,8 @@ class Entry:
     """One transition and all that is written with it; `seen` is what it was decided on.
 
     `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
-    is to be looked at, which what has ended is too until it is filed.
+    is to be looked at, which what has ended is too until it is filed; `claims_now` the time that
+    others' claims have run out by, where the case's own was put forward.
     """
 
     case: Case
@@ -39,12 +40,14 @@ class Entry:
     attributes: Mapping[str, str]
     due_at: datetime
     page: PageRecord | None = None
+    claims_now: datetime | None = None
 
 
 def record_parts(entry: Entry) -> list[Part]:
     """Move the case, end its evidence, change records and claims, note the configuration."""
     case = entry.case
-    moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner)
+    claims_now = entry.claims_now or case.at
+    moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner, claims_now)
     item = {**moved.pop("Key"), **_case_item(entry)}
     parts: list[Part] = [
         {"Put": {"Item": item, **moved}},
@@ -107,10 +110,13 @@ def _transition_item(case: Case) -> dict[str, Any]:
     }
 
 
-def case_unmoved(case: Case, seen: LedgerView, written_by: str, owner: str) -> Part:
+def case_unmoved(
+    case: Case, seen: LedgerView, written_by: str, owner: str, claims_now: datetime
+) -> Part:
     """Where it was when it was looked at; or this very run has written it, and lost the answer.
 
-    Nor may anybody but `owner` have claimed it since: what they write is to be recorded.
+    Nor may anybody but `owner` hold a claim that still runs at `claims_now`: what they write is to
+    be recorded.
     """
     previous = seen.case
     return {
@@ -122,7 +128,7 @@ def case_unmoved(case: Case, seen: LedgerView, written_by: str, owner: str) -> P
         "OR claim_until <= :at))",
         "ExpressionAttributeValues": {
             ":owner": {"S": owner},
-            ":at": items.epoch(case.at),
+            ":at": items.epoch(claims_now),
             ":failures": {"S": items.failures_text(seen.failures)},
             ":previous": {"S": previous.case_id if previous else ""},
             ":at_n": {"N": str(previous.n if previous else 0)},

@@ -78,6 +78,7 @@ def tell(case: Case, seen: LedgerView, telling: Telling, desk: Desk, owner: str)
         attributes=telling.configuration(case),
         due_at=soon,
         page=page_record,
+        claims_now=desk.real_now,
     )
     desk.ledger.record(entry)
     file_new(told, seen, soon if told.paged else due, soon, desk)

@@ -20,13 +20,8 @@ logger = Logger(service="follow_up", json_serializer=to_line)
 metrics = Metrics(namespace=NAMESPACE)
 
 
-# The clock may be put forward to see what becomes of a case: past the week that one waits for a
-# person or stays away after a rollback, but not to a year in which none is open any more.
-MOST_AHEAD = timedelta(days=15)
-
-
 class Scheduled(TypedDict):
-    """The time that the schedule stands for: the clock that cases are judged by."""
+    """The time that the schedule stands for, which is no clock: anybody who calls names one."""
 
     time: str
 
@@ -44,12 +39,11 @@ def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
     Raises LedgerUnavailable: then the next minute tries again.
     """
     settings, clients = _cold_start()
-    scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    now = min(scheduled_at, datetime.now(UTC) + MOST_AHEAD)
-    desk = ManagingDesk(clients, settings, context.aws_request_id, now)
-    followed = follow_up(
-        desk, settings.owners, lambda: context.get_remaining_time_in_millis() / 1000
-    )
+    real_now = datetime.now(UTC)
+    now = _clock(event, real_now, timedelta(days=settings.most_days_ahead or 0))
+    desk = ManagingDesk(clients, settings, context.aws_request_id, now, real_now=real_now)
+    left = context.get_remaining_time_in_millis
+    followed = follow_up(desk, settings.owners, lambda: left() / 1000)
     emit(metrics, followed, now, settings.limits)
     log(logger, followed)
     return {
@@ -58,3 +52,9 @@ def handler(event: Scheduled, context: LambdaContext) -> dict[str, int]:
         "called": len(followed.called),
         "errors": len(followed.errors),
     }
+
+
+def _clock(event: Scheduled, real_now: datetime, most_ahead: timedelta) -> datetime:
+    """What cases are judged by: the time itself, and only the local account may put it forward."""
+    scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
+    return min(max(scheduled_at, real_now), real_now + most_ahead)

@@ -17,6 +17,8 @@ class OwnMetric(StrEnum):
     FAILED_CALLS_SEEN = "FailedCallsSeen"
     UNKNOWN_ERROR_CODES = "UnknownErrorCodes"
     UNREADABLE_EVENTS = "UnreadableEvents"
+    HEAL_ERRORS = "HealErrors"
+    FOLLOW_UP_ERRORS = "FollowUpErrors"
     AUTO_FIXES = "AutoFixes"
     REFUSALS = "Refusals"
     RECURRENCES = "Recurrences"
@@ -38,13 +40,15 @@ class OwnMetric(StrEnum):
 
 # follow_up sends it each minute, zero or not.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
-# What comes with a failed call, a redrive, a sweep of managed queues or a finding, is billed for
-# the hours in which it does, and is missing, not zero, in all others.
+# What comes with a failed call, an error, a redrive, a sweep of managed queues or a finding is
+# billed for the hours in which it does, and is missing, not zero, in all others.
 WHEN_SOMETHING_HAPPENS = frozenset(
     {
         OwnMetric.FAILED_CALLS_SEEN,
         OwnMetric.UNKNOWN_ERROR_CODES,
         OwnMetric.UNREADABLE_EVENTS,
+        OwnMetric.HEAL_ERRORS,
+        OwnMetric.FOLLOW_UP_ERRORS,
         OwnMetric.REFUSALS,
         OwnMetric.RECURRENCES,
         OwnMetric.SWEPT_QUEUES,

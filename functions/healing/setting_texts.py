@@ -38,7 +38,7 @@ def read(text: str, kind: Any) -> Any:
             raise ValueError("it is empty")
         return text
     value = json.loads(text)
-    of_one_value = {Mode: _mode, int: _count, tuple[str, ...]: _texts}
+    of_one_value = {Mode: _mode, int: _count, int | None: _count, tuple[str, ...]: _texts}
     if kind in of_one_value:
         return of_one_value[kind](value)
     if not isinstance(value, dict):

@@ -17,6 +17,8 @@ from typing import Any
 
 from ministack.core import lambda_runtime
 
+from functions.settings import variable_of
+
 # What a Lambda gets beside its own variables: from MiniStack's account of the function ...
 RUNTIME_VARIABLES = (
     *sorted(lambda_runtime._RESERVED_RUNTIME_ENV_VARS),
@@ -25,6 +27,9 @@ RUNTIME_VARIABLES = (
 )
 # ... and from this machine.
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+# Here alone the clock of follow_up may be put forward, to see what becomes of a case: past the week
+# that one waits for a person, but not to a year in which none is open any more.
+HERE_ONLY = {variable_of("most_days_ahead"): "15"}
 _ending = threading.Event()
 _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("lambda function")
 
@@ -44,6 +49,7 @@ def lambda_environment(
     return {
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.get('Runtime', 'python')}",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        **HERE_ONLY,
         **{name: value for name, value in spawned.items() if name in allowed},
         "PYTHONPATH": str(runtime_packages),
         "PYTHONDONTWRITEBYTECODE": "1",

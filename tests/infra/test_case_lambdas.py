@@ -10,7 +10,13 @@ from functions.catalogue import CATALOGUE
 from functions.healing import ledger_index
 from functions.healing.mode import Mode
 from functions.healing.steps import Owner, write_actions
-from functions.settings import ApproveSettings, CaseSettings, FollowUpSettings, RollBackSettings
+from functions.settings import (
+    ApproveSettings,
+    CaseSettings,
+    FollowUpSettings,
+    RollBackSettings,
+    variable_of,
+)
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, SETTINGS, Template, template_of
 
@@ -209,3 +215,16 @@ def test_who_is_woken_by_the_clock_keeps_what_it_gives_up_for_a_person() -> None
     parked = config["DestinationConfig"]["OnFailure"]["Destination"]
     assert parked.startswith(f"{QUEUE_ARNS}FollowUpDeadLetters")
     assert _may("FollowUp", "sqs:SendMessage", parked) == "Allow"
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_template_lets_a_clock_be_put_forward(settings: str) -> None:
+    """Who may invoke follow_up would end cases days early."""
+    functions = template_of(settings).all("AWS::Lambda::Function").values()
+    known = {
+        name
+        for each in functions
+        for name in each["Properties"].get("Environment", {}).get("Variables", {})
+    }
+    assert "MENDQ_OWNERS" in known
+    assert variable_of("most_days_ahead") not in known

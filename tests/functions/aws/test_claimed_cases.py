@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from functions.aws.follow_up import Followed, follow_up
 from functions.aws.take_up import take_up
+from functions.aws.unfinished import look_at
 from functions.healing.case import Case
 from functions.healing.states import State
 from tests.functions.aws.conftest import Account
@@ -180,3 +184,66 @@ def test_a_rollback_that_died_before_its_write_leaves_the_ended_case_as_it_was(
     assert account.visibility(queue) == 45
     assert not _is_claimed(account, queue)
     assert desk_of(account).open_cases.listed() == []
+
+
+def _forward(account: Account, **by: float) -> Followed:
+    """follow_up whose clock was put forward; the time is what it is."""
+    desk = desk_of(account)
+    later = replace(desk, now=account.now + timedelta(**by), real_now=account.now)
+    return follow_up(later, OWNERS, lambda: 60)
+
+
+@pytest.mark.parametrize("days", [0.1, 1.5, 14])
+def test_a_clock_put_forward_ends_no_claim_that_still_runs(
+    account: Account, approved: Case, days: float
+) -> None:
+    """Between heal's claim and its write: the case would expire, and the write go untold."""
+    found: list[object] = []
+    events: Any = account.clients.sqs_for_writing.meta.events
+
+    def once(**_: Any) -> None:
+        events.unregister("before-call.sqs.SetQueueAttributes", unique_id="once")
+        snapshots = [key for key in account.ledger_items() if key[1].startswith("snapshot#")]
+        followed = _forward(account, days=days)
+        kept = [key for key in account.ledger_items() if key[1].startswith("snapshot#")]
+        found.append((followed.moved, followed.errors, kept == snapshots != []))
+
+    events.register("before-call.sqs.SetQueueAttributes", once, "once")
+    _take_up(account, approved)
+    assert found == [([], {}, True)]
+    assert states(account)[-1] == "applied"
+    assert account.visibility(approved.queue_arn) == 45
+    assert not _is_claimed(account, approved.queue_arn)
+
+
+def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
+    account: Account, approved: Case
+) -> None:
+    """follow_up has looked, heal claims, follow_up records that the approval has run out."""
+    looked: list[bool] = []
+    real = look_at
+
+    def slow(*asked: Any) -> Any:
+        view = real(*asked)
+        if not looked:
+            looked.append(True)
+            with _after_the_write(account, _die):
+                _take_up(account, approved)
+        return view
+
+    with patch("functions.aws.follow_up.look_at", slow):
+        followed = _forward(account, days=1.5)
+    assert looked
+    assert (followed.moved, followed.errors) == ([], {})
+    assert states(account)[-1] == "approved"
+    assert _is_claimed(account, approved.queue_arn)
+
+
+def test_a_claim_that_has_run_out_is_settled_whatever_the_clock(
+    account: Account, approved: Case
+) -> None:
+    with _after_the_write(account, _die):
+        _take_up(account, approved)
+    account.later(minutes=3)
+    assert [each.state for each in _forward(account, minutes=1).moved] == ["applied"]
+    assert states(account)[-1] == "applied"

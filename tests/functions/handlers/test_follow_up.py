@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from functions.aws.clients import Clients
+from functions.aws.errors import LedgerUnavailable
 from functions.handlers import follow_up
-from functions.settings import CaseSettings, FollowUpSettings
+from functions.settings import CaseSettings, FollowUpSettings, variable_of
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
 from tests.functions.aws.operators import OWNERS
@@ -18,6 +19,7 @@ from tests.functions.handlers.test_heal import Context, metrics
 
 CONTEXT: Any = Context()
 AGE = "OldestOpenCaseAgeSeconds"
+AHEAD = variable_of("most_days_ahead")
 WAITED_FOR = "FixesBeingVerified"
 A_MINUTE = 60
 
@@ -28,9 +30,17 @@ def _lambda(account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     settings = FollowUpSettings(**shared, owners=OWNERS)
     for variable, text in settings.to_environment().items():
         monkeypatch.setenv(variable, text)
+    monkeypatch.delenv(AHEAD, raising=False)
     monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
     follow_up._cold_start.cache_clear()
     yield
+    follow_up._cold_start.cache_clear()
+
+
+@pytest.fixture
+def _put_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the local account lets it be."""
+    monkeypatch.setenv(AHEAD, "15")
     follow_up._cold_start.cache_clear()
 
 
@@ -52,6 +62,7 @@ def test_nothing_open_sends_zeros_of_what_is_watched(
     assert metrics(capsys.readouterr().out) == dict.fromkeys(("AutoFixes", *gauges), 0)
 
 
+@pytest.mark.usefixtures("_put_forward")
 def test_what_is_open_and_for_how_long(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +74,7 @@ def test_what_is_open_and_for_how_long(
     assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
 
 
+@pytest.mark.usefixtures("_put_forward")
 @pytest.mark.parametrize("year", [2099, 9999])
 def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
     account: Account, capsys: pytest.CaptureFixture[str], year: int
@@ -76,6 +88,7 @@ def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
     assert [each["to"] for each in account.transitions()] == ["proposed", "expired"]
 
 
+@pytest.mark.usefixtures("_put_forward")
 def test_a_fix_is_waited_for_while_it_is_young(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,6 +100,7 @@ def test_a_fix_is_waited_for_while_it_is_young(
         assert metrics(capsys.readouterr().out)[WAITED_FOR] == waited_for
 
 
+@pytest.mark.usefixtures("_put_forward")
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,3 +111,38 @@ def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     answer = follow_up.handler(_at(account.now + timedelta(minutes=30)), CONTEXT)
     assert answer["moved"] == 1
     assert metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE
+
+
+@pytest.mark.parametrize("days", [-400, -1, 0.1, 2, 9, 14.9, 400])
+def test_a_time_to_come_or_long_past_is_not_believed(
+    account: Account, capsys: pytest.CaptureFixture[str], days: float
+) -> None:
+    """Anybody who may invoke it names one; deployed, nothing lets its clock be put forward."""
+    _proposed(account)
+    before = account.ledger_items()
+    capsys.readouterr()
+    answer = follow_up.handler(_at(account.now + timedelta(days=days)), CONTEXT)
+    assert answer == {"open": 1, "moved": 0, "called": 0, "errors": 0}
+    assert metrics(capsys.readouterr().out)[AGE] < A_MINUTE
+    assert account.ledger_items() == before
+    assert [each["to"] for each in account.transitions()] == ["proposed"]
+
+
+@pytest.mark.usefixtures("_put_forward")
+def test_a_run_that_moves_nothing_says_so(
+    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends well, and sends its sign of life."""
+    _proposed(account)
+
+    def denied(*_: object) -> None:
+        raise LedgerUnavailable("AccessDenied")
+
+    monkeypatch.setattr("functions.aws.follow_up.look_at", denied)
+    for minutes in (60 * 24 + 1, 60 * 24 + 7):
+        capsys.readouterr()
+        answer = follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)
+        assert (answer["moved"], answer["errors"]) == (0, 1)
+        sent = metrics(capsys.readouterr().out)
+        assert sent["FollowUpErrors"] == 1
+        assert AGE in sent

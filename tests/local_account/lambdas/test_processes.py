@@ -37,6 +37,7 @@ def test_a_lambda_sees_its_own_variables_and_nothing_of_ours() -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "MENDQ_MOST_DAYS_AHEAD": "15",
     }
 
 
