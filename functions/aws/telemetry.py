@@ -25,14 +25,17 @@ COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 Mended = Mapping[Group, Outcome]
 
 
-def emit(metrics: Metrics, intake: Intake, mended: Mended) -> None:
-    """What is not zero, the fixes always; per symptom as well."""
+def emit(
+    metrics: Metrics, intake: Intake, mended: Mended, errors: Iterable[Exception] = ()
+) -> None:
+    """What is not zero, the fixes always; fixes and refusals per symptom as well."""
     fixes = Counter(group.symptom.name for group, each in mended.items() if _is_fix(each))
     refusals = Counter(group.symptom.name for group, each in mended.items() if each.refusal)
     totals = {
         OwnMetric.FAILED_CALLS_SEEN: intake.failed_calls,
         OwnMetric.UNKNOWN_ERROR_CODES: len(intake.unknown_codes),
         OwnMetric.UNREADABLE_EVENTS: len(intake.unreadable),
+        OwnMetric.HEAL_ERRORS: len(_faults(errors)),
         OwnMetric.AUTO_FIXES: fixes.total(),
         OwnMetric.REFUSALS: refusals.total() + len(intake.refusals),
     }
@@ -58,9 +61,8 @@ def add_counts(metrics: Metrics, counts: Mapping[OwnMetric, int]) -> None:
 
 def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Exception] = ()) -> None:
     """One line a case, refusal or error, and one for what could not be read."""
-    for error in {id(each): each for each in errors}.values():
-        if not isinstance(error, ComeAgain | EventUnreadable):
-            logger.error("a queue could not be mended; its events come again", exc_info=error)
+    for error in _faults(errors):
+        logger.error("a queue could not be mended; its events come again", exc_info=error)
     for group, outcome in mended.items():
         case = outcome.case.document() if outcome.case else None
         refusal = outcome.refusal
@@ -84,3 +86,9 @@ def log(logger: Logger, intake: Intake, mended: Mended, errors: Iterable[Excepti
 
 def _is_fix(outcome: Outcome) -> bool:
     return outcome.case is not None and outcome.case.state is State.APPLIED
+
+
+def _faults(errors: Iterable[Exception]) -> list[Exception]:
+    """Each once, however many messages it failed; to wait, or to be unreadable, is none."""
+    once = {id(each): each for each in errors}.values()
+    return [each for each in once if not isinstance(each, ComeAgain | EventUnreadable)]

@@ -52,6 +52,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return outcome.document()
     messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
     healed = heal_findings(event, run) if "found" in event else heal_batch(messages, run)
-    emit(metrics, healed.intake, healed.mended)
+    emit(metrics, healed.intake, healed.mended, healed.errors.values())
     log(logger, healed.intake, healed.mended, healed.errors.values())
     return healed.answer()

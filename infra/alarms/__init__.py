@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import liveness, nights, open_cases, pages, parked, spike
+from infra.alarms import failing, liveness, nights, open_cases, pages, parked, spike
+from infra.alarms.failing import Failing
 from infra.alarms.liveness import Liveness
 from infra.alarms.nights import Nights
 from infra.alarms.open_cases import OpenCases
@@ -24,7 +25,7 @@ from infra.alarms.watching import Ringing
 from infra.settings import DeploymentSettings
 from infra.topics import Topics
 
-_PARTS = (spike, liveness, open_cases, parked, nights)
+_PARTS = (spike, liveness, failing, open_cases, parked, nights)
 # Those that reach people, and those that composites stand on.
 PAGED = (
     *pages.COMPOSITES,
@@ -55,7 +56,8 @@ class Alarms(Construct):
         held_back = page(self, pages.HELD_BACK, fixes.holds_back, topics)
         self._composite(pages.FIXES_SPIKE, fixes.rule, held_back)
         alive = Liveness(self, "Liveness", watched, settings.timing.pulse_minutes)
-        self._composite(pages.NOT_HEALING, _any_silent(alive.alarms))
+        broken = Failing(self, "Failing")
+        self._composite(pages.NOT_HEALING, _any_silent((*alive.alarms, *broken.alarms)))
         by_night = Nights(self, "Nights", mails=settings.report.mails)
         self._composite(pages.NIGHTS_FAILING, _any_silent(by_night.alarms))
         given_up = Parked(
@@ -66,7 +68,7 @@ class Alarms(Construct):
             writers=watched.writers,
         )
         cases = OpenCases(self, "OpenCases")
-        for part in (fixes, alive, cases, given_up, by_night):
+        for part in (fixes, alive, broken, cases, given_up, by_night):
             self._tell(part.alarms)
 
     def about(

@@ -74,6 +74,7 @@ def test_junk_costs_itself_and_is_parked(
     seen = metrics(capsys.readouterr().out)
     assert seen["FailedCallsSeen"] == 3
     assert seen["UnreadableEvents"] == 2
+    assert "HealErrors" not in seen, "junk is no fault of heal's"
     assert seen["AutoFixes"] == seen["AutoFixes by ['symptom']"] == 1
     assert not {"Refusals", "UnknownErrorCodes"} & seen.keys()
 
@@ -83,7 +84,7 @@ def test_a_batch_of_junk_alone_is_no_crash() -> None:
 
 
 def test_one_queue_that_cannot_be_looked_at_costs_itself(
-    account: Account, caplog: pytest.LogCaptureFixture
+    account: Account, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = account.queue(VisibilityTimeout="30"), account.queue("bad.fifo")
     _refuse_reading(bad)
@@ -94,6 +95,7 @@ def test_one_queue_that_cannot_be_looked_at_costs_itself(
     (logged,) = (each for each in caplog.records if each.levelname == "ERROR")
     assert logged.exc_info
     assert logged.exc_info[0] is ConnectionError
+    assert metrics(capsys.readouterr().out)["HealErrors"] == 1, "once for its three messages"
 
 
 def _refuse_reading(queue_arn: str) -> None:
@@ -129,3 +131,28 @@ def test_three_thousand_deliveries_are_one_write(account: Account) -> None:
     assert calls.count("SetQueueAttributes") == 1
     assert calls.count("TransactWriteItems") == 2
     assert account.transitions()[0]["evidence"]["failed_calls"] == 1000
+
+
+def test_what_is_to_come_again_is_no_error(
+    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 3_000)
+    answer = heal.handler(event(account.late_deletes(queue, "1", "2", "3")), Context())
+    assert len(failures(answer)) == 3
+    assert "HealErrors" not in metrics(capsys.readouterr().out)
+
+
+def test_heal_that_can_look_at_nothing_ends_well_and_counts_it(
+    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To Lambda every message was handled: its own count of errors stays at zero."""
+    first, second = account.queue(), account.queue("bills.fifo")
+
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("functions.aws.heal_batch.look", denied)
+    bodies = account.late_deletes(first, "1", "2") | account.late_deletes(second, "3", "4")
+    assert len(failures(heal.handler(event(bodies), Context()))) == 4
+    assert metrics(capsys.readouterr().out)["HealErrors"] == 2
