@@ -94,7 +94,7 @@ class _Ledger(Ledger):
         verb: str,
         name: str,
         texts: Sequence[str],
-        now: datetime,  # noqa: ARG002 - as it is asked
+        until: datetime,  # noqa: ARG002 - as it is asked
     ) -> Mapping[str, Any]:
         """The item as it would be, were nothing dropped from it."""
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)

@@ -53,7 +53,7 @@ class Decision:
     def take(self) -> Outcome:
         plan = self._plan()
         if isinstance(plan, Refusal):
-            return self._refuse(plan)
+            return self.refuse(plan)
         if not plan.steps:
             return Outcome()
         refusal = guardrails.first_refusal(guardrails.ON_PLAN, self._proposal(plan))
@@ -61,8 +61,11 @@ class Decision:
             return self._act_on(plan)
         return self.decline(refusal, plan.steps, of_the_plan=refusal.code == "contested")
 
-    def _refuse(self, refusal: Refusal) -> Outcome:
-        """What many queues show is one page for all; what only pages is written down even so."""
+    def refuse(self, refusal: Refusal) -> Outcome:
+        """Say no for what the queue shows.
+
+        What many queues show is one page for all; what only pages is written down even so.
+        """
         if refusal.becomes is None:
             return self.decline(refusal)
         mass = guardrails.mass_symptom(self._proposal(Plan(steps=(), reason=refusal.reason)))

@@ -22,13 +22,17 @@ from functions.aws.errors import CaseMoved, code_of
 from functions.aws.ledger_claims import Claim
 from functions.aws.ledger_writes import Entry
 from functions.aws.transactions import CANCELLED, failed_condition, ledger_errors, unconflicted
+from functions.healing import excused
 from functions.healing.case import Case
-from functions.healing.evidence import Evidence, Sighting
+from functions.healing.evidence import Evidence, Sighting, to_text
 from functions.healing.ledger_view import LedgerView
 from functions.healing.plan import Refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+# What speaks for a case, or of how far a symptom has spread, is fresh for an hour.
+KEPT = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -64,32 +68,55 @@ class Ledger:
         A set, so repeats add nothing; dropped first, so that it never outgrows its item.
         """
         key = items.evidence_key(queue_arn, symptom)
-        evidence = Evidence(tuple(add))
+        evidence, until = Evidence(tuple(add)), now + KEPT
         with ledger_errors():
             if drop:
-                self._change_set(key, "DELETE", "sightings", [each.to_text() for each in drop], now)
+                self._change_set(
+                    key, "DELETE", "sightings", [each.to_text() for each in drop], until
+                )
             if add:
                 texts = [each.to_text() for each in add]
-                kept = self._change_set(key, "ADD", "sightings", texts, now)
+                kept = self._change_set(key, "ADD", "sightings", texts, until)
                 with items.reading(f"the evidence about {queue_arn}"):
                     evidence = items.evidence_of(kept)
         return evidence
 
     def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
         """Note that these queues show a symptom; all queues that showed it within the hour."""
-        key = items.spread_key(symptom)
+        key, until = items.spread_key(symptom), now + KEPT
         with ledger_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
             with items.reading(f"the spread of {symptom}"):
                 spread = items.spread_of(answer.get("Item", {}))
             if outdated := spread.outdated(now):
-                self._change_set(key, "DELETE", "queues", outdated, now)
+                self._change_set(key, "DELETE", "queues", outdated, until)
             if missing := spread.missing(queue_arns, now):
-                spread = items.spread_of(self._change_set(key, "ADD", "queues", missing, now))
+                spread = items.spread_of(self._change_set(key, "ADD", "queues", missing, until))
         return spread.queues(now)
 
+    def note_change(
+        self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
+    ) -> list[datetime]:
+        """Note a change that excuses failed calls; all those of the last day."""
+        key, text = items.changes_key(queue_arn, symptom), to_text(changed_at)
+        until = now + excused.REMEMBERED
+        with ledger_errors():
+            kept = self._change_set(key, "ADD", "changes", [text], until)
+            with items.reading(f"the changes of {queue_arn}"):
+                changes = [datetime.fromisoformat(each) for each in kept["changes"]["SS"]]
+                gone = excused.outdated(changes, now)
+            if gone:
+                texts = [to_text(each) for each in gone]
+                self._change_set(key, "DELETE", "changes", texts, until)
+        return [each for each in changes if each not in gone]
+
     def _change_set(
-        self, key: Mapping[str, Any], verb: str, name: str, texts: Sequence[str], now: datetime
+        self,
+        key: Mapping[str, Any],
+        verb: str,
+        name: str,
+        texts: Sequence[str],
+        until: datetime,
     ) -> Mapping[str, Any]:
         answer = self.client.update_item(
             TableName=self.table,
@@ -97,7 +124,7 @@ class Ledger:
             UpdateExpression=f"{verb} {name} :texts SET expires_at = :expires",
             ExpressionAttributeValues={
                 ":texts": {"SS": list(texts)},
-                ":expires": items.epoch(now + timedelta(hours=2)),
+                ":expires": items.epoch(until),
             },
             ReturnValues="ALL_NEW",
         )

@@ -72,6 +72,10 @@ def evidence_key(queue_arn: str, symptom: str) -> Key:
     return key(queue_arn, f"evidence#{symptom}")
 
 
+def changes_key(queue_arn: str, symptom: str) -> Key:
+    return key(queue_arn, f"changes#{symptom}")
+
+
 def page_key(queue_arn: str, symptom: str) -> Key:
     """Of a mass symptom, `queue_arn` is `ACCOUNT`."""
     return key(queue_arn, f"page#{symptom}")

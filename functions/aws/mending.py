@@ -15,6 +15,7 @@ from functions.aws.run import Outcome, declined
 from functions.aws.seen import Seen
 from functions.healing import guardrails
 from functions.healing.evidence import Evidence
+from functions.healing.excused import keeps_changing
 from functions.healing.facts import Facts
 from functions.healing.mode import Mode
 from functions.healing.plan import Refusal
@@ -54,10 +55,20 @@ class Mending(Seen):
             facts = self._with_what_calls_said(Facts(self.group.queue_arn, {}, self.tags))
         evidence = self._since_last_change(facts)
         decision = Decision(replace(self, evidence=evidence), facts)
-        if not self._suffices(evidence):
-            reason = "most failed calls are from before the queue was last changed"
-            return decision.decline(Refusal("before_last_change", reason, becomes=None))
-        return decision.take()
+        return decision.take() if self._suffices(evidence) else self._excused(decision)
+
+    def _excused(self, decision: Decision) -> Outcome:
+        """Nothing is done; of a queue that is changed again and again people are told."""
+        group, run, changed_at = self.group, self.run, decision.facts.modified_at
+        if changed_at is not None and self.open_case is None:
+            changes = run.ledger.note_change(
+                group.queue_arn, group.symptom.name, changed_at, run.now
+            )
+            refusal = keeps_changing(changes, run.now)
+            if refusal is not None:
+                return replace(decision, seen=self).refuse(refusal)
+        reason = "most failed calls are from before the queue was last changed"
+        return decision.decline(Refusal("before_last_change", reason, becomes=None))
 
     def _facts(self) -> Facts:
         """No more than the queue itself where nothing shows that it still is as it failed."""

@@ -437,3 +437,59 @@ def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
     assert [account.visibility(queue) for queue in more] == [10] * 3
     ((subject, _),) = account.pages("urgent")
     assert "4 of 4 queues" in subject
+
+
+def _touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
+    """Calls fail each time just before somebody sets what stands there already."""
+    seen = []
+    for n in range(times):
+        account.later(**apart)
+        bodies = account.late_deletes(queue, *(f"{account.now:%d-%H-%M}-{n}-{e}" for e in "abc"))
+        account.later(seconds=1)
+        account.set_visibility(queue, account.visibility(queue))
+        seen += codes(account.heal(bodies))
+    return seen
+
+
+def test_a_queue_that_is_touched_again_and_again_is_told(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    assert _touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+    assert account.transitions() == []
+    assert _touched(account, queue, 1, minutes=4) == ["keeps_changing"]
+    (case,) = account.transitions()
+    assert (case["to"], case["steps"], case["paged"]) == ("escalated", [], True)
+    assert "changed 6 times within 24 hours" in case["reason"]
+    assert account.visibility(queue) == 30
+    ((_, page),) = account.pages("urgent")
+    assert "changed 6 times within 24 hours" in page
+    assert _touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
+    assert len(account.pages("urgent")) == 1
+
+
+def test_one_change_excuses_any_number_of_calls(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    batches = [account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c") for n in range(8)]
+    account.later(seconds=1)
+    account.set_visibility(queue, 31)
+    assert [code for each in batches for code in codes(account.heal(each))] == [
+        "before_last_change"
+    ] * 8
+
+
+def test_changes_of_other_days_and_of_other_queues_do_not_count(account: Account) -> None:
+    first, second = account.queue(), account.queue("bills.fifo")
+    for queue in (first, second):
+        assert _touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+    account.later(days=1)
+    assert _touched(account, first, 9, hours=5) == ["before_last_change"] * 9
+    assert account.transitions() == []
+    changes = account.ledger_items()[first, "changes#lease_expired"]["changes"]["SS"]
+    assert len(changes) <= 6, "what counts no more is dropped"
+
+
+def test_a_drill_that_keeps_changing_pages_nobody(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.tag(queue, **{DRILL_TAG: "yes"})
+    assert _touched(account, queue, 6, minutes=4)[-1] == "keeps_changing"
+    assert account.pages("urgent") == []
