@@ -17,9 +17,11 @@ from functions.healing.evidence import to_text
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
 
 KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
 GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
+REFUSED = "403"
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,23 @@ def _is_there(account: Account, each: Kept) -> bool:
         if each.kind == "table":
             account.clients.dynamodb.describe_table(TableName=each.name)
         else:
-            account.session.client("s3").head_bucket(Bucket=each.name)
+            s3: S3Client = account.session.client("s3")
+            return _is_ours(s3, each.name, account.account_id)
     except ClientError as error:
         return code_of(error) not in GONE
+    return True
+
+
+def _is_ours(s3: S3Client, bucket: str, account_id: str) -> bool:
+    """A name that was given up may be another account's by now: S3 lists ours alone.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
+    """
+    try:
+        s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=account_id)
+    except ClientError as error:
+        if code_of(error) != REFUSED:
+            raise
+        listed = s3.list_buckets(Prefix=bucket)["Buckets"]
+        return any(each["Name"] == bucket for each in listed)
     return True

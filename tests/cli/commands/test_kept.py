@@ -120,3 +120,25 @@ def test_people_read_the_names_whole(operator: Operator, monkeypatch: pytest.Mon
         "table kept-table",
     ):
         assert line in shown
+
+
+@pytest.mark.parametrize(("listed", "named"), [(["kept-bucket"], True), (["kept-bucket-2"], False)])
+def test_a_bucket_of_another_account_is_not_named(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str], named: bool
+) -> None:
+    """Somebody else has taken the name; or it is ours, and we are kept out."""
+    _answers(monkeypatch, [TABLE, BUCKET])
+    client, plain = boto3.client("s3"), boto3.Session.client
+    stub = Stubber(client)
+    asked = {"Bucket": "kept-bucket", "ExpectedBucketOwner": ACCOUNT_ID}
+    stub.add_client_error("head_bucket", "403", expected_params=asked)
+    buckets = [{"Name": each} for each in listed]
+    stub.add_response("list_buckets", {"Buckets": buckets}, {"Prefix": "kept-bucket"})
+    stub.activate()
+
+    def made(session: boto3.Session, service: str, *rest: Any, **given: Any) -> Any:
+        return client if service == "s3" else plain(session, service, *rest, **given)
+
+    monkeypatch.setattr(boto3.Session, "client", made)
+    assert ("kept-bucket" in {each["name"] for each in operator.json("kept")}) is named
+    stub.assert_no_pending_responses()
