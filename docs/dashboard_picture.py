@@ -27,7 +27,7 @@ from tests.infra.alarms.simulated import DAY, USUAL_AT_MOST, an_eventful_day, at
 from tests.infra.synthesized import Template, template_of  # noqa: E402
 
 PICTURE = ROOT / "docs" / "dashboard.png"
-COLUMN, ROW, GAP, TOP = 56, 44, 8, 40
+COLUMN, ROW, GAP, TOP, TILE = 56, 44, 8, 40, 264
 COLOURS = {"OK": "#1d8102", "ALARM": "#d13212"}
 SAID = (
     "Drawn from the dashboard's own definition with the metrics of a made-up day; "
@@ -73,18 +73,19 @@ class Drawn:
     def _inside(self, n: int, widget: Mapping[str, Any], wide: int, high: int) -> str:
         properties = widget["properties"]
         if widget["type"] == "alarm":
-            return "".join(self._alarm(n, each) for n, each in enumerate(properties["alarms"]))
+            return self._alarms(properties["alarms"], wide)
         if properties["view"] == "singleValue":
             return self._values(properties, wide, high)
         return self._graph(n, properties, wide, high)
 
-    def _alarm(self, n: int, arn: str) -> str:
-        name, state = self._states[arn.removeprefix("arn:")].split()
-        y = 52 + 56 * n
-        return (
-            f'<rect x="12" y="{y}" width="8" height="40" fill="{COLOURS[state]}"/>'
-            f'<text x="32" y="{y + 18}" font-size="14">{name}</text>'
-            f'<text x="32" y="{y + 35}" font-size="12" fill="{COLOURS[state]}">{state}</text>'
+    def _alarms(self, arns: Sequence[str], wide: int) -> str:
+        """Side by side; those that ring first, as CloudWatch does."""
+        told = [self._states[each.removeprefix("arn:")].split() for each in arns]
+        in_order = sorted(told, key=lambda each: (each[1] != "ALARM", each[0]))
+        a_row = max(1, (wide - 12) // TILE)
+        return "".join(
+            _tile(name, state, (12 + n % a_row * TILE, 36 + n // a_row * 42))
+            for n, (name, state) in enumerate(in_order)
         )
 
     def _values(self, properties: Mapping[str, Any], wide: int, high: int) -> str:
@@ -155,6 +156,15 @@ class Drawn:
             if values:
                 points.append((at(until - minutes), float(_STATISTICS[statistic](values))))
         return points
+
+
+def _tile(name: str, state: str, place: tuple[int, int]) -> str:
+    x, y = place
+    return (
+        f'<rect x="{x}" y="{y}" width="6" height="34" fill="{COLOURS[state]}"/>'
+        f'<text x="{x + 14}" y="{y + 14}" font-size="12">{name}</text>'
+        f'<text x="{x + 14}" y="{y + 30}" font-size="11" fill="{COLOURS[state]}">{state}</text>'
+    )
 
 
 def _named(metric: Sequence[Any]) -> Series:

@@ -44,19 +44,18 @@ class Dashboard(Construct):
             default_interval=A_DAY,
         )
         self._heading("Is the healer well?", "`mendq doctor` asks for more.")
+        self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE, charts.LOW))
         self._page.add_widgets(
-            _status("Alarms about Mendq itself", about_us),
             charts.signs_of_life(settings.timing.pulse_minutes),
             charts.intake(watched.intake.queue),
+            charts.given_up(watched),
         )
         self._page.add_widgets(
-            charts.given_up(watched),
-            charts.errors(every_function(Stack.of(self))),
-            charts.nights(),
+            charts.errors(every_function(Stack.of(self))), charts.not_done(), charts.nights()
         )
         self._heading("What is broken now?", "`mendq cases --open` names the queues.")
         self._page.add_widgets(
-            _status("Alarms about your queues", about_queues),
+            _status("Alarms about your queues", about_queues, charts.WIDTH, charts.HEIGHT),
             charts.open_now(),
             charts.open_cases(),
         )
@@ -71,7 +70,8 @@ class Dashboard(Construct):
         self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
 
 
-def _status(title: str, alarms: list[cloudwatch.IAlarm]) -> cloudwatch.AlarmStatusWidget:
-    return cloudwatch.AlarmStatusWidget(
-        title=title, alarms=list(alarms), width=charts.WIDTH, height=charts.HEIGHT
-    )
+def _status(
+    title: str, alarms: list[cloudwatch.IAlarm], width: int, height: int
+) -> cloudwatch.AlarmStatusWidget:
+    """CloudWatch puts those that ring first."""
+    return cloudwatch.AlarmStatusWidget(title=title, alarms=alarms, width=width, height=height)

@@ -18,7 +18,7 @@ from infra.alarms import Watched
 from infra.alarms.spike import PERIOD
 from infra.alarms.watching import AN_HOUR, own
 
-WIDTH, HEIGHT = 8, 6
+WIDTH, HEIGHT, LOW = 8, 6, 5
 FIVE_MINUTES = Duration.minutes(5)
 A_DAY = Duration.days(1)
 FROM_ZERO = cloudwatch.YAxisProps(min=0, show_units=False)
@@ -81,6 +81,13 @@ def errors(functions: Mapping[str, lambda_.Function]) -> cloudwatch.GraphWidget:
         each.metric_errors(period=FIVE_MINUTES, label=name) for name, each in functions.items()
     ]
     return _graph("Lambdas that failed", failed, stacked=True)
+
+
+def not_done() -> cloudwatch.GraphWidget:
+    """What a Lambda has caught is no error to AWS."""
+    told = {OwnMetric.HEAL_ERRORS: "heal", OwnMetric.FOLLOW_UP_ERRORS: "follow-up"}
+    counted = [_called(own(each, "Sum", FIVE_MINUTES), label) for each, label in told.items()]
+    return _graph("Queues and cases that heal and follow-up failed at", counted)
 
 
 def nights() -> cloudwatch.GraphWidget:
