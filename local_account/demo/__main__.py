@@ -121,7 +121,7 @@ def _tell(story: Story, account: LocalAccount, console: Console, folder: Path) -
     telling.tell(running)
     console.print(picture.decisions(story, watch))
     console.print(picture.metrics(watch))
-    console.print(pages.shown(mailbox.messages, folder / pages.NAME))
+    console.print(pages.shown(mailbox.messages, mailbox.notices, folder / pages.NAME))
     ended = _end(watch, mailbox, account, console, folder)
     honesty = Honesty.of(account, telling.clock_put_forward, telling.floors_lowered)
     console.print(honesty.shown())
@@ -130,6 +130,7 @@ def _tell(story: Story, account: LocalAccount, console: Console, folder: Path) -
     pages.write(paged, folder / pages.NAME)
     faults = [*telling.faults, *verdict.faults(story, watch)]
     faults += verdict.page_faults(story, watch, paged)
+    faults += verdict.alarm_faults(story, mailbox.notices)
     if ended is not None:
         faults += verdict.incident_faults(story, watch, ended.incidents)
     for fault in faults:

@@ -36,14 +36,36 @@ class Message:
         return found.group(1) if found else None
 
 
+@dataclass(frozen=True)
+class Notice:
+    """What CloudWatch tells of an alarm: that it begins, or is over."""
+
+    severity: Severity
+    alarm: str
+    state: str
+
+    @classmethod
+    def read(cls, severity: Severity, text: str) -> Self | None:
+        """None where it is not CloudWatch that tells."""
+        try:
+            told = json.loads(text)
+            return cls(severity, told["AlarmName"], told["NewStateValue"])
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
 @dataclass
 class Mailbox:
-    """Everything that the topics were told since it was opened, in `messages` once looked at."""
+    """Everything that the topics were told since it was opened, once looked at.
+
+    Mendq's own pages are `messages`, CloudWatch's alarms `notices`.
+    """
 
     sqs: SQSClient
     queue_url: str
     severities: Mapping[str, Severity]
     messages: list[Message] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
 
     @classmethod
     def open(cls, account: LocalAccount) -> Self:
@@ -58,12 +80,19 @@ class Mailbox:
         return cls(sqs, url, topics)
 
     def look(self, wait_seconds: int = 0) -> list[Message]:
-        """What is new; waits that long for the first of it."""
-        new: list[Message] = []
-        while found := self._received(0 if new else wait_seconds):
-            new += found
+        """The pages that are new; waits that long for the first message, of whatever kind."""
+        received: list[Message] = []
+        while found := self._received(0 if received else wait_seconds):
+            received += found
+        new = [each for each in received if not self._is_notice(each)]
         self.messages += new
         return new
+
+    def _is_notice(self, message: Message) -> bool:
+        notice = Notice.read(message.severity, message.text)
+        if notice is not None:
+            self.notices.append(notice)
+        return notice is not None
 
     def _received(self, wait_seconds: int) -> list[Message]:
         answer = self.sqs.receive_message(

@@ -11,15 +11,19 @@ from rich.panel import Panel
 from rich.text import Text
 
 from functions.healing.paging import Severity
-from local_account.demo.mailbox import Message
+from local_account.demo.mailbox import Message, Notice
 
 NAME = "pages.txt"
 FIRST_LINES = 12
+RINGS = "ALARM"
 BETWEEN = f"\n{'-' * 72}\n\n"
 
 
-def shown(pages: Sequence[Message], path: Path) -> RenderableType:
-    """The beginning of what wants somebody now, the subject of the others, where all stand."""
+def shown(pages: Sequence[Message], notices: Sequence[Notice], path: Path) -> RenderableType:
+    """The beginning of what wants somebody now, the subject of the others, where all stand.
+
+    And which alarms rang: what CloudWatch tells is the same text for every cause.
+    """
     urgent = [each for each in pages if each.severity is Severity.URGENT]
     others = [each for each in pages if each.severity is not Severity.URGENT]
     head = Text.assemble(("the pages, as people get them", "bold"), (f"  all: {path}", "dim"))
@@ -27,7 +31,12 @@ def shown(pages: Sequence[Message], path: Path) -> RenderableType:
         Padding(Text.assemble((f"{each.severity}  ", "dim"), each.subject), (0, 0, 0, 2))
         for each in others
     )
-    return Group(head, *map(_beginning, urgent), *subjects, Text(""))
+    rang = dict.fromkeys((each.severity, each.alarm) for each in notices if each.state == RINGS)
+    alarms = (
+        Padding(Text.assemble((f"{to}  ", "dim"), f"alarm {name} rings"), (0, 0, 0, 2))
+        for to, name in rang
+    )
+    return Group(head, *map(_beginning, urgent), *subjects, *alarms, Text(""))
 
 
 def _beginning(page: Message) -> RenderableType:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from functions.healing.states import State
+from infra.alarms.open_cases import ESCALATED, PROPOSED
 from local_account.demo.ending import Ending
 from local_account.demo.honesty import Honesty
-from local_account.demo.mailbox import Message
+from local_account.demo.mailbox import Message, Notice
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Seen, Watch
 
 Result = dict[str, Any]
+OF_STATES = {State.ESCALATED: ESCALATED.called(), State.PROPOSED: PROPOSED.called()}
 
 
 def faults(story: Story, watch: Watch) -> list[str]:
@@ -78,6 +80,14 @@ def page_faults(story: Story, watch: Watch, messages: Sequence[Message]) -> list
     missing = [f"no {to} page about {names.get(case, case)}" for to, case in expected - found]
     extra = [f"an {to} page too many: {names.get(case, case)}" for to, case in found - expected]
     return missing + extra
+
+
+def alarm_faults(story: Story, notices: Sequence[Notice]) -> list[str]:
+    """Alarms that rang for no case of the story: Mendq itself is well in all of them."""
+    passed = {state for bad in story.queues for state in bad.path}
+    explained = {alarm for state, alarm in OF_STATES.items() if state in passed}
+    rang = dict.fromkeys(each.alarm for each in notices if each.state == "ALARM")
+    return [f"{each} rang, and nothing explains it" for each in rang if each not in explained]
 
 
 def incident_faults(

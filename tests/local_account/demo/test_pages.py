@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +16,14 @@ from functions.healing.evidence import Evidence, Sighting
 from functions.healing.paging import Severity
 from functions.healing.states import State
 from local_account.demo import pages
-from local_account.demo.mailbox import Mailbox, Message
+from local_account.demo.mailbox import Mailbox, Message, Notice
 from local_account.process import LocalAccount
 
 PAGES = Path("build/demo/pages.txt")
+NOTICES = [
+    Notice(Severity.INFO, "mendq-proposed-cases-open", "ALARM"),
+    Notice(Severity.URGENT, "mendq-escalated-cases-open", "OK"),
+]
 CASE = opened(
     State.ESCALATED,
     queue_arn="arn:aws:sqs:us-east-1:000000000000:refunds",
@@ -49,7 +54,7 @@ def _message(severity: Severity = Severity.URGENT) -> Message:
 def _printed(*messages: Message, columns: int) -> str:
     console = Console(width=columns, file=io.StringIO())
     with console.capture() as capture:
-        console.print(pages.shown(messages, PAGES))
+        console.print(pages.shown(messages, NOTICES, PAGES))
     return capture.get()
 
 
@@ -70,6 +75,8 @@ def test_what_is_urgent_is_shown_and_the_rest_named(columns: int) -> None:
     assert str(PAGES) in urgent
     assert "EVIDENCE" not in others
     assert f"info  {_message().subject}" in others
+    assert "info  alarm mendq-proposed-cases-open rings" in others
+    assert "mendq-escalated-cases-open" not in printed
     assert max(map(len, printed.splitlines())) <= columns
 
 
@@ -89,10 +96,19 @@ def test_a_mailbox_gets_what_both_topics_are_told(account: LocalAccount) -> None
     sns = account.client("sns")
     for arn, severity in mailbox.severities.items():
         sns.publish(TopicArn=arn, Subject=f"to {severity}", Message="text")
-    while len(mailbox.messages) < 2:
-        assert mailbox.look(wait_seconds=10)
+    told = json.dumps({"AlarmName": "mendq-not-healing", "NewStateValue": "ALARM"})
+    urgent = next(arn for arn, each in mailbox.severities.items() if each is Severity.URGENT)
+    sns.publish(TopicArn=urgent, Subject="ALARM", Message=told)
+    while len(mailbox.messages) < 2 or not mailbox.notices:
+        mailbox.look(wait_seconds=10)
     assert {(each.severity, each.subject) for each in mailbox.messages} == {
         (Severity.URGENT, "to urgent"),
         (Severity.INFO, "to info"),
     }
     assert mailbox.look() == []
+    assert mailbox.notices == [Notice(Severity.URGENT, "mendq-not-healing", "ALARM")]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", '{"AlarmName": "x"}', "Mendq applied"])
+def test_what_is_no_alarm_is_a_page(text: str) -> None:
+    assert Notice.read(Severity.INFO, text) is None

@@ -9,7 +9,7 @@ import pytest
 
 from functions.healing.paging import Severity
 from local_account.demo.honesty import Honesty
-from local_account.demo.mailbox import Message
+from local_account.demo.mailbox import Message, Notice
 from local_account.demo.stories import STORIES
 from local_account.demo.stories.catalogue import CATALOGUE_STORY, ORDERS, PARCELS
 from local_account.demo.stories.lease import INVOICES, LEASE
@@ -17,7 +17,14 @@ from local_account.demo.stories.life import INVOICES as LIFE_INVOICES
 from local_account.demo.stories.life import LETTERS, LIFE, REPORTS
 from local_account.demo.stories.sweep import SWEEP
 from local_account.demo.story import Story
-from local_account.demo.verdict import faults, incident_faults, joined, page_faults, result_of
+from local_account.demo.verdict import (
+    alarm_faults,
+    faults,
+    incident_faults,
+    joined,
+    page_faults,
+    result_of,
+)
 from local_account.demo.watching import Watch
 from tests.local_account.demo.ended import SCOPE, case_of, ended, incidents, life_of, pages
 
@@ -146,3 +153,15 @@ def test_stories_are_joined_in_their_order_and_what_is_the_same_is_said_once() -
     assert both["cases"] == [*first["cases"], *second["cases"]]
     assert (both["pages"], both["incidents"], both["report"]) == (4, 8, "report.html")
     assert joined([{**first, "incidents": None}, second])["incidents"] is None
+
+
+def test_an_alarm_that_no_case_of_the_story_explains_is_a_fault() -> None:
+    def rang(alarm: str, state: str = "ALARM") -> Notice:
+        return Notice(Severity.URGENT, alarm, state)
+
+    escalated, proposed = "mendq-escalated-cases-open", "mendq-proposed-cases-open"
+    assert alarm_faults(LIFE, [rang(escalated), rang(proposed)]) == []
+    assert alarm_faults(LEASE, [rang("mendq-follow-up-errors", "OK")]) == []
+    (fault,) = alarm_faults(LIFE, [rang("mendq-follow-up-errors")] * 2)
+    assert "mendq-follow-up-errors" in fault
+    assert len(alarm_faults(LEASE, [rang(proposed)])) == 1
