@@ -50,8 +50,14 @@ def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) 
         _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
         for each in _of(answer):
             if each["outcome"] == "printed" and each.get("command"):
-                out.say(f"no rollback ever writes {each['attribute']}; by hand:")
+                out.say(f"{_why_by_hand(answer, each['attribute'])}; by hand:")
                 out.command(each["command"])
+
+
+def _why_by_hand(answer: Answer, attribute: str) -> str:
+    if "error" in answer:
+        return f"AWS did not let Mendq write {attribute}"
+    return f"no rollback ever writes {attribute}"
 
 
 def was_rolled_back(answer: Answer) -> bool:
@@ -64,7 +70,7 @@ def _print_answer(out: Output, answer: Answer, histories: Histories, lines: Sequ
     queue = parts_of(histories[case_id][-1].queue_arn).name
     out.say(f"{case_id} on {queue}", "bold")
     if "error" in answer:
-        lines = [("not done", "red", plain(answer["error"]["message"], 300))]
+        lines = [("not done", "red", plain(answer["error"]["message"], 300)), *lines]
     out.lines(lines)
 
 

@@ -119,7 +119,9 @@ def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     if "error" not in answer:
         return answer
     word = str(answer["error"])
-    return {"case_id": case_id, **error_document(word, str(answer.get("reason") or word))}
+    told = error_document(word, str(answer.get("reason") or word))
+    left = {"attributes": answer["attributes"]} if "attributes" in answer else {}
+    return {"case_id": case_id, **told, **left}
 
 
 def _has(answer: Answer, outcome: str) -> bool:

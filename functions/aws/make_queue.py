@@ -14,7 +14,7 @@ from functions.aws.clients import Clients
 from functions.aws.errors import QueueGone, code_of, is_passing
 from functions.aws.queue_look import attributes_of
 from functions.healing.error_codes import canonical
-from functions.healing.plan import Refusal
+from functions.healing.plan import AWS_REFUSED, Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.states import State
 
@@ -62,4 +62,4 @@ def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
         return taken(queue_arn, "its attributes are not those of one that is made for this queue")
     if is_passing(error):
         raise error
-    return Refusal("aws_refused", f"AWS refused to make it: {error}", becomes=State.ESCALATED)
+    return Refusal(AWS_REFUSED, f"AWS refused to make it: {error}", becomes=State.ESCALATED)

@@ -92,6 +92,9 @@ def answer(act: Callable[[], Document | Refusal]) -> Document:
     ) as error:
         reason = f"{error}; ask again in two minutes: what was begun is finished then"
         done = refused("unavailable", reason)
-    if isinstance(done, Refusal):
-        return {"error": done.code, "reason": done.reason}
-    return done
+    return said(done) if isinstance(done, Refusal) else done
+
+
+def said(refusal: Refusal) -> Document:
+    """A refusal as the operator gets it."""
+    return {"error": refusal.code, "reason": refusal.reason}

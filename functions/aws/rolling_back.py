@@ -20,6 +20,7 @@ from functions.aws.operator_request import (
     Document,
     OperatorRequest,
     refused,
+    said,
     symptom_named,
     until_unmoved,
 )
@@ -30,7 +31,7 @@ from functions.catalogue.symptom import Symptom
 from functions.healing.case import SILENT_DAYS, Case
 from functions.healing.facts import Facts
 from functions.healing.ledger_view import LedgerView
-from functions.healing.plan import Plan, Refusal
+from functions.healing.plan import AWS_REFUSED, Plan, Refusal
 from functions.healing.rollback import (
     Outcome,
     Undo,
@@ -52,6 +53,9 @@ def roll_back(
     functions: Functions = MappingProxyType({}),
 ) -> Document | Refusal:
     """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
+
+    Where AWS refuses the write, as it does while the stack only observes, it is both: the
+    attributes come with what people type instead.
 
     What goes on is stopped first, by its owner among the `functions`. Done twice it answers the
     same. Raises what `apply` and the ledger raise: then what was begun is finished by the next
@@ -190,9 +194,13 @@ class _Asked:
             actor=self.actor,
         )
         done = apply(case, plan, facts, self.view, self.symptom, self.desk)
-        if isinstance(done, Refusal):
+        if not isinstance(done, Refusal):
+            return _document(done, (each.done() if each.step else each for each in found))
+        if done.code != AWS_REFUSED:
             return done
-        return _document(done, (each.done() if each.step else each for each in found))
+        queue_arn = self.newest.queue_arn
+        left = (each.by_hand(queue_arn) if each.step else each for each in found)
+        return _document(self.newest, left) | said(done)
 
     def _facts(self) -> Facts:
         queue_arn = self.newest.queue_arn

@@ -13,7 +13,7 @@ from functions.aws.clients import Clients
 from functions.aws.errors import StepFailed, is_passing
 from functions.aws.queue_look import attributes_of, queue_url
 from functions.healing.facts import Facts
-from functions.healing.plan import Refusal
+from functions.healing.plan import AWS_REFUSED, Refusal
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
@@ -53,5 +53,5 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
             raise StepFailed(steps[0], str(error)) from error
-        return Refusal("aws_refused", f"AWS refused the change: {error}", becomes=State.ESCALATED)
+        return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", becomes=State.ESCALATED)
     return None

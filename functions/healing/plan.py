@@ -8,6 +8,9 @@ from functions.healing.mode import Mode
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep
 
+# The code of what AWS did not let us do.
+AWS_REFUSED = "aws_refused"
+
 
 @dataclass(frozen=True)
 class Plan:

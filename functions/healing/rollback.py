@@ -55,8 +55,8 @@ class Written:
 class Undo:
     """One attribute: what stood there before the case, what it wrote last, what stands there now.
 
-    `step` is the write that undoes it, `command` what people run where Mendq never writes. `stops`:
-    what goes on is undone by being stopped, and nothing is written.
+    `step` is the write that undoes it, `command` what people run where Mendq does not write.
+    `stops`: what goes on is undone by being stopped, and nothing is written.
     """
 
     attribute: str
@@ -82,6 +82,11 @@ class Undo:
     def done(self) -> Undo:
         """After its write."""
         return replace(self, outcome=Outcome.UNDONE, now=self.before)
+
+    def by_hand(self, queue_arn: str) -> Undo:
+        """Where AWS does not let Mendq write it."""
+        command = set_command(queue_arn, {self.attribute: self.before})
+        return replace(self, outcome=Outcome.PRINTED, command=command)
 
 
 def written_by(history: Sequence[Case]) -> tuple[Written, ...]:

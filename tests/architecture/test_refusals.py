@@ -9,6 +9,7 @@ from pathlib import Path
 
 from functions.catalogue import CATALOGUE
 from functions.healing.denial_findings import FINDINGS
+from functions.healing.plan import AWS_REFUSED
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -34,7 +35,7 @@ def _emitted() -> set[str]:
     detected = (each.code for entry in CATALOGUE for each in entry.detected)
     examples = {code for code in (*caught, *detected) if code}
     found = {code for source in sources for code in _codes(source)}
-    return {*found, *examples, *(each.code for each in FINDINGS)}
+    return {*found, *examples, *(each.code for each in FINDINGS), AWS_REFUSED}
 
 
 def _explained(text: str) -> set[str]:

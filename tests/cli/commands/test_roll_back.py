@@ -245,6 +245,24 @@ def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
     assert "another run is at work" in result.stdout
 
 
+def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Operator) -> None:
+    """As after going back to observe, where no role may write any more."""
+    case_id = operator.applied()
+    command = "aws sqs set-queue-attributes --attributes VisibilityTimeout=30"
+    refused = {"error": "aws_refused", "reason": "AWS refused the change: AccessDenied"}
+    by_hand = _answer(case_id, "printed", now="45", command=command)
+    asked = _answer(case_id, "undone", now="45"), {**by_hand, **refused}
+    operator.answers("RollBackFunction", *asked, *asked)
+    result = operator.mendq("roll-back", case_id, "--yes")
+    assert result.exit_code == 1
+    told = " ".join(result.stdout.split())
+    assert "AccessDenied" in told
+    assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in told
+    done = operator.json("roll-back", case_id, "--yes", code=1)
+    assert done["error"]["code"] == "aws_refused"
+    assert [each["command"] for each in done["attributes"]] == [command]
+
+
 def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
     case_id = operator.applied()
     operator.account.lambdas["RollBackFunction"] = lambda event: undo(

@@ -165,6 +165,10 @@ def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixe
         answered = undo(account, case_id)
     assert answered["error"] == "aws_refused"
     assert "not tagged" in answered["reason"]
+    (by_hand,) = answered["attributes"]
+    assert (by_hand["outcome"], by_hand["now"]) == ("printed", "45")
+    assert by_hand["command"].startswith("aws sqs set-queue-attributes ")
+    assert by_hand["command"].endswith(" --attributes VisibilityTimeout=30")
     assert account.visibility(fixed) == 45
     assert "claim_owner" not in account.attribute_item(fixed)
     assert states(account) == ["applied"]
