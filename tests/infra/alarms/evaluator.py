@@ -80,6 +80,7 @@ class MetricAlarm:
     topics: frozenset[str] = frozenset()
     told: State = State.OK
     state: State = State.INSUFFICIENT_DATA
+    _points: dict[int, bool | None] = field(default_factory=dict)
 
     @classmethod
     def read(cls, properties: Mapping[str, Any]) -> MetricAlarm:
@@ -102,11 +103,20 @@ class MetricAlarm:
         )
 
     def look(self, data: Data, minute: int, edge: Edge) -> None:
-        points = [self._point(data, minute, n, edge) for n in range(self.periods + FURTHER_BACK)]
+        """At what was sent until then; what came to a point later would not be seen."""
+        before = (self.periods + FURTHER_BACK - 1) * self.period_minutes
+        points = [
+            self._point(data, until, edge)
+            for until in range(minute, minute - before - 1, -self.period_minutes)
+        ]
         self.state = judged(points, self.of, self.periods, self.missing, self.state)
 
-    def _point(self, data: Data, minute: int, periods_ago: int, edge: Edge) -> bool | None:
-        until = minute - periods_ago * self.period_minutes
+    def _point(self, data: Data, until: int, edge: Edge) -> bool | None:
+        if until not in self._points:
+            self._points[until] = self._looked_up(data, until, edge)
+        return self._points[until]
+
+    def _looked_up(self, data: Data, until: int, edge: Edge) -> bool | None:
         value = self._value(data, until)
         if value is None:
             return None
