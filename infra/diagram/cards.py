@@ -9,7 +9,6 @@ from typing import Any
 
 from infra.diagram.arrows import (
     FEEDS,
-    JOINS,
     NOTICES,
     PARKS,
     SENDS,
@@ -165,14 +164,14 @@ def _alarms(resources: Resources, found: tuple[Arrow, ...]) -> Iterator[Card]:
     of = [name for name, each in resources.items() if each["Type"] in ALARMS]
     if not of:
         return
-    composites = [name for name in of if resources[name]["Type"] == ALARMS[1]]
-    told = {each.target for each in found if each.does == TELLS}
+    telling = [each for each in found if each.does == TELLS and each.source in of]
+    told = {each.target for each in telling}
     watched = {each.source for each in found if each.does == WATCHES}
-    joined = {each.source for each in found if each.does == JOINS}
-    says = f"{_count(len(joined), 'alarm')} joined into {len(composites)} that page people"
+    paging = len({each.source for each in telling})
+    says = f"{paging} reach people; the other {len(of) - paging} are what some of those stand on"
     looks = ("Mendq's own metrics", *sorted({_kind(each, resources) for each in watched}))
     tells = tuple(f"tells {_title(each, resources)}" for each in sorted(told))
-    yield Card(_count(len(of), "alarm"), says if composites else "", looks, tells)
+    yield Card(_count(len(of), "alarm"), says, looks, tells)
 
 
 def _stores(resources: Resources, found: tuple[Arrow, ...]) -> Iterator[Card]:

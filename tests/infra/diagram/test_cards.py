@@ -43,6 +43,15 @@ def test_each_is_started_by_what_the_template_says() -> None:
     assert cards["the nightly job"].started_by == ("start_night",)
 
 
+def test_alarms_that_reach_people_are_told_from_those_that_they_stand_on() -> None:
+    resources = _resources()
+    alarms = [each["Properties"] for each in resources.values() if each["Type"].endswith("Alarm")]
+    telling = sum("AlarmActions" in each for each in alarms)
+    card = _cards(resources)[f"{len(alarms)} alarms"]
+    assert f"{telling} reach people; the other {len(alarms) - telling} " in card.says
+    assert 0 < telling < len(alarms)
+
+
 def test_who_may_write_to_queues_is_who_may() -> None:
     writers = {title for title, card in _cards(_resources()).items() if WRITES in card.touches}
     assert writers == {"heal", "attach_dead_letters", "restore_policy", "redrive", "roll_back"}
