@@ -6,7 +6,6 @@ transition goes into the ledger only where the case has not moved.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -38,6 +37,8 @@ from functions.healing.states import FINAL, State
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
+# The version that knows it may be deployed again.
+UNKNOWN_AGAIN = timedelta(hours=1)
 # Where one service hangs, a case calls it twice before it is given up.
 SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 
@@ -46,12 +47,15 @@ SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 class Followed:
     """What became of the cases that were due, and how many are open.
 
+    The `unknown` are of symptoms that another version of Mendq knows: they wait for it, or for a
+    person who closes them.
     `bucket_error` is why nothing more is filed in this run: one case has waited for the bucket.
     """
 
     open_cases: list[OpenCase]
     moved: list[Case] = field(default_factory=list)
     called: list[Case] = field(default_factory=list)
+    unknown: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
     bucket_error: Exception | None = None
 
@@ -109,8 +113,9 @@ def _follow(due: OpenCase, desk: ManagingDesk, functions: Functions, followed: F
         _end(view.case, view, desk, sent=sent)
         return
     if symptom is None:
-        raise LedgerUnavailable(f"no symptom of ours: {json.dumps(due.symptom)[:80]}")
-    if view.case is not None:
+        followed.unknown.append(due)
+        desk.open_cases.postpone_unread(due, desk.now + UNKNOWN_AGAIN)
+    elif view.case is not None:
         _OpenCase(symptom, view.case, view, desk).go_on(functions, followed)
         if not sent and not view.case.goes_on:
             hold_back(view.case, desk)

@@ -51,6 +51,12 @@ def log(logger: Logger, followed: Followed) -> None:
         logger.info("moved a case", case=case.document())
     for case in followed.called:
         logger.info("called heal with a case", case_id=case.case_id, state=case.state)
+    for left in followed.unknown:
+        logger.warning(
+            "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
+            case_id=left.case_id,
+            symptom=left.symptom,
+        )
     for case_id, error in followed.errors.items():
         logger.error("a case could not be followed", case_id=case_id, exc_info=error)
 

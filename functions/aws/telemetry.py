@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.emitting import NAMESPACE
-from functions.aws.errors import ComeAgain, EventUnreadable
+from functions.aws.errors import CaseMoved, ComeAgain, EventUnreadable
 from functions.aws.intake import Intake
 from functions.aws.run import Group, Outcome
 from functions.healing.own_metrics import OwnMetric
@@ -22,6 +22,7 @@ MOST_CODES = 20
 # An anomaly band learns nothing from a series that is only there when something happens; any other
 # counter that is always there costs its month and is watched by no alarm.
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
+NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 Mended = Mapping[Group, Outcome]
 
 
@@ -89,6 +90,10 @@ def _is_fix(outcome: Outcome) -> bool:
 
 
 def _faults(errors: Iterable[Exception]) -> list[Exception]:
-    """Each once, however many messages it failed; to wait, or to be unreadable, is none."""
+    """Each once, however many messages it failed.
+
+    To wait or to be unreadable is none; nor is it that another run was faster, as runs are that
+    read one burst.
+    """
     once = {id(each): each for each in errors}.values()
-    return [each for each in once if not isinstance(each, ComeAgain | EventUnreadable)]
+    return [each for each in once if not isinstance(each, NO_FAULTS)]

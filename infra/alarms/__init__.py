@@ -57,7 +57,7 @@ class Alarms(Construct):
         self._composite(pages.FIXES_SPIKE, fixes.rule, held_back)
         alive = Liveness(self, "Liveness", watched, settings.timing.pulse_minutes)
         broken = Failing(self, "Failing")
-        self._composite(pages.NOT_HEALING, _any_silent((*alive.alarms, *broken.alarms)))
+        self._composite(pages.NOT_HEALING, _any_silent(alive.alarms))
         by_night = Nights(self, "Nights", mails=settings.report.mails)
         self._composite(pages.NIGHTS_FAILING, _any_silent(by_night.alarms))
         given_up = Parked(

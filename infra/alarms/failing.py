@@ -7,26 +7,24 @@ from constructs import Construct
 
 from functions.healing.own_metrics import OwnMetric
 from functions.healing.paging import Severity
-from infra.alarms.liveness import BLIND
 from infra.alarms.told import Told
 from infra.alarms.watching import FINE, Firing, own, watch
 
 PERIOD = Duration.minutes(5)
-PERIODS = 6
 # What heal cannot do comes again after six minutes, a case that follow_up cannot move after five:
-# once is bad luck, and may be over by then.
-HEAL_FAILS_IN, FOLLOW_UP_FAILS_IN = 2, 3
+# twice is bad luck, and may be over by then. The hour makes what comes now and then one alarm.
+FAILS_IN, PERIODS = 3, 12
+_OFTEN = f"in {FAILS_IN} of {PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
 HEAL_ERRORS = Told(
     "heal_errors",
-    f"heal could not do what failed calls asked for, in {HEAL_FAILS_IN} of {PERIODS} periods of "
-    "5 minutes",
-    BLIND,
+    f"heal could not do what failed calls asked for, {_OFTEN}",
+    "Of some queues at least, failing calls come to nothing: no fix, and no page about a case.",
     runbook="lambda_failing",
+    severity=Severity.URGENT,
 )
 FOLLOW_UP_ERRORS = Told(
     "follow_up_errors",
-    f"follow_up could not look after a case, in {FOLLOW_UP_FAILS_IN} of {PERIODS} periods of "
-    "5 minutes",
+    f"follow_up could not look after a case, {_OFTEN}",
     "Cases stay where they are: fixes are not verified, and approved ones are not made.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
@@ -35,13 +33,17 @@ TOLD = (HEAL_ERRORS, FOLLOW_UP_ERRORS)
 
 
 class Failing(Construct):
-    """AWS counts no error where a Lambda has caught it."""
+    """AWS counts no error where a Lambda has caught it.
+
+    Each tells of itself: one queue that heal can do nothing for must not hide that heal is gone.
+    """
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         heal = own(OwnMetric.HEAL_ERRORS, "Sum", PERIOD)
         follow_up = own(OwnMetric.FOLLOW_UP_ERRORS, "Sum", PERIOD)
+        often = Firing(1, FINE, FAILS_IN, PERIODS)
         self.alarms = (
-            watch(self, HEAL_ERRORS, heal, Firing(1, FINE, HEAL_FAILS_IN, PERIODS)),
-            watch(self, FOLLOW_UP_ERRORS, follow_up, Firing(1, FINE, FOLLOW_UP_FAILS_IN, PERIODS)),
+            watch(self, HEAL_ERRORS, heal, often),
+            watch(self, FOLLOW_UP_ERRORS, follow_up, often),
         )

@@ -13,10 +13,12 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
+from functions.aws import unfinished
 from functions.aws.desk import Desk
 from functions.aws.errors import CaseUnreadable, PageNotSent
 from functions.aws.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
 from functions.aws.take_up import take_up
+from functions.catalogue import CATALOGUE
 from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from tests.functions.aws.conftest import Account, settings
@@ -323,6 +325,28 @@ def test_one_case_that_cannot_be_read_costs_only_itself(world: World) -> None:
     assert len(world.follow().errors) == 1
     assert world.account.transitions()[-1]["queue_arn"] == good
     assert world.states()[-1] == "verified"
+
+
+def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the alarm on a follow-up that fails would ring until somebody closes the case."""
+    queue = world.account.queue(VisibilityTimeout="30")
+    world.fail(queue, "a")
+    older = tuple(each for each in CATALOGUE if each.name != "lease_expired")
+    world.deletes = 1
+    world.account.later(minutes=20)
+    monkeypatch.setattr(unfinished, "CATALOGUE", older)
+    followed = world.follow()
+    assert followed.errors == {}
+    assert [each.symptom for each in followed.unknown] == ["lease_expired"]
+    assert followed.by_state == {"applied": 1}
+    assert world.follow().unknown == [], "it is not due again within the minute"
+    assert world.states() == ["applied"]
+    monkeypatch.setattr(unfinished, "CATALOGUE", CATALOGUE)
+    world.account.later(minutes=61)
+    assert world.follow().errors == {}
+    assert world.states() == ["applied", "verified"]
 
 
 def test_a_page_left_unsent_is_sent_by_the_follow_up(world: World) -> None:

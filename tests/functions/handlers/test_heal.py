@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from functions.aws.mending import Mending
+from functions.aws.run import Outcome
 from functions.handlers import heal
 from tests.functions.aws.conftest import Account, every_client
 from tests.functions.aws.conftest import account as account  # noqa: PLC0414 - a fixture
@@ -156,3 +158,28 @@ def test_heal_that_can_look_at_nothing_ends_well_and_counts_it(
     bodies = account.late_deletes(first, "1", "2") | account.late_deletes(second, "3", "4")
     assert len(failures(heal.handler(event(bodies), Context()))) == 4
     assert metrics(capsys.readouterr().out)["HealErrors"] == 2
+
+
+@pytest.mark.parametrize("mode", ["observe", "propose", "heal"])
+def test_two_runs_that_read_one_burst_are_no_error(
+    account: Account,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    """One is faster; the messages of the other come again."""
+    queue = account.queue(tag=mode, VisibilityTimeout="30")
+    real, overtaken = Mending.decide, list[object]()
+
+    def decide(slower: Mending) -> Outcome:
+        if not overtaken:
+            overtaken.append(slower)
+            account.heal(account.late_deletes(queue, "4", "5", "6"))
+        return real(slower)
+
+    monkeypatch.setattr(Mending, "decide", decide)
+    answer = heal.handler(event(account.late_deletes(queue, "1", "2", "3")), Context())
+    assert overtaken
+    assert len(account.transitions()) == 1
+    assert len(failures(answer)) in {0, 3}
+    assert "HealErrors" not in metrics(capsys.readouterr().out)
