@@ -7,7 +7,7 @@ from itertools import groupby
 
 from cli.cost import idle, per_million
 from cli.cost.deployed import Deployed
-from cli.cost.idle import Line
+from cli.cost.line import Line
 from cli.cost.view import dollars
 from infra.node import require_node
 from infra.prices import EVERY, NOTED_ON, REGION

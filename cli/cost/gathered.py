@@ -12,7 +12,8 @@ from cli.account import Account
 from cli.cost.calls import METRICS, Calls, counted
 from cli.cost.choices import EVERY_CALL
 from cli.cost.deployed import Deployed, NotPriced
-from cli.cost.idle import Line, free, lines, not_priced
+from cli.cost.idle import free, lines, not_priced
+from cli.cost.line import Line
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.trails import Trails
 from cli.queues import managed_queues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.cost.idle import Line
+from cli.cost.line import Line
 from infra import prices
 
 MILLION = 1_000_000

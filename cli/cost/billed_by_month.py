@@ -1,0 +1,83 @@
+"""What is billed by the month while it stands there, whoever uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cli.cost.deployed import MONTH_DAYS, MONTH_HOURS, Deployed
+from cli.cost.line import Line
+from cli.cost.series import hours_a_month
+from functions.healing.plain_text import counted
+from infra import prices
+
+# Assumptions, on the high side; none was measured in an account.
+BUCKETS_GB = 1
+TRAIL_FILES = MONTH_DAYS * 24 * (12 + 1)
+
+
+def metrics(stack: Deployed) -> Line:
+    """Mendq's own, of which no resource tells."""
+    runs = {each.handler: stack.times(each.handler) for each in stack.started}
+    runs["deliver_report"] = MONTH_DAYS / 7
+    hours = hours_a_month(runs, MONTH_HOURS)
+    always = sum(each >= MONTH_HOURS for each in hours.values())
+    return Line(
+        "custom metrics",
+        f"{always} all month, {len(hours) - always} some hours of it",
+        "what the Lambdas send when nothing happens; a symptom's own series come with it",
+        ((prices.METRIC_MONTH, sum(hours.values()) / MONTH_HOURS),),
+    )
+
+
+def alarms(stack: Deployed) -> Line:
+    every = stack.all("AWS::CloudWatch::Alarm")
+    slow = sum(_metrics_of(each) for each in every if not _is_fast(each))
+    fast = sum(_metrics_of(each) for each in every if _is_fast(each))
+    return Line(
+        "alarms",
+        f"{len(every)} over {counted(slow + fast, 'metric')}",
+        "a metric each, but an anomaly band makes three of one",
+        ((prices.ALARM_METRIC_MONTH, slow), (prices.FAST_ALARM_METRIC_MONTH, fast)),
+    )
+
+
+def _metrics_of(alarm: Mapping[str, Any]) -> int:
+    """Those that it is billed for: a band is two more."""
+    metrics = alarm.get("Metrics", ())
+    measured = sum("MetricStat" in each for each in metrics)
+    bands = sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+    return max(1, measured) + 2 * bands
+
+
+def _is_fast(alarm: Mapping[str, Any]) -> bool:
+    measured = (each.get("MetricStat", {}) for each in alarm.get("Metrics", ()))
+    return any(each.get("Period", 60) < 60 for each in (alarm, *measured))
+
+
+def composites(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::CloudWatch::CompositeAlarm"))
+    billed = ((prices.COMPOSITE_MONTH, number),)
+    return Line("composite alarms", f"{number}", "it is these that page people", billed)
+
+
+def dashboards(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::CloudWatch::Dashboard"))
+    billed = ((prices.DASHBOARD_MONTH, number),)
+    return Line("dashboard", f"{number}", "nothing while the payer has no three others", billed)
+
+
+def keys(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::KMS::Key"))
+    because = "a dollar more after its first yearly rotation, and another after its second"
+    return Line("KMS key", f"{number}", because, ((prices.KEY_MONTH, number),))
+
+
+def buckets(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::S3::Bucket"))
+    return Line(
+        "S3",
+        f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written",
+        "at most a trail's file every five minutes, and its digest every hour",
+        ((prices.S3_GB_MONTH, BUCKETS_GB), (prices.S3_PUT, TRAIL_FILES)),
+    )

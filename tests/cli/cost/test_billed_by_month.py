@@ -1,0 +1,42 @@
+"""What stands there is billed by the piece, and an alarm by its metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.cost import billed_by_month
+from tests.cli.cost.templates import CLOUDWATCH, alarm, stack
+
+MEASURED = {"Id": "m", "MetricStat": {"Period": 300}}
+BAND = {"Id": "b", "Expression": "ANOMALY_DETECTION_BAND(m, 2)"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"MetricName": "Errors", "Period": 60}, 0.10),
+        ({"MetricName": "Errors", "Period": 10}, 0.30),
+        ({"Metrics": [MEASURED, MEASURED, {"Id": "e", "Expression": "m1 + m2"}]}, 0.20),
+        ({"Metrics": [MEASURED, BAND]}, 0.30),
+        ({"Metrics": [{"Id": "m", "MetricStat": {"Period": 30}}]}, 0.30),
+    ],
+)
+def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected: float) -> None:
+    assert billed_by_month.alarms(stack(alarm(**properties))).dollars == pytest.approx(expected)
+
+
+def test_composites_and_dashboards_are_billed_by_the_piece() -> None:
+    both = stack(
+        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
+        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
+        {"Type": f"{CLOUDWATCH}Dashboard"},
+    )
+    assert billed_by_month.composites(both).dollars == 1
+    assert billed_by_month.dashboards(both).dollars == 3
+
+
+def test_what_aws_gives_is_taken_off_once() -> None:
+    line = billed_by_month.alarms(stack(*[alarm()] * 12))
+    assert [line.dollars, line.beyond] == pytest.approx([1.2, 0.2])
