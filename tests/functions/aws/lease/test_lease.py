@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from time import monotonic
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from functions.aws.lease import LONGEST_SECONDS, Lease
+from functions.aws.lease import Lease
+from functions.aws.lease.holds import LONGEST_SECONDS
 from tests.functions.aws.conftest import Account
+from tests.functions.aws.lease.answers import Sqs, message
 from tests.functions.aws.letters import timed
 
 __all__ = ["timed"]
 SECONDS = 60
-PATIENCE = 10
-
-
-@dataclass
-class Sqs:
-    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all."""
-
-    codes: dict[str, str | None] = field(default_factory=dict)
-    written: list[tuple[str, str, int | None]] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-
-    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
-        return self._alone("change", asked)
-
-    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
-        return self._batch("change", asked)
-
-    def delete_message(self, **asked: Any) -> Mapping[str, Any]:
-        return self._alone("delete", asked)
-
-    def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
-        return self._batch("delete", asked)
-
-    def _alone(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._write(verb, asked)
-        code = self.codes.get(asked["ReceiptHandle"], "")
-        if code is None:
-            raise ConnectTimeoutError(endpoint_url="sqs")
-        if code:
-            raise ClientError({"Error": {"Code": code, "Message": ""}}, verb)
-        return {}
-
-    def _batch(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.sizes.append(len(asked["Entries"]))
-        answer: dict[str, list[Mapping[str, Any]]] = {"Successful": [], "Failed": []}
-        for each in asked["Entries"]:
-            self._write(verb, each)
-            code = self.codes.get(each["ReceiptHandle"], "")
-            kind = "Failed" if code else "Successful"
-            answer[kind].append({"Id": each["Id"], "Code": code, "SenderFault": True})
-        return answer
-
-    def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
-        self.written.append((verb, asked["ReceiptHandle"], asked.get("VisibilityTimeout")))
 
 
 @dataclass
@@ -71,20 +26,9 @@ class Clock:
         return self.now
 
 
-def message(name: str = "a", handle: str = "") -> dict[str, str]:
-    return {"MessageId": name, "ReceiptHandle": handle or f"handle-{name}"}
-
-
 def lease(sqs: Sqs, clock: Clock, *messages: Mapping[str, Any], seconds: int = SECONDS) -> Lease:
     held = Lease(cast("Any", sqs), "url", seconds=seconds, clock=clock)
     held.add(*messages, received_at=clock())
-    return held
-
-
-def holding(sqs: Sqs, seconds: int) -> Lease:
-    """By the true clock, for what a thread does."""
-    held = Lease(cast("Any", sqs), "url", seconds=seconds)
-    held.add(message(), received_at=monotonic())
     return held
 
 
@@ -266,105 +210,6 @@ def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock
     assert "handle-d" not in deletes
 
 
-def test_one_alone_goes_by_the_call_that_cloudtrail_records_the_refusal_of(
-    sqs: Sqs, clock: Clock
-) -> None:
-    held = lease(sqs, clock, message())
-    clock.now += SECONDS / 2
-    held.keep()
-    assert held.delete() == {"a"}
-    assert sqs.sizes == []
-
-
-def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:
-    held = lease(sqs, clock, message())
-    clock.now += SECONDS
-    assert held.is_lost
-    held.add(message("a", "newer"), received_at=clock())
-    assert not held.is_lost
-    assert held.delete() == {"a"}
-    assert sqs.written == [("delete", "newer", None)]
-
-
-def _hearts() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "lease"]
-
-
-class Beating(Sqs):
-    """Tells when it is asked to extend, and answers when it may."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked, self.may_answer = threading.Event(), threading.Event()
-
-    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
-        if asked["VisibilityTimeout"]:
-            self.asked.set()
-            assert self.may_answer.wait(PATIENCE)
-        return super().change_message_visibility(**asked)
-
-
-def test_the_thread_extends_and_ends_with_the_block() -> None:
-    sqs = Beating()
-    sqs.may_answer.set()
-    with holding(sqs, 1) as held:
-        (heart,) = _hearts()
-        assert heart.daemon
-        assert sqs.asked.wait(PATIENCE)
-    assert not heart.is_alive()
-    assert not held.is_lost
-    assert {verb for verb, *_ in sqs.written} == {"change"}
-
-
-def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
-    sqs = Beating()
-    sqs.may_answer.set()
-    with pytest.raises(ZeroDivisionError), holding(sqs, 60):
-        _ = 1 // 0
-    assert _hearts() == []
-    assert sqs.written == []
-
-
-class BeatingTens(Beating):
-    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
-        self.asked.set()
-        assert self.may_answer.wait(PATIENCE)
-        return super().change_message_visibility_batch(**asked)
-
-
-def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
-    sqs = BeatingTens()
-    held = Lease(cast("Any", sqs), "url", seconds=1)
-    with held:
-        letters = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(30)]
-        held.add(*letters, received_at=monotonic())
-        assert sqs.asked.wait(PATIENCE)
-
-        def answer_once_left() -> None:
-            held._over.wait(PATIENCE)
-            sqs.may_answer.set()
-
-        leaving = threading.Thread(target=answer_once_left)
-        leaving.start()
-    leaving.join(PATIENCE)
-    assert sqs.sizes == [10]
-
-
-def test_no_extension_overtakes_a_release() -> None:
-    """The heart is in the middle of a call when the message is released."""
-    sqs = Beating()
-    with holding(sqs, 1) as held:
-        assert sqs.asked.wait(PATIENCE)
-        releasing = threading.Thread(target=held.release)
-        releasing.start()
-        sqs.may_answer.set()
-        releasing.join(PATIENCE)
-        sqs.asked.clear()
-        assert not sqs.asked.wait(0.3)
-    assert sqs.written[-1] == ("change", "handle-a", 0)
-    assert [seconds for *_, seconds in sqs.written].count(0) == 1
-
-
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
 def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: str) -> None:
     url = timed.url(timed.queue(name, VisibilityTimeout=str(SECONDS)))
@@ -400,3 +245,27 @@ def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: s
     assert held_of(last).delete()
     timed.later(seconds=SECONDS + 1)
     assert received() == []
+
+
+def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message())
+    clock.now += SECONDS
+    assert held.is_lost
+    held.add(message("a", "newer"), received_at=clock())
+    assert not held.is_lost
+    assert held.delete() == {"a"}
+    assert sqs.written == [("delete", "newer", None)]
+
+
+def test_all_are_let_go_in_the_order_in_which_they_came(sqs: Sqs, clock: Clock) -> None:
+    names = [f"m{at}" for at in range(25)]
+    lease(sqs, clock, *map(message, names)).release()
+    assert sqs.written == [("change", f"handle-{each}", 0) for each in names]
+    assert sqs.sizes == [10, 10, 5]
+
+
+def test_a_delete_of_what_is_not_held_deletes_nothing(sqs: Sqs, clock: Clock) -> None:
+    held = lease(sqs, clock, message())
+    assert held.delete("nobody's") == frozenset()
+    assert held.held == {"a"}
+    assert sqs.written == []
