@@ -36,8 +36,9 @@ from cli.redrive.quarantines import Quarantine, quarantine_named, quarantines, r
 from cli.redrive.route import Route, require_last
 from cli.redrive.selection import Selection
 from cli.redrive.told import left_in, tell_faults, told_of_nothing
+from functions.aws.hand import Hand
 from functions.aws.letter_batches import NotMoved
-from functions.aws.mover import Hand, Moved
+from functions.aws.moved import Moved
 from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_because

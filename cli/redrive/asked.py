@@ -18,7 +18,7 @@ from cli.redrive.passes import Act, Done, Taking, count
 from cli.redrive.route import Route
 from cli.redrive.selection import Selection, Tally
 from cli.redrive.told import Ended, tell
-from functions.aws.mover import Hand
+from functions.aws.hand import Hand
 from functions.healing.plain_text import counted
 
 _UNBOUNDED = 10**9

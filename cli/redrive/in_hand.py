@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.exit_codes import Stopped
 from cli.output import Output
-from functions.aws.mover import LEASE_SECONDS, Hand
+from functions.aws.hand import LEASE_SECONDS, Hand
 from functions.healing.plain_text import counted
 
 ENDING = (

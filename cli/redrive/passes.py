@@ -11,8 +11,10 @@ from threading import Event
 
 from cli.redrive.pace import Pace
 from cli.redrive.selection import Tally
+from functions.aws.hand import MOST_IN_HAND, Hand
 from functions.aws.letter_batches import NotMoved
-from functions.aws.mover import MOST_IN_HAND, MOST_RECEIVED, Hand, Moved
+from functions.aws.letters_shown import MOST_RECEIVED
+from functions.aws.moved import Moved
 from functions.healing.letters import Letter
 
 Tell = Callable[[int], None]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from functions.aws.hand import Hand
 from functions.aws.letter_batches import UNANSWERED, Destination
 from functions.aws.move_tasks import cancel_task, start_task
-from functions.aws.mover import Hand, Moved
+from functions.aws.moved import Moved
 from functions.aws.quarantine import quarantine_of
 from functions.aws.queue_look import queue_url
 from functions.aws.redrive_looks import Faults, Queues

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from functions.aws.mover import LEASE_SECONDS, MOST_IN_HAND
+from functions.aws.hand import LEASE_SECONDS, MOST_IN_HAND
 from functions.healing.where import BYTES, DEEPEST, SECONDS, Where, where
 from functions.healing.where_reading import FIELDS
 from functions.healing.where_truth import COMPARED

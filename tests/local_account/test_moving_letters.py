@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from functions.aws.hand import Hand
 from functions.aws.letter_batches import Destination
-from functions.aws.mover import Hand, Moved
+from functions.aws.moved import Moved
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped
 from local_account.process import LocalAccount

@@ -11,10 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 from moto.dynamodb.models import dynamodb_backends
 
-from functions.aws import mover, redrive_tick
+from functions.aws import redrive_tick
 from functions.aws.course_ledger import CourseLedger
+from functions.aws.hand import Hand
 from functions.aws.letter_batches import Destination, Lanes
-from functions.aws.mover import Hand, Moved
+from functions.aws.moved import Moved
 from functions.aws.redrive_looks import look_of
 from functions.healing.letters import Letter
 from functions.healing.redrive_course import Course, begun
@@ -42,11 +43,11 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
 
     def deletes_first(hand: Hand, batch: Sequence[Letter], lanes: Lanes, to: Destination) -> Moved:
         for each in batch:
-            handle = hand._lease._held[each.message_id].handle
-            hand._sqs.delete_message(QueueUrl=hand._queue_url, ReceiptHandle=handle)
+            handle = hand._lease._holds.among([each.message_id])[0].handle
+            hand._sqs.delete_message(QueueUrl=hand._shown._queue_url, ReceiptHandle=handle)
         return put(hand, batch, lanes, to)
 
-    monkeypatch.setattr(mover.Hand, "_put", deletes_first)
+    monkeypatch.setattr(Hand, "_put", deletes_first)
     proving = Proving()
     struck_everywhere(proving, 0.25, SCENES_TO_STRIKE[:1])
     assert "no message is lost" in proving.failures

@@ -15,7 +15,7 @@ import pytest
 
 from cli.commands import quarantine as command
 from functions.aws.course_ledger import CourseLedger
-from functions.aws.mover import Hand
+from functions.aws.hand import Hand
 from functions.healing.letters import HOPS, QUARANTINED
 from functions.healing.quarantines import arn_for
 from functions.healing.redrive_course import Stage

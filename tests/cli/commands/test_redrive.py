@@ -13,7 +13,7 @@ from cli.commands import redrive as command
 from cli.exit_codes import Exit, Stopped
 from cli.redrive import hold
 from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
-from functions.aws.mover import Hand
+from functions.aws.hand import Hand
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS
 from functions.healing.redrive_course import Stage

@@ -15,8 +15,9 @@ import pytest
 from cli import asking
 from cli.commands import quarantine, redrive
 from cli.redrive import asked
-from functions.aws import mover
+from functions.aws import letters_shown
 from functions.aws.course_ledger import CourseLedger
+from functions.aws.hand import Hand
 from functions.aws.letters_look import letter_of
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS, Letter
@@ -155,8 +156,8 @@ def _letter_of(message: Mapping[str, Any]) -> Letter:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto's clock stands still, so nobody can wait for a letter there."""
-    hand = partial(mover.Hand, wait_seconds=0)
-    monkeypatch.setattr(mover, "letter_of", _letter_of)
+    hand = partial(Hand, wait_seconds=0)
+    monkeypatch.setattr(letters_shown, "letter_of", _letter_of)
     monkeypatch.setattr(asked, "Hand", hand)
     monkeypatch.setattr("cli.commands.quarantine.Hand", hand)
     monkeypatch.setattr(asking, "somebody_is_there", _somebody_is_there)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from functions.aws.hand import Hand
 from functions.aws.lease import Lease
-from functions.aws.mover import Hand
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 

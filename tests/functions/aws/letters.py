@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from functions.aws.hand import Hand
 from functions.aws.letter_batches import Destination
 from functions.aws.letters_look import letter_of
-from functions.aws.mover import Hand, Moved
+from functions.aws.moved import Moved
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped
 from tests.functions.aws.conftest import Account
 
 LEASE_SECONDS = 30
+BOTH = pytest.mark.parametrize("fifo", [False, True])
 # A queue's letters may be hidden for so long.
 LONGER_THAN_A_LEASE = 61
 
@@ -119,3 +121,20 @@ def two(account: Account, *, fifo: bool = False, **attributes: str) -> Two:
     ending = ".fifo" if fifo else ""
     here = account.queue(f"orders-dlq{ending}", **attributes)
     return Two(account, here, account.queue(f"orders{ending}", **attributes))
+
+
+def texts(count: int) -> list[str]:
+    return [f"letter {at:03}" for at in range(count)]
+
+
+class Answers:
+    """The account's SQS, but for what is said of some texts."""
+
+    def __init__(self, sqs: Any, **by_call: Callable[[Any, dict[str, Any]], Any]) -> None:
+        self._sqs, self._by_call = sqs, by_call
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._sqs, name)
+        if name not in self._by_call:
+            return real
+        return lambda **asked: self._by_call[name](real, asked)
