@@ -60,15 +60,21 @@ class LambdaSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseSettings(LambdaSettings):
-    """What every Lambda needs that moves a case."""
+class LedgerSettings(LambdaSettings):
+    """What every Lambda needs that asks the ledger about cases."""
 
     ledger_table: str
     case_bucket: str
-    urgent_topic_arn: str
-    info_topic_arn: str
     limits: Limits = field(default_factory=Limits)
     timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSettings(LedgerSettings):
+    """What every Lambda needs that moves a case."""
+
+    urgent_topic_arn: str
+    info_topic_arn: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,14 +155,10 @@ class RollBackSettings(CaseSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepSettings(ConsentSettings):
-    """What the sweep needs: it moves no case."""
+class SweepSettings(LedgerSettings, ConsentSettings):
+    """What the sweep needs beside it: it moves no case."""
 
-    ledger_table: str
-    case_bucket: str
     heal_function: str
-    limits: Limits = field(default_factory=Limits)
-    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What every Lambda that moves a case works with: the ledger, the case bucket, the pager."""
+"""What Lambdas work with: the ledger, and whoever moves a case also its bucket and the pager."""
 
 from __future__ import annotations
 
@@ -18,34 +18,20 @@ from functions.healing.paging import Severity
 from functions.healing.plan import Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.steps import AttributeStep
-from functions.settings import CaseSettings, ManagingSettings
+from functions.settings import CaseSettings, LedgerSettings, ManagingSettings
 
 # Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
 @dataclass(frozen=True)
-class Desk:
-    """`owner` is this invocation's own token: whose claim a claim is.
-
-    `now` is the clock that cases are judged by; where it was put forward, `real_now` is the time.
-    """
+class LedgerDesk:
+    """One invocation at the ledger; `owner` is its own token: whose claim a claim is."""
 
     clients: Clients
-    settings: CaseSettings
+    settings: LedgerSettings
     owner: str
     now: datetime
-    real_now: datetime | None = field(default=None, kw_only=True)
-
-    @property
-    def claims_now(self) -> datetime:
-        """What claims run out by: whoever holds one goes by the real clock."""
-        return self.real_now or self.now
-
-    def is_here(self, queue_arn: str) -> bool:
-        """Whether the queue is in our own account and region; ValueError for what is no ARN."""
-        queue = parts_of(queue_arn)
-        return (queue.account, queue.region) == (self.settings.account, self.clients.region)
 
     @property
     def ledger(self) -> Ledger:
@@ -58,6 +44,24 @@ class Desk:
     @property
     def moves_by_name(self) -> MovesByName:
         return MovesByName(self.clients.dynamodb, self.settings.ledger_table)
+
+
+@dataclass(frozen=True)
+class Desk(LedgerDesk):
+    """By `now` cases are judged; where that clock was put forward, `real_now` is the time."""
+
+    settings: CaseSettings
+    real_now: datetime | None = field(default=None, kw_only=True)
+
+    @property
+    def claims_now(self) -> datetime:
+        """What claims run out by: whoever holds one goes by the real clock."""
+        return self.real_now or self.now
+
+    def is_here(self, queue_arn: str) -> bool:
+        """Whether the queue is in our own account and region; ValueError for what is no ARN."""
+        queue = parts_of(queue_arn)
+        return (queue.account, queue.region) == (self.settings.account, self.clients.region)
 
     @property
     def case_bucket(self) -> CaseBucket:

@@ -6,30 +6,25 @@ look. Two sweeps at once do no harm: what heal is told twice it decides once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.aws.clients import Clients
 from functions.aws.errors import LedgerUnavailable, OwnerUnavailable
-from functions.aws.findings_bucket import FindingsBucket
-from functions.aws.ledger import Ledger
 from functions.aws.managed_queues import Listing, ManagedQueue, listed_queues
-from functions.aws.moves_by_name import MovesByName
-from functions.aws.open_cases import OpenCase, OpenCases
+from functions.aws.open_cases import OpenCase
 from functions.aws.said_elsewhere import spoken_for
-from functions.aws.sweep import Allowance, sweep
-from functions.aws.sweep_ledger import Stretch, SweepLedger
-from functions.aws.sweep_looks import Paces, SweepLooks, open_about
+from functions.aws.sweep import sweep
+from functions.aws.sweep_desk import SweepDesk
+from functions.aws.sweep_ledger import Stretch
+from functions.aws.sweep_looks import SweepLooks
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.advance import WATCHED
 from functions.healing.guardrails import are_many
-from functions.healing.managed import Consent
 from functions.healing.retention_clock import most_urgent_first
 from functions.healing.spread import Reach
 from functions.healing.sweeping import (
@@ -39,77 +34,10 @@ from functions.healing.sweeping import (
     calls_about,
     fewer_of_many,
     request_about,
-    share_of_the_day,
     together,
     waiting,
     with_managed,
 )
-from functions.settings import SweepSettings
-
-# What measuring the suspects and handing over may take; by then no further queue is begun with.
-SECONDS_TO_MEASURE = 300
-SECONDS_TO_HAND_OVER = 60
-
-
-@dataclass(frozen=True)
-class SweepDesk:
-    """One invocation of the sweep; `owner` is its own token."""
-
-    clients: Clients
-    settings: SweepSettings
-    owner: str
-    now: datetime
-    remaining_seconds: Callable[[], float]
-    paces: Paces
-
-    @property
-    def consent(self) -> Consent:
-        return self.settings.consent
-
-    @property
-    def sweep_ledger(self) -> SweepLedger:
-        return SweepLedger(self.clients.dynamodb, self.settings.ledger_table, self.owner)
-
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.clients.dynamodb, self.settings.ledger_table)
-
-    @property
-    def findings(self) -> FindingsBucket:
-        return FindingsBucket(self.clients.s3, self.settings.case_bucket)
-
-    @property
-    def looks(self) -> SweepLooks:
-        about = open_about(self.open_cases.by_due)
-        return SweepLooks(
-            self.clients,
-            self.now,
-            self.settings.timing,
-            about,
-            noted_moves=lambda: self.moves_by_name.into(self.now),
-            newest_about=self.open_cases.newest_about,
-            consent=self.consent,
-            paces=self.paces,
-        )
-
-    @property
-    def open_cases(self) -> OpenCases:
-        return OpenCases(self.clients.dynamodb, self.settings.ledger_table)
-
-    @property
-    def moves_by_name(self) -> MovesByName:
-        return MovesByName(self.clients.dynamodb, self.settings.ledger_table)
-
-    @property
-    def allowance(self) -> Allowance:
-        most = share_of_the_day(self.settings.limits.sweep_metrics_per_day, self.now)
-        return Allowance(
-            may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
-            may_measure=lambda metrics: (
-                self.remaining_seconds() > SECONDS_TO_HAND_OVER
-                and self.sweep_ledger.spend(metrics, most, self.now)
-            ),
-        )
 
 
 def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swept | None:

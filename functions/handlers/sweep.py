@@ -11,8 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.emitting import to_line
+from functions.aws.sweep_desk import SweepDesk
 from functions.aws.sweep_looks import Paces
-from functions.aws.sweep_round import SweepDesk, sweep_round
+from functions.aws.sweep_round import sweep_round
 from functions.aws.sweep_telemetry import emit, log, totals
 from functions.healing.sweeping import Swept
 from functions.settings import SweepSettings

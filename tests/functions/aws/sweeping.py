@@ -12,8 +12,9 @@ from typing import Any, cast
 from botocore.exceptions import EndpointConnectionError
 
 from functions.aws.heal_batch import Healed, heal_findings
+from functions.aws.sweep_desk import SweepDesk
 from functions.aws.sweep_looks import Paces
-from functions.aws.sweep_round import SweepDesk, sweep_round
+from functions.aws.sweep_round import sweep_round
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.measuring import metrics_of
