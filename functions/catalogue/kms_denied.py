@@ -65,9 +65,8 @@ def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _CALLED = replace(
-    examples.queue(KmsMasterKeyId=_KEY),
+    examples.queue(KmsMasterKeyId=examples.KEY_ARN),
     principals=("arn:aws:iam::123456789012:role/orders-worker",),
     event_names=("SendMessage",),
 )

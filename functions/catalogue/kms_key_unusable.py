@@ -31,8 +31,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Refusal("key_unusable", reason, State.ESCALATED, next_command=look)
 
 
-_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-_ENCRYPTED = examples.queue(KmsMasterKeyId=_KEY)
+_ENCRYPTED = examples.queue(KmsMasterKeyId=examples.KEY_ARN)
 
 KMS_KEY_UNUSABLE = Symptom(
     name="kms_key_unusable",

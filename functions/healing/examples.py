@@ -18,6 +18,7 @@ from functions.healing.states import State
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 DEAD_LETTER_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 
