@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from functools import cache
 from unittest.mock import patch
 
 import pytest
@@ -48,14 +48,16 @@ def _named() -> Iterator[str]:
         yield from _INLINE.findall(text)
 
 
-def _texts() -> Iterator[str]:
-    """What the code says to people; X stands for what it fills in."""
-    for path in sorted(each for room in ROOMS for each in (ROOT / room).rglob("*.py")):
-        yield from _texts_in(path)
+@cache
+def _texts() -> tuple[str, ...]:
+    """What the code says to people, where it names Mendq; X stands for what it fills in."""
+    paths = sorted(each for room in ROOMS for each in (ROOT / room).rglob("*.py"))
+    sources = (each.read_text() for each in paths)
+    return tuple(text for source in sources if "mendq" in source for text in _texts_in(source))
 
 
-def _texts_in(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text())
+def _texts_in(source: str) -> Iterator[str]:
+    tree = ast.parse(source)
     inner = {id(part) for node in ast.walk(tree) for part in _parts(node)}
     for node in ast.walk(tree):
         if id(node) in inner:

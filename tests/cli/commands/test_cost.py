@@ -18,13 +18,12 @@ SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
 EMPTY, DELETED = "NumberOfEmptyReceives", "NumberOfMessagesDeleted"
 WEEK = {SENT: 1e6, RECEIVED: 1e6, EMPTY: 20e6, DELETED: 1e6}
 ASKED_FOR_TEMPLATE = "before-call.cloudformation.GetTemplate"
-TEMPLATE = template_of("default").raw
 
 
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
     """A stack to ask for its template, and three queues: a busy one, a silent one, another's."""
-    deploy(operator, TEMPLATE)
+    deploy(operator, template_of("default").raw)
     operator.aws.queue("busy")
     operator.aws.queue("silent.fifo")
     operator.aws.queue("unmanaged", tag=None)
@@ -107,8 +106,9 @@ def test_the_stack_is_priced_from_its_deployed_template(operator: Operator) -> N
 
 
 def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
-    more = {**TEMPLATE["Resources"], "New": {"Type": "AWS::EC2::NatGateway"}}
-    deploy(operator, {**TEMPLATE, "Resources": more})
+    template = template_of("default").raw
+    more = {**template["Resources"], "New": {"Type": "AWS::EC2::NatGateway"}}
+    deploy(operator, {**template, "Resources": more})
     assert operator.json("cost")["stack"]["not_priced"] == ["AWS::EC2::NatGateway"]
     assert "not priced, which is not zero: AWS::EC2::NatGateway" in operator.mendq("cost").stdout
 
