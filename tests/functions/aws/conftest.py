@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import boto3
@@ -27,6 +27,8 @@ from functions.healing.limits import Limits
 from functions.healing.mode import Mode
 from functions.healing.steps import Owner
 from functions.settings import HealSettings
+from tests.functions.aws.kept_clients import KeptSession
+from tests.functions.aws.remembered import remember
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -35,6 +37,8 @@ WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
 EXPIRED = (
     "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
 )
+
+remember()
 
 
 def every_client(clients: Clients) -> tuple[Any, ...]:
@@ -231,7 +235,7 @@ def furnished(clients: Clients) -> Account:
 def moto_account(clients: Clients | None = None) -> Iterator[Account]:
     """Its queues keep the time of whoever uses it; `clients` may be another account's, gone now."""
     with mock_aws():
-        made = furnished(clients or Clients(boto3.Session(region_name=REGION)))
+        made = furnished(clients or Clients(cast("boto3.Session", KeptSession(REGION))))
         with (
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
             # A call is tried again at once.
