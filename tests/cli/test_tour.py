@@ -15,6 +15,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 
 pytestmark = pytest.mark.account
@@ -76,8 +77,9 @@ class Shell:
         return json.loads(self.mendq(*arguments, "--json", code=code))
 
     def case_of(self, queue: Queue) -> dict[str, Any] | None:
-        found = (each for each in self.json("cases") if each["queue_arn"] == queue.arn)
-        return next(found, None)
+        """Asked until there is one."""
+        cases = json.loads(mendq_here(self.account, "cases", "--json").stdout)
+        return next((each for each in cases if each["queue_arn"] == queue.arn), None)
 
     def case_in(self, queue: Queue, state: str) -> str:
         """The id of the queue's case, as soon as it is in that state."""
@@ -200,7 +202,7 @@ def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
 
 def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
     queue = new_queue(shell.account, fifo=True, tags={"mendq": "observe"})
-    eventually(lambda: _check(shell, "heartbeat")["status"] == "ok", seconds=150)
+    eventually(lambda: _check(shell, "heartbeat")["status"] == "ok", seconds=150, every_seconds=2)
     found = shell.json("doctor")
     assert [each for each in found["checks"] if each["status"] == "unknown"] == []
     assert queue.arn in found["managed_queues"]
@@ -220,6 +222,6 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
 
 def _check(shell: Shell, name: str) -> dict[str, Any]:
     """Until the follow-up has run once, the doctor finds that something fails."""
-    found = json.loads(shell.run("doctor", "--json").stdout)
+    found = json.loads(mendq_here(shell.account, "doctor", "--json").stdout)
     (check,) = (each for each in found["checks"] if each["check"] == name)
     return dict(check)

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from typer.testing import Result
+
 from local_account.demo.mailbox import Mailbox, Message
-from local_account.demo.operator_shell import DONE, Done, OperatorShell
+from local_account.demo.operator_shell import DONE
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy
+from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 REFUSED_CALLS = 3
@@ -71,20 +74,19 @@ class PinnedQueue:
         account.put_back(queue.arn, OLD_MINUTES)
         made = cls(account, queue, caller, deployer, good)
         done = made.mendq("pin", queue.arn, "--automation", deployer.arn, "--yes")
-        assert done.code == DONE, done.text
+        assert done.exit_code == DONE, done.output
         return made
 
     @property
     def policy(self) -> str:
         return self.queue.attributes("Policy").get("Policy", "")
 
-    def mendq(self, *arguments: str) -> Done:
-        return OperatorShell(self.account, COLUMNS).mendq(*arguments)
+    def mendq(self, *arguments: str) -> Result:
+        return mendq_here(self.account, *arguments, columns=COLUMNS)
 
     def told(self, *arguments: str) -> Any:
         """The document of `--json`; what is said beside it goes to standard error."""
-        text = self.mendq(*arguments, "--json").text
-        return json.JSONDecoder().raw_decode(text)[0]
+        return json.loads(self.mendq(*arguments, "--json").stdout)
 
     def send(self) -> None:
         self.caller.sqs.send_message(QueueUrl=self.queue.url, MessageBody="hello")

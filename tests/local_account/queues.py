@@ -90,12 +90,16 @@ def error_of(call: Callable[[], object]) -> tuple[str, str]:
     return error["Code"], error["Message"]
 
 
-def eventually(happened: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+def eventually(
+    happened: Callable[[], object],
+    seconds: float = PATIENCE_SECONDS,
+    every_seconds: float = 0.05,
+) -> None:
     """Return as soon as it happened; fail when it does not."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+        time.sleep(every_seconds)
 
 
 def fail_late(queue: Queue, times: int) -> None:

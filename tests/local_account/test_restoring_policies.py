@@ -53,7 +53,7 @@ def _proposed(pinned: PinnedQueue) -> tuple[str, str]:
 def _not_written(pinned: PinnedQueue, stands: str, because: str) -> None:
     """Approved, and it comes to nothing: what stood there stands, and the case says why."""
     done = pinned.mendq("approve", pinned.case()["case_id"], "--yes")
-    assert done.code == NOT_DONE
+    assert done.exit_code == NOT_DONE
     assert pinned.policy == stands
     case = pinned.case()
     assert case["state"] == "expired"
@@ -71,13 +71,13 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
     assert pinned.policy == emptied, "nothing before a person's word"
     pinned.account.have_access_analyzer_answer("PASS")
     done = pinned.mendq("approve", case_id, "--yes")
-    assert done.code == DONE, done.text
+    assert done.exit_code == DONE, done.output
     assert pinned.policy == pinned.good
     assert pinned.case()["state"] == "applied"
     pinned.send()
     last = pinned.told("show", case_id)["transitions"][-1]
     assert (last["actor"], last["to"]) == ("restore_policy", "applied")
-    undone = pinned.mendq("roll-back", case_id, "--yes").text
+    undone = pinned.mendq("roll-back", case_id, "--yes").output
     assert "  printed  Policy" in undone
     assert "aws sqs set-queue-attributes" in undone
     assert pinned.policy == pinned.good, "a policy is never rolled back by a write"
@@ -117,7 +117,7 @@ def test_what_a_person_wrote_over_it_is_a_person_s(pinned: PinnedQueue, box: Mai
     page = pinned.paged(box, "Mendq escalated: access denied")
     assert page.severity is Severity.URGENT
     assert "is not put back: arn:aws:iam::000000000000:root has changed it since" in page.text
-    assert pinned.mendq("approve", case["case_id"], "--yes").code == NOT_DONE
+    assert pinned.mendq("approve", case["case_id"], "--yes").exit_code == NOT_DONE
     assert pinned.policy == revoked
 
 
