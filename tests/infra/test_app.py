@@ -64,6 +64,7 @@ def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path)
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
 
+@pytest.mark.long
 def test_three_environments_are_a_stack_each_without_credentials(tmp_path: Path) -> None:
     done = _app(tmp_path, mendq={"environments": list(THREE)})
     assert (done.returncode, done.stderr) == (0, "")

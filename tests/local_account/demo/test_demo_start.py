@@ -52,7 +52,9 @@ def _heard_interrupts() -> Iterator[None]:
 
 @pytest.mark.account
 @pytest.mark.usefixtures("_heard_interrupts")
-@pytest.mark.parametrize("after", ["Mendq demo", "deploying", "failed"])
+@pytest.mark.parametrize(
+    "after", ["Mendq demo", "deploying", pytest.param("failed", marks=pytest.mark.long)]
+)
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, after: str) -> None:
     with subprocess.Popen(
         COMMAND,
