@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import botocore.session
 import pytest
 from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 # The machine's speed is nobody's bug here; `make bench` measures.
 settings.register_profile("mendq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,6 +21,8 @@ settings.load_profile("mendq")
 _SLOW_TO_START = re.compile(
     r"local_account|test_tour|analytics|infra/test_(app|cdk_cli|emr)|browser"
 )
+
+_ROOT = Path(__file__).parents[1]
 
 _load = botocore.session.create_loader
 _models: dict[Any, Any] = {}
@@ -36,6 +41,28 @@ botocore.session.create_loader = _loader_that_knows
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What waits for processes of its own comes first: no worker is left alone with it at last."""
     items.sort(key=lambda item: _SLOW_TO_START.search(item.nodeid) is None)
+
+
+class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
+    """Files whose tests share a process that takes seconds to start, go to the same worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _shared_by(str(super()._split_scope(nodeid)))
+
+
+@cache
+def _shared_by(file: str) -> str:
+    """What the file's tests share with other files, or the file."""
+    if found := re.match(r"tests/(analytics|browser)/", file):
+        return found[1]
+    text = (_ROOT / file).read_text()
+    has_its_own = "with LocalAccount(" in text
+    return "account" if "(account: LocalAccount" in text and not has_its_own else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _SharedProcesses(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:
