@@ -34,11 +34,24 @@ def warnings(
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
             "region, every night fails"
         )
-    reached = settings.pages.urgent or settings.pages.info
-    if max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE and not reached:
+    yield from _of_people(settings)
+    if settings.report.sender is not None and not settings.report.mails:
+        yield "nobody is mailed: report.sender is set, and report.recipients names no address"
+
+
+def _of_people(settings: DeploymentSettings) -> Iterator[str]:
+    """Alarms are sent in every mode; who deploys the defaults to see them is left in peace."""
+    urgent, info = settings.pages.urgent, settings.pages.info
+    acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
+    if acts and not (urgent or info):
         yield (
             "nobody is subscribed: Mendq may propose or heal, and neither pages.urgent nor "
             "pages.info names an address, so its pages reach nobody"
         )
-    if settings.report.sender is not None and not settings.report.mails:
-        yield "nobody is mailed: report.sender is set, and report.recipients names no address"
+    elif info and not urgent:
+        yield "nobody is woken: pages.urgent names no address, so urgent pages reach nobody"
+    elif urgent and not info:
+        yield (
+            "nobody reads what can wait: pages.info names no address, so proposals, the week's "
+            "verdict and alarms that are not urgent reach nobody"
+        )

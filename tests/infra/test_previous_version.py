@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from tests.infra import previous_version
-from tests.infra.synthesized import template_of
+from tests.infra.synthesized import template_of, templates_of_three
 from tests.infra.template_rules.rule import name_of, properties
 
 # What cannot be changed without a new resource in the old one's place.
@@ -22,6 +23,8 @@ NAMES = {
     "AWS::CloudWatch::CompositeAlarm": "AlarmName",
     "AWS::CloudWatch::Dashboard": "DashboardName",
 }
+# Lambda allows one of a queue and a function.
+MAPPING = "AWS::Lambda::EventSourceMapping"
 Resources = Mapping[str, Any]
 
 
@@ -46,6 +49,9 @@ def in_the_way(before: Resources, after: Resources) -> Iterator[str]:
 
 
 def _name(resource: Resources) -> tuple[str, str] | None:
+    if resource["Type"] == MAPPING:
+        both = [resource["Properties"][each] for each in ("EventSourceArn", "FunctionName")]
+        return MAPPING, json.dumps(both)
     name = resource["Properties"].get(NAMES.get(resource["Type"], ""))
     return (resource["Type"], name) if isinstance(name, str) else None
 
@@ -64,6 +70,23 @@ def test_nothing_that_is_kept_begins_anew() -> None:
 
 def test_no_name_is_in_the_way() -> None:
     assert list(in_the_way(_before(), _after())) == []
+
+
+def test_a_mapping_that_is_made_anew_is_in_the_way() -> None:
+    after = _after()
+    (mapping,) = (name for name, each in after.items() if each["Type"] == MAPPING)
+    after["Anew"] = after.pop(mapping)
+    assert list(in_the_way(_before(), after)) == [f"Anew wants the name of {mapping}"]
+
+
+def test_with_more_environments_the_first_stack_stays_the_same() -> None:
+    """But for permissions, of which a function may have two alike for a moment."""
+    one = {name for name, each in _after().items() if each["Type"] != "AWS::Lambda::Permission"}
+    for each in templates_of_three():
+        of_many = each.raw["Resources"]
+        assert one <= of_many.keys()
+        assert list(in_the_way(_after(), of_many)) == []
+        assert list(lost(_after(), of_many)) == []
 
 
 def test_what_outsiders_read_is_still_there() -> None:

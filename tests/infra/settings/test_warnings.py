@@ -17,8 +17,8 @@ SOMEBODY = ["on-call@example.com"]
     [
         {},
         {"mode": "observe", "tagMayRaiseTo": "observe"},
-        {"mode": "heal", "pages": {"urgent": SOMEBODY}},
-        {"tagMayRaiseTo": "propose", "pages": {"info": SOMEBODY}},
+        {"mode": "heal", "pages": {"urgent": SOMEBODY, "info": SOMEBODY}},
+        {"tagMayRaiseTo": "propose", "pages": {"urgent": SOMEBODY, "info": SOMEBODY}},
     ],
 )
 def test_what_only_watches_or_reaches_somebody_is_no_warning(settings: dict[str, Any]) -> None:
@@ -32,6 +32,17 @@ def test_acting_while_pages_reach_nobody_is_one(key: str, mode: str) -> None:
     assert line.startswith("nobody is subscribed: ")
     assert "pages.urgent" in line
     assert "pages.info" in line
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize(
+    ("given", "missing", "line"),
+    [("info", "urgent", "nobody is woken: "), ("urgent", "info", "nobody reads what can wait: ")],
+)
+def test_a_topic_that_reaches_nobody_is_one(mode: str, given: str, missing: str, line: str) -> None:
+    (said,) = warnings(read({"mode": mode, "pages": {given: SOMEBODY}}))
+    assert said.startswith(line)
+    assert f"pages.{missing} names no address" in said
 
 
 def test_a_sender_without_recipients_is_one() -> None:
