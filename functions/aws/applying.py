@@ -5,6 +5,8 @@ A rollback goes the same way, without what it is exempt from: `ledger_claims` sa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from functions.aws.desk import WritingDesk
 from functions.aws.ledger_claims import Claim
 from functions.aws.telling import Telling, tell
@@ -36,8 +38,10 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     if refusal:
         desk.ledger.release(case, desk.owner, seen)
         return refusal
-    changes = records_after(case, seen, facts.created_at)
-    return tell(case, seen, Telling(symptom, facts, changes=changes), desk, desk.owner)
+    # Failed calls speak against a change from when it was made: that a run took long is its own.
+    written = replace(case, at=desk.just_now)
+    changes = records_after(written, seen, facts.created_at)
+    return tell(written, seen, Telling(symptom, facts, changes=changes), desk, desk.owner)
 
 
 def _too_late(desk: WritingDesk) -> Refusal | None:

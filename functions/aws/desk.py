@@ -86,7 +86,16 @@ class ManagingDesk(Desk):
 
 @dataclass(frozen=True)
 class WritingDesk(Desk):
-    """With a way to write, and the time that is left: what is written is to be written down too."""
+    """With a way to write, and the time that is left: what is written is to be written down too.
+
+    `clock` goes on while `now` stands: what is written late in a long run stands since then.
+    """
 
     remaining_seconds: Callable[[], float]
     write: Write
+    clock: Callable[[], datetime] | None = field(default=None, kw_only=True)
+
+    @property
+    def just_now(self) -> datetime:
+        """The time by the clock, as far as there is one."""
+        return self.clock() if self.clock else self.now

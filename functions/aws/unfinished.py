@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.aws.desk import Desk
 from functions.aws.errors import LedgerUnavailable, LedgerUnreadable, QueueGone
@@ -43,7 +43,8 @@ def settle(view: LedgerView, intent: Case, symptom: Symptom, desk: Desk) -> Outc
     if not facts.exists or found.cannot_have_landed():
         desk.ledger.release(intent, found.record.claim_owner or desk.owner, view)
         return found.freed()
-    case, changes, severity = intent.after(view.case), found.written(), None
+    case = replace(intent.after(view.case), at=found.stands_since(desk.now))
+    changes, severity = found.written(), None
     if not found.landed():
         until = desk.now + timedelta(days=SILENT_DAYS)
         case = replace(case, state=State.CONTESTED, code="contested", reason=found.contested())
@@ -133,6 +134,10 @@ class Found:
         modified_at, until = self.facts.modified_at, self.record.claim_until
         in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
         return as_after and in_time
+
+    def stands_since(self, now: datetime) -> datetime:
+        """At the latest; the write came some time after it was claimed, a minute at most."""
+        return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
     @property
     def only_made_a_queue(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -38,6 +38,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         owner=context.aws_request_id,
         now=datetime.now(UTC),
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
+        clock=partial(datetime.now, UTC),
         write=attach,
         whose=Owner.ATTACH_DEAD_LETTERS,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -40,6 +40,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         owner=context.aws_request_id,
         now=now,
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
+        clock=partial(datetime.now, UTC),
         write=PolicyWriter(Pins(clients.dynamodb, settings.ledger_table), now).write,
         whose=Owner.RESTORE_POLICY,
     )

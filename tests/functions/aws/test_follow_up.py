@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from functions.aws import unfinished
 from functions.aws.desk import Desk
 from functions.aws.errors import CaseUnreadable, PageNotSent
 from functions.aws.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
+from functions.aws.heal_batch import heal_batch
 from functions.aws.take_up import take_up
 from functions.catalogue import CATALOGUE
 from functions.healing.limits import Limits
@@ -134,6 +135,29 @@ def test_a_fix_that_does_not_help_gets_the_next_bounded_step(world: World) -> No
     assert again["evidence"]["failed_calls"] == 6
     attribute = world.account.attribute_item(queue)
     assert attribute["person_value"] == {"S": "30"}
+
+
+def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: World) -> None:
+    """A batch of many queues takes most of a minute: the change stands since it was made."""
+    queue = world.account.queue(VisibilityTimeout="30")
+    begun, written = world.account.now, world.account.now + timedelta(seconds=55)
+    slow = replace(world.account.run(), clock=lambda: written)
+    assert not heal_batch(world.account.late_deletes(queue, "a", "b", "c"), slow).errors
+    assert world.account.visibility(queue) == 45
+    (applied,) = world.account.transitions()
+    assert datetime.fromisoformat(applied["at"]) == written
+    until_it_arrived = world.account.settings.timing.propagation_seconds + 45
+    for seconds in (0, 30, until_it_arrived + 55 - 1):
+        world.account.now = begun + timedelta(seconds=seconds)
+        world.fail(queue, f"{seconds}-")
+        world.minutes(1)
+    assert world.states() == ["applied"]
+    assert world.account.visibility(queue) == 45
+    world.fail(queue, "later")
+    world.account.later(minutes=40)
+    world.fail(queue, "still")
+    world.minutes(1)
+    assert world.states()[:2] == ["applied", "ineffective"]
 
 
 def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
