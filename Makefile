@@ -69,6 +69,7 @@ cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (o
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py
+	@echo "written to cdk.out/: *.template.json is what CloudFormation gets"
 
 lock: ## write the requirements.txt files anew from the .in files beside them
 	@$(COMPILE) requirements.in -o requirements.txt
