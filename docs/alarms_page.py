@@ -41,16 +41,17 @@ whose names begin with `mendq-fix-`, so that it never stands for more than half 
 
 """
 TAIL = """
-What silence means is said of each metric by itself. No sign of life, no pulse and no night are
-faults, so their alarms ring when nothing comes. A gauge of open cases that is silent says what it
-said last: a follow-up that is down ends no escalation. Where periods are missing CloudWatch looks
-further back than an alarm's own periods, how far it does not say: what rings by silence may ring
-two or three periods later.
+What silence means is said of each metric by itself. No sign of life, no pulse, no sweep and no
+night are faults, so their alarms ring when nothing comes. A gauge of open cases that is silent says
+what it said last: a follow-up that is down ends no escalation. Where periods are missing CloudWatch
+looks further back than an alarm's own periods, how far it does not say: what rings by silence may
+ring two or three periods later.
 
 CloudWatch may tell of each of them once, when it is made, that it is OK: some twenty messages after
-the very first deployment. Three may tell the truth about a beginning: `mendq-heartbeat-missing`
-rings until the first minute was heard of, `mendq-pulse-lost` until the first pulse was, an hour at
-most, and `mendq-nights-failing` until the first night was written.
+the very first deployment. Four may tell the truth about a beginning: `mendq-heartbeat-missing`
+rings until the first minute was heard of, `mendq-sweep-missing` until the first sweep was, ten
+minutes at most, `mendq-pulse-lost` until the first pulse was, an hour at most, and
+`mendq-nights-failing` until the first night was written.
 
 ## The dashboard
 

@@ -91,7 +91,7 @@ class MendqStack(Stack):
         heal = self._heal(desk, intake)
         owners = self._other_owners(desk)
         follow_up, roll_back = self._after_heal(desk, heal, owners)
-        self._sweep(desk, heal)
+        sweep = self._sweep(desk, heal)
         self._pulse(desk)
         never_managed(self)
         self._watch(
@@ -100,6 +100,7 @@ class MendqStack(Stack):
                 intake,
                 heal.function,
                 follow_up.function,
+                sweep.function,
                 dead_letter_queues(self),
                 {owner.replace("_", "-"): each.function for owner, each in owners.items()},
             ),
@@ -188,10 +189,11 @@ class MendqStack(Stack):
             self._output(name, each.function.function_name)
         return follow_up, roll_back
 
-    def _sweep(self, desk: CaseDesk, heal: Heal) -> None:
+    def _sweep(self, desk: CaseDesk, heal: Heal) -> Sweep:
         sweep = Sweep(self, "Sweep", code=self._lambdas, desk=desk, heal=heal.function)
         self._schedules.every_ten_minutes(sweep)
         self._output("SweepFunction", sweep.function.function_name)
+        return sweep
 
     def _pulse(self, desk: CaseDesk) -> None:
         pulse = Pulse(

@@ -13,6 +13,7 @@ from cli.output import age
 from functions.aws import ledger_items as items
 from functions.aws.findings_bucket import FindingsBucket
 from functions.aws.transactions import ledger_errors
+from functions.healing.sweeping import Swept
 
 # One is made each hour, in stretches; the bucket has it once its first stretch has ended.
 AN_HOUR = timedelta(hours=1)
@@ -21,7 +22,11 @@ ROUNDS_WITHIN = 2 * AN_HOUR
 
 @dataclass(frozen=True)
 class LastRound:
-    """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics."""
+    """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics.
+
+    At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
+    those of which nothing was seen, and not because they are `gone`.
+    """
 
     at: datetime
     queues: int
@@ -29,6 +34,9 @@ class LastRound:
     measured: int
     skipped: int
     findings: int
+    gone: int = 0
+    unseen: int = 0
+    failed: int = 0
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -40,18 +48,28 @@ class LastRound:
             measured=int(document["measured"]),
             skipped=int(document["skipped_for_budget"]),
             findings=len(document["findings"]),
+            # A version before did not write these.
+            gone=int(document.get("gone", 0)),
+            unseen=int(document.get("unseen", 0)),
+            failed=int(document.get("failed", 0)),
         )
 
     def document(self) -> dict[str, Any]:
         return {**vars(self), "at": self.at.isoformat()}
 
     @property
+    def is_blind(self) -> bool:
+        """Whether there were queues, and it saw nothing of any."""
+        return Swept(queues=self.queues, gone=self.gone, unseen=self.unseen).is_blind
+
+    @property
     def says(self) -> str:
         """In one line, without how long ago it was."""
         left_out = f"{self.skipped:,} skipped for the budget" if self.skipped else "none skipped"
+        failed = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{self.at:%Y-%m-%d %H:%M} UTC, {self.queues:,} queues, {self.suspects:,} suspects, "
-            f"{self.measured:,} measured, {left_out}, {self.findings:,} findings"
+            f"{self.measured:,} measured, {left_out}{failed}, {self.findings:,} findings"
         )
 
 
@@ -82,8 +100,12 @@ def check_of(found: LastRound | None, account: Account, now: datetime) -> Check:
             return Check("sweep", Status.WARN, says, "ask again in an hour")
         return Check("sweep", Status.FAIL, says, cure)
     says = f"the last round was {age(found.at, now)} ago: {found.says}"
-    if now - found.at >= ROUNDS_WITHIN:
+    if found.is_blind:
+        says = f"{says}; nothing could be seen of any queue"
+    if found.is_blind or now - found.at >= ROUNDS_WITHIN:
         return Check("sweep", Status.FAIL, says, cure)
+    if found.failed:
+        return Check("sweep", Status.WARN, says, cure)
     if found.skipped:
         return Check("sweep", Status.WARN, says, "raise limits.sweepMetricsPerDay, and deploy")
     return Check("sweep", Status.OK, says)

@@ -69,6 +69,10 @@ class _Looked:
     error: Exception | None = None
     symptoms_failed: Mapping[str, Exception] = field(default_factory=dict)
 
+    @property
+    def is_unseen(self) -> bool:
+        return self.error is not None and not isinstance(self.error, QueueGone)
+
 
 def sweep(
     queues: Sequence[ManagedQueue],
@@ -99,11 +103,12 @@ def _swept(looked: Sequence[_Looked]) -> Swept:
     failed = {
         each.queue_arn: each.error or next(iter(each.symptoms_failed.values()))
         for each in looked
-        if (each.error and not isinstance(each.error, QueueGone)) or each.symptoms_failed
+        if each.is_unseen or each.symptoms_failed
     }
     return Swept(
         queues=len(looked),
         gone=sum(isinstance(each.error, QueueGone) for each in looked),
+        unseen=sum(each.is_unseen for each in looked),
         findings=tuple(finding for each in looked for finding in each.findings),
         failed=failed,
     )

@@ -43,6 +43,7 @@ from functions.healing.sweeping import (
 def sweep_round(desk: SweepDesk, symptoms: Sequence[Symptom] = CATALOGUE) -> Swept | None:
     """What this stretch of the hour's round found; None where there is nothing left to do.
 
+    A round that sees nothing of any queue is put down and begun again by the next sweep.
     Raises FactsUnavailable, LedgerUnavailable, OwnerUnavailable or the bucket's error: then the
     stretch is let go and not noted as done, and the next sweep begins with it again.
     """
@@ -68,6 +69,9 @@ def _swept(stretch: Stretch, desk: SweepDesk, symptoms: Sequence[Symptom]) -> Sw
         desk.moves_by_name.note(looks.moves_by_name(), desk.now)
     _hand_over(swept, managed, symptoms, looks, desk)
     _put_down(swept, listing, stretch, desk)
+    if stretch.is_first and swept.is_blind:
+        desk.sweep_ledger.end(stretch, stretch.after, done=False)
+        return swept
     done = not queues or swept.after == queues[-1].name
     desk.sweep_ledger.end(stretch, swept.after or stretch.after, done=done)
     return swept

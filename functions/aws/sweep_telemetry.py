@@ -8,6 +8,7 @@ from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.aws.emitting import NAMESPACE
+from functions.aws.errors import QueueRefusesUs
 from functions.healing.own_metrics import OwnMetric
 from functions.healing.sweeping import Swept
 
@@ -17,10 +18,11 @@ MOST_FINDINGS = 100
 
 
 def emit(swept: Swept) -> None:
-    """Queues that were looked at, those that a budget left out, and findings by symptom."""
+    """Queues that it came to, left out for the budget or failed at, and findings by symptom."""
     for name, value in (
         (OwnMetric.SWEPT_QUEUES, swept.queues),
         (OwnMetric.SWEEP_SKIPPED, swept.skipped),
+        (OwnMetric.SWEEP_ERRORS, _faults(swept)),
     ):
         if value:
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
@@ -29,6 +31,16 @@ def emit(swept: Swept) -> None:
         name = OwnMetric.SWEEP_FINDINGS
         with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
             metric.add_dimension("symptom", symptom)
+
+
+def _faults(swept: Swept) -> int:
+    """Queues, names and prefixes that failed; a queue that keeps us out is none: its owner's word.
+
+    Counted it would ring an alarm for ever that is to tell of the next. Where all do it is told.
+    """
+    if swept.is_blind:
+        return len(swept.failed)
+    return sum(not isinstance(each, QueueRefusesUs) for each in swept.failed.values())
 
 
 def log(logger: Logger, swept: Swept) -> None:
@@ -45,6 +57,7 @@ def totals(swept: Swept) -> dict[str, int]:
     return {
         "queues": swept.queues,
         "gone": swept.gone,
+        "unseen": swept.unseen,
         "suspects": swept.suspects,
         "measured": swept.measured,
         "skipped_for_budget": swept.skipped,

@@ -32,6 +32,7 @@ class OwnMetric(StrEnum):
     QUARANTINED_MESSAGES = "QuarantinedMessages"
     SWEPT_QUEUES = "SweptQueues"
     SWEEP_SKIPPED = "SweepSkipped"
+    SWEEP_ERRORS = "SweepErrors"
     SWEEP_FINDINGS = "SweepFindings"
     REPORTS_DELIVERED = "ReportsDelivered"
     REPORTS_NOT_DELIVERED = "ReportsNotDelivered"
@@ -53,6 +54,7 @@ WHEN_SOMETHING_HAPPENS = frozenset(
         OwnMetric.RECURRENCES,
         OwnMetric.SWEPT_QUEUES,
         OwnMetric.SWEEP_SKIPPED,
+        OwnMetric.SWEEP_ERRORS,
         OwnMetric.TIME_TO_HEAL,
         OwnMetric.REDRIVEN_MESSAGES,
         OwnMetric.QUARANTINED_MESSAGES,

@@ -92,12 +92,13 @@ class Swept:
     """How far a sweep has come: numbers of queues, what was found, and where looking failed.
 
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
-    not be, and by name or prefix of the settings why it could not be listed; `gone` counts those
-    that are no more.
+    not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
+    counts those that are no more, `unseen` those of which nothing could be seen.
     """
 
     queues: int = 0
     gone: int = 0
+    unseen: int = 0
     suspects: int = 0
     measured: int = 0
     skipped: int = 0
@@ -105,6 +106,11 @@ class Swept:
     after: str = ""
     findings: tuple[Finding, ...] = ()
     failed: Mapping[str, Exception] = field(default_factory=dict)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether there were queues, and nothing could be seen of any."""
+        return self.unseen > 0 and self.unseen + self.gone == self.queues
 
     def by_symptom(self) -> Counter[str]:
         return Counter(each.symptom for each in self.findings)
@@ -115,6 +121,9 @@ class Swept:
             "schema": SCHEMA,
             "at": to_text(at),
             "queues_swept": self.queues,
+            "gone": self.gone,
+            "unseen": self.unseen,
+            "failed": len(self.failed),
             "suspects": self.suspects,
             "measured": self.measured,
             "skipped_for_budget": self.skipped,
@@ -131,13 +140,17 @@ def with_managed(
 
 def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a round that took two sweeps; a finding of both is one, the later's."""
-    counts = ("queues_swept", "suspects", "measured", "skipped_for_budget")
+    counts = (
+        *("queues_swept", "gone", "unseen", "failed"),
+        *("suspects", "measured", "skipped_for_budget"),
+    )
     found = {
         (each["queue_arn"], each["symptom"]): each
         for document in (earlier, now)
         for each in document["findings"]
     }
-    together = {name: earlier[name] + now[name] for name in counts}
+    # A version before wrote fewer of them.
+    together = {name: earlier.get(name, 0) + now[name] for name in counts}
     return {**now, **together, "findings": [found[each] for each in sorted(found)]}
 
 
@@ -233,6 +246,7 @@ def together(one: Swept, other: Swept) -> Swept:
         other,
         queues=one.queues + other.queues,
         gone=one.gone + other.gone,
+        unseen=one.unseen + other.unseen,
         suspects=one.suspects + other.suspects,
         measured=one.measured + other.measured,
         skipped=one.skipped + other.skipped,

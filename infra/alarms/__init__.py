@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import failing, liveness, nights, open_cases, pages, parked, spike
+from infra.alarms import failing, liveness, nights, open_cases, pages, parked, spike, sweeping
 from infra.alarms.failing import Failing
 from infra.alarms.liveness import Liveness
 from infra.alarms.nights import Nights
@@ -19,13 +19,14 @@ from infra.alarms.open_cases import OpenCases
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
 from infra.alarms.spike import Spike
+from infra.alarms.sweeping import Sweeping
 from infra.alarms.told import Told
 from infra.alarms.watched import Watched as Watched
 from infra.alarms.watching import Ringing
 from infra.settings import DeploymentSettings
 from infra.topics import Topics
 
-_PARTS = (spike, liveness, failing, open_cases, parked, nights)
+_PARTS = (spike, liveness, failing, sweeping, open_cases, parked, nights)
 # Those that reach people, and those that composites stand on.
 PAGED = (
     *pages.COMPOSITES,
@@ -68,7 +69,8 @@ class Alarms(Construct):
             writers=watched.writers,
         )
         cases = OpenCases(self, "OpenCases")
-        for part in (fixes, alive, broken, cases, given_up, by_night):
+        swept = Sweeping(self, "Sweeping", watched.sweep)
+        for part in (fixes, alive, broken, swept, cases, given_up, by_night):
             self._tell(part.alarms)
 
     def about(

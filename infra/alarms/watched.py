@@ -21,5 +21,6 @@ class Watched:
     intake: Intake
     heal: lambda_.Function
     follow_up: lambda_.Function
+    sweep: lambda_.Function
     dead_letters: Mapping[str, sqs.Queue]
     writers: Mapping[str, lambda_.Function]

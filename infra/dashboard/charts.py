@@ -85,9 +85,13 @@ def errors(functions: Mapping[str, lambda_.Function]) -> cloudwatch.GraphWidget:
 
 def not_done() -> cloudwatch.GraphWidget:
     """What a Lambda has caught is no error to AWS."""
-    told = {OwnMetric.HEAL_ERRORS: "heal", OwnMetric.FOLLOW_UP_ERRORS: "follow-up"}
+    told = {
+        OwnMetric.HEAL_ERRORS: "heal",
+        OwnMetric.FOLLOW_UP_ERRORS: "follow-up",
+        OwnMetric.SWEEP_ERRORS: "sweep",
+    }
     counted = [_called(own(each, "Sum", FIVE_MINUTES), label) for each, label in told.items()]
-    return _graph("Queues and cases that heal and follow-up failed at", counted)
+    return _graph("Queues and cases that a Lambda failed at", counted)
 
 
 def nights() -> cloudwatch.GraphWidget:

@@ -78,6 +78,39 @@ def test_what_it_skipped_is_a_warning_and_none_a_fault(operator: Operator) -> No
     assert not_yet.cure == "ask again in an hour"
 
 
+def test_what_it_failed_at_is_read_and_a_version_before_wrote_none(operator: Operator) -> None:
+    _begin(operator, NOW)
+    _put(operator, NOW, gone=1, unseen=2, failed=3)
+    found = last_round(operator.account)
+    assert found is not None
+    assert (found.gone, found.unseen, found.failed) == (1, 2, 3)
+    document = Swept(queues=30).document(NOW)
+    for name in ("gone", "unseen", "failed"):
+        del document[name]
+    FindingsBucket(operator.aws.clients.s3, "cases").put(round_of(NOW), document)
+    found = last_round(operator.account)
+    assert found is not None
+    assert (found.queues, found.failed) == (30, 0)
+
+
+def test_a_round_that_failed_at_some_queue_is_a_warning_and_at_all_a_fault(
+    operator: Operator,
+) -> None:
+    assert _checked(operator, replace(ROUND, gone=30)).status is Status.OK
+    none_managed = replace(ROUND, queues=0, suspects=0, measured=0)
+    assert _checked(operator, none_managed).status is Status.OK
+    some = _checked(operator, replace(ROUND, unseen=29, failed=29))
+    assert some.status is Status.WARN
+    assert "29 failed" in some.says
+    listing = _checked(operator, replace(ROUND, failed=1))
+    assert listing.status is Status.WARN
+    for gone, unseen in ((0, 30), (1, 29)):
+        every = _checked(operator, replace(ROUND, gone=gone, unseen=unseen, failed=unseen))
+        assert every.status is Status.FAIL
+        assert "nothing could be seen of any queue" in every.says
+        assert "the log of" in every.cure
+
+
 def test_what_only_a_sweep_finds_is_said_to_be_found_by_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

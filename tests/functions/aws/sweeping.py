@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from functions.aws.heal_batch import Healed, heal_findings
 from functions.aws.sweep_desk import SweepDesk
@@ -130,6 +130,27 @@ def consumed(swept: Sweeping, queue_arn: str) -> None:
 
     events = swept.account.clients.functions.meta.events
     events.register_first("before-call", cast("Callable[..., None]", answer))
+
+
+def denied(
+    swept: Sweeping, *queue_arns: str, words: str = "a service control policy"
+) -> Callable[[], None]:
+    """Until the answer is called nobody may read the attributes of these queues, or of any."""
+    urls = {swept.account.url(each) for each in queue_arns}
+
+    def refuse(params: Any, **_: Any) -> None:
+        if not urls or json.loads(params["body"])["QueueUrl"] in urls:
+            message = (
+                "User: arn:aws:sts::123456789012:assumed-role/mendq-sweep/sweep is not authorized "
+                f"to perform: sqs:getqueueattributes with an explicit deny in {words}"
+            )
+            error = {"Code": "AccessDenied", "Message": message}
+            raise ClientError({"Error": {**error}}, "GetQueueAttributes")  # type: ignore[typeddict-item]
+
+    events, name = swept.account.clients.sqs.meta.events, "before-call.sqs.GetQueueAttributes"
+    handler = cast("Callable[..., None]", refuse)
+    events.register(name, handler)
+    return lambda: events.unregister(name, handler)
 
 
 @contextmanager

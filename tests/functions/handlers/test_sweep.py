@@ -10,7 +10,7 @@ import pytest
 
 from functions.aws.clients import Clients
 from functions.handlers import heal, sweep
-from tests.functions.aws.sweeping import Sweeping, sweeping
+from tests.functions.aws.sweeping import Sweeping, denied, sweeping
 from tests.functions.handlers.test_heal import Context, metrics
 
 
@@ -69,6 +69,20 @@ def test_a_round_that_is_done_sends_nothing(
     capsys.readouterr()
     assert set(sweep.handler({}, CONTEXT).values()) == {0}
     assert metrics(capsys.readouterr().out) == {}
+
+
+def test_a_sweep_that_is_let_look_at_nothing_says_so_and_tries_again(
+    swept: Sweeping, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept.account.queue("orders")
+    let_in = denied(swept)
+    for _ in range(2):
+        answer = sweep.handler({}, CONTEXT)
+        assert (answer["queues"], answer["unseen"], answer["errors"]) == (1, 1, 1)
+        assert metrics(capsys.readouterr().out)["SweepErrors"] == 1
+    let_in()
+    assert sweep.handler({}, CONTEXT)["errors"] == 0
+    assert "SweepErrors" not in metrics(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

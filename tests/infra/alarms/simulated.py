@@ -6,7 +6,7 @@ count a fix. A minute is counted from midnight of day 0; two quiet days lie befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -33,6 +33,9 @@ MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC)
 NIGHT_ENDS = 3 * HOUR + 12
 # Weeks are summed up three hours later.
 WEEK_ENDS = 6 * HOUR + 12
+# Ten minutes apart, from five past on.
+SWEEP_ENDS, SWEPT_EACH = 5, 10
+FUNCTION = "AWS::Lambda::Function"
 USUAL_RECORDS = 50_000
 EMPTY = range(0)
 USUAL_AT_MOST = 1.6
@@ -82,6 +85,7 @@ class Days:
     weeks: Mapping[int, bool] = field(
         default_factory=lambda: dict.fromkeys(range(-14, 99, 7), True)
     )
+    sweep_down: Minutes = EMPTY  # it is not started; where it fails is said in `errors`
     pulse_down: Minutes = EMPTY
     pulses_unseen: Minutes = EMPTY
     nights: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
@@ -123,13 +127,15 @@ class Days:
                 for minute, value in values.items()
                 if minute not in self.silent and minute >= self.starts
             }
+        (sweep,) = (each for each in template.all(FUNCTION) if each.startswith("SweepFunction"))
+        sent[_errors_of(sweep)] = dict.fromkeys(self._sweeps(end), 0.0)
         for kind, happened, series_of, told in (
             ("AWS::SQS::Queue", self.letters, _letters_in, _waiting),
-            ("AWS::Lambda::Function", self.errors, _errors_of, _each_one),
+            (FUNCTION, self.errors, _errors_of, _each_one),
         ):
             for name, minutes in happened.items():
                 (logical_id,) = (each for each in template.all(kind) if each.startswith(name))
-                sent[series_of(logical_id)] = told(minutes)
+                sent.setdefault(series_of(logical_id), {}).update(told(minutes))
         for metric, value in (("Invocations", 1.0), ("Errors", 0.0)):
             sent.setdefault(_follow_up(template, metric), {}).update(
                 {
@@ -141,6 +147,12 @@ class Days:
         for series, added in self.more.items():
             sent.setdefault(series, {}).update(added)
         return sent
+
+    def _sweeps(self, end: int) -> Iterator[int]:
+        """When they end; those of a round that is done end well as well."""
+        for minute in range(-2 * DAY + SWEEP_ENDS, end, SWEPT_EACH):
+            if minute >= self.starts and minute not in self.sweep_down:
+                yield minute
 
     def _followed(self, put: Callable[[str, int, float], None], end: int) -> None:
         """Each minute, and heal's count of the fixes that open a case."""
@@ -223,7 +235,7 @@ def _of_intake(metric: str) -> Series:
 
 
 def _follow_up(template: Template, metric: str) -> Series:
-    functions = template.all("AWS::Lambda::Function")
+    functions = template.all(FUNCTION)
     (function,) = (each for each in functions if each.startswith("FollowUpFunction"))
     return ("AWS/Lambda", metric, frozenset({("FunctionName", function)}))
 

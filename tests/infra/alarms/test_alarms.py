@@ -103,7 +103,7 @@ def test_every_queue_that_keeps_what_was_given_up_is_watched(settings: str) -> N
 
 
 def test_every_lambda_without_dead_letters_whose_caller_does_not_wait_is_watched() -> None:
-    """approve and roll_back answer the person who called them."""
+    """approve and roll_back answer the person who called them; of the sweep it is told anyway."""
     template = template_of("default")
     kept = {
         each["Properties"]["FunctionName"]
@@ -117,7 +117,8 @@ def test_every_lambda_without_dead_letters_whose_caller_does_not_wait_is_watched
         if name not in kept and not name.startswith(answering)
     }
     assert wanted
-    assert _watched_in(template, "FunctionName") == wanted
+    (sweep,) = (each for each in template.all("AWS::Lambda::Function") if each.startswith("Sweep"))
+    assert _watched_in(template, "FunctionName") == {*wanted, sweep}
 
 
 def test_a_missing_report_is_watched_only_where_one_is_mailed() -> None:

@@ -9,7 +9,16 @@ from __future__ import annotations
 import pytest
 
 from functions.healing.states import State
-from tests.infra.alarms.simulated import DAY, HOUR, NIGHT_ENDS, Days, Life, healed, in_order
+from tests.infra.alarms.simulated import (
+    DAY,
+    HOUR,
+    NIGHT_ENDS,
+    SWEEP_ENDS,
+    Days,
+    Life,
+    healed,
+    in_order,
+)
 
 ALARM, OK = "ALARM", "OK"
 NOON = 12 * HOUR
@@ -221,10 +230,12 @@ def test_one_failure_is_nothing_and_several_are(
 
 
 def test_a_first_deployment_says_what_is_true_and_ends_it_soon() -> None:
-    """Until the first minute and pulse, here a quarter of an hour later; until the first night."""
+    """Until the first sweep and pulse, here 5 and 15 minutes later; until the first night."""
     notices = Days(starts=NOON, nights=dict.fromkeys(range(-20, 1), "none")).run(2)
     alive, *_ = [each.minute for each in notices if in_order([each]) == [("pulse-lost", OK)]]
-    assert {each.alarm for each in notices} == {"pulse-lost", "nights-failing"}
+    assert {each.alarm for each in notices} == {"pulse-lost", "sweep-missing", "nights-failing"}
     assert alive - NOON <= 15
+    swept = [each.minute for each in notices if in_order([each]) == [("sweep-missing", OK)]]
+    assert [each - NOON for each in swept] == [SWEEP_ENDS]
     assert notices[-1].minute == DAY + NIGHT_ENDS
     assert in_order(notices[-1:]) == [("nights-failing", OK)]
