@@ -44,7 +44,7 @@ class Dashboard(Construct):
             default_interval=A_DAY,
         )
         self._heading("Is the healer well?", "`mendq doctor` asks for more.")
-        self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE, charts.LOW))
+        self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE, charts.HEIGHT))
         self._page.add_widgets(
             charts.signs_of_life(settings.timing.pulse_minutes),
             charts.intake(watched.intake.queue),

@@ -18,7 +18,7 @@ from infra.alarms import Watched
 from infra.alarms.spike import PERIOD
 from infra.alarms.watching import AN_HOUR, own
 
-WIDTH, HEIGHT, LOW = 8, 6, 5
+WIDTH, HEIGHT = 8, 6
 FIVE_MINUTES = Duration.minutes(5)
 A_DAY = Duration.days(1)
 FROM_ZERO = cloudwatch.YAxisProps(min=0, show_units=False)

@@ -15,6 +15,8 @@ from tests.infra.synthesized import template_of
 
 _NUMBERS = re.compile(r'font-size="30">([^<]+)</text><text[^>]*>([^<]+)<')
 
+_TILES = re.compile(r'y="(\d+)" width="6" height="34"')
+
 
 @pytest.fixture
 def dashboard_picture(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -50,6 +52,17 @@ def test_a_number_that_nobody_sent_is_no_zero_unless_it_is_filled(
     by_label = {label: number for number, label in _NUMBERS.findall(svg)}
     assert by_label["escalated"] == by_label["fixes"] == "--"
     assert by_label["refusals"] == by_label["messages sent back"] == "0"
+
+
+def test_no_alarm_lies_beyond_its_box(dashboard_picture: ModuleType) -> None:
+    drawn = dashboard_picture.drawn()
+    shown = [each for each in drawn.widgets if each["type"] == "alarm"]
+    assert len(shown) == 2
+    for each in shown:
+        wide = each["width"] * dashboard_picture.COLUMN - dashboard_picture.GAP
+        high = each["height"] * dashboard_picture.ROW - dashboard_picture.GAP
+        tiles = drawn._alarms(each["properties"]["alarms"], wide)
+        assert max(int(y) for y in _TILES.findall(tiles)) + 34 <= high
 
 
 def test_the_picture_that_is_kept_is_a_picture() -> None:
