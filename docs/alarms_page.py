@@ -55,9 +55,10 @@ minutes at most, `mendq-pulse-lost` until the first pulse was, an hour at most, 
 
 ## The dashboard
 
-`mendq-REGION` in CloudWatch, one for each stack: is the healer well, what is broken now, what did
-it do today. This is its definition from the template, drawn with the metrics of a made-up day
-(`.venv/bin/python docs/dashboard_picture.py`); it is no screenshot.
+`mendq-REGION` in CloudWatch, one for each stack unless the setting `dashboard` is false: is the
+healer well, what is broken now, what did it do today. This is its definition from the template,
+drawn with the metrics of a made-up day (`.venv/bin/python docs/dashboard_picture.py`); it is no
+screenshot.
 
 ![Three rows of graphs below the questions: is the healer well, what is broken now, what did it do
 today](dashboard.png)

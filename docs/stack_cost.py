@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 
 from cli.cost import idle, per_million
+from cli.cost.billed_by_month import with_and_without_dashboard
 from cli.cost.deployed import Deployed
 from cli.cost.line import Line
 from cli.cost.view import dollars
 from infra.node import require_node
-from infra.prices import EVERY, NOTED_ON, REGION
+from infra.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
 from infra.settings import read
 
 BEGIN = "<!-- derived: the stack and the prices (make docs) -->"
 END = "<!-- end: the stack and the prices -->"
+IDLE_BEGIN = "<!-- derived: the idle stack (make docs) -->"
+IDLE_END = "<!-- end: the idle stack -->"
 
 
 def stack_cost() -> str:
     """Markdown: the stack as it ships, a million calls, and the prices behind both."""
+    return "\n".join(parts(_as_it_ships()))
+
+
+def idle_stack() -> str:
+    """The page's first figures."""
+    return idle_words(_as_it_ships())
+
+
+@cache
+def _as_it_ships() -> Deployed:
     require_node()
     from infra.outline import outline  # noqa: PLC0415 - the CDK: it starts Node
 
-    return "\n".join(parts(Deployed(outline(read({}), REGION))))
+    return Deployed(outline(read({}), REGION))
+
+
+def idle_words(stack: Deployed) -> str:
+    """What it costs with its dashboard and without."""
+    with_one, without = (dollars(each) for each in with_and_without_dashboard(idle.lines(stack)))
+    free = DASHBOARD_MONTH.given
+    return (
+        f"The stack costs **{with_one}** a month while nothing fails, or **{without}** without its "
+        f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
+        f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
+        f"stacks on one bill at most {free} have theirs for nothing."
+    )
 
 
 def parts(stack: Deployed) -> Iterator[str]:

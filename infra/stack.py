@@ -204,7 +204,8 @@ class MendqStack(Stack):
 
     def _watch(self, topics: Topics, watched: Watched) -> None:
         alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=self._settings)
-        Dashboard(self, "Dashboard", alarms=alarms, watched=watched, settings=self._settings)
+        if self._settings.dashboard:
+            Dashboard(self, "Dashboard", alarms=alarms, watched=watched, settings=self._settings)
 
     def _output(self, name: str, value: str) -> None:
         CfnOutput(self, f"{name}Name", value=value).override_logical_id(name)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from cli.cost import per_million
+from cli.cost.billed_by_month import with_and_without_dashboard
 from cli.cost.choices import CHOICES, Shown, dollars_now, shown_by
 from cli.cost.gathered import Gathered
+from cli.cost.line import Line
 from cli.cost.view import advice, show
 from cli.cost.watching import Watching, within
 from cli.exit_codes import Exit
@@ -42,6 +44,15 @@ def cost(
     return Exit.FAILED if found.not_looked_at else Exit.DONE
 
 
+def _by_dashboard(stack: list[Line]) -> dict[str, float | None]:
+    with_one, without = with_and_without_dashboard(stack) if stack else (None, None)
+    told = {"with": with_one, "without": without}
+    return {
+        f"dollars_per_month_{name}_dashboard": None if each is None else round(each, 2)
+        for name, each in told.items()
+    }
+
+
 def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
     calls, trails = list(found.calls.values()), found.trails.logging
     idle, beyond = found.stack_dollars, found.stack_beyond
@@ -50,6 +61,7 @@ def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
         "stack": {
             "dollars_per_month": None if idle is None else round(idle, 2),
             "dollars_beyond_what_is_given": None if beyond is None else round(beyond, 2),
+            **_by_dashboard(found.stack),
             "lines": [each.document() for each in found.stack],
             "free": found.free,
             "not_priced": found.not_priced,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cli.cost.deployed import MONTH_DAYS, MONTH_HOURS, Deployed
@@ -11,6 +11,7 @@ from cli.cost.series import hours_a_month
 from functions.healing.plain_text import counted
 from infra import prices
 
+DASHBOARD = "dashboard"
 # Assumptions, on the high side; none was measured in an account.
 BUCKETS_GB = 1
 TRAIL_FILES = MONTH_DAYS * 24 * (12 + 1)
@@ -56,15 +57,30 @@ def _is_fast(alarm: Mapping[str, Any]) -> bool:
 
 
 def composites(stack: Deployed) -> Line:
-    number = len(stack.all("AWS::CloudWatch::CompositeAlarm"))
-    billed = ((prices.COMPOSITE_MONTH, number),)
-    return Line("composite alarms", f"{number}", "it is these that page people", billed)
+    every = stack.all("AWS::CloudWatch::CompositeAlarm")
+    alone = _paging(stack.all("AWS::CloudWatch::Alarm"))
+    return Line(
+        "composite alarms",
+        f"{len(every)}",
+        f"{_paging(every)} of them page people; {counted(alone, 'alarm')} page by themselves",
+        ((prices.COMPOSITE_MONTH, len(every)),),
+    )
+
+
+def _paging(alarms: Iterable[Mapping[str, Any]]) -> int:
+    return sum("AlarmActions" in each for each in alarms)
 
 
 def dashboards(stack: Deployed) -> Line:
     number = len(stack.all("AWS::CloudWatch::Dashboard"))
     billed = ((prices.DASHBOARD_MONTH, number),)
-    return Line("dashboard", f"{number}", "nothing while the payer has no three others", billed)
+    return Line(DASHBOARD, f"{number}", "nothing while the payer has no three others", billed)
+
+
+def with_and_without_dashboard(lines: Iterable[Line]) -> tuple[float, float]:
+    """Dollars a month at list price of a stack with these lines, whichever of both it is."""
+    without = sum(each.dollars for each in lines if each.what != DASHBOARD)
+    return without + prices.DASHBOARD_MONTH.of(1), without
 
 
 def keys(stack: Deployed) -> Line:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cli.cost.calls import COUNTED, Calls
 from cli.doctor.selectors import Selector, Trail
-from cli.doctor.visibility import sights
+from cli.doctor.visibility import LEASE_CALLS, sights
 from infra.data_events import DATA_EVENT_NAMES
 
 EVERY_CALL = frozenset(DATA_EVENT_NAMES)
 RECEIVES = frozenset({"ReceiveMessage"})
+# Who gets no message deletes none and extends no lease.
+_NO_CONSUMERS = ": a consumer that is refused its receives makes no other call, so nothing shows it"
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,7 @@ class Choice:
 
 ALL_CALLS = Choice("every call", EVERY_CALL)
 NO_RECEIVES = Choice("all but receives", EVERY_CALL - RECEIVES)
-LEASES = Choice(
-    "deletes and leases",
-    frozenset(name for name in EVERY_CALL if name.startswith(("DeleteMessage", "ChangeMessage"))),
-)
+LEASES = Choice("deletes and leases", LEASE_CALLS)
 SENDS = Choice("sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage")))
 CHOICES = (ALL_CALLS, NO_RECEIVES, LEASES, SENDS)
 
@@ -82,6 +81,28 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
         ]
     }
     return Shown.by([Trail(choice.name, (selector,))], queue_arns)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a choice keeps from being seen that a trail of every call shows; each by its name."""
+
+    wholly: tuple[str, ...]
+    in_part: tuple[str, ...]
+    why: str
+
+    def words(self, spelled: Callable[[str], str] = str) -> str:
+        """A sentence; `spelled` writes a symptom's name."""
+        wholly, in_part = (", ".join(map(spelled, each)) for each in (self.wholly, self.in_part))
+        of = [f"all of {wholly}"] * bool(wholly) + [f"part of {in_part}"] * bool(in_part)
+        return f"It hides {', and '.join(of)}{self.why}." if of else "It hides nothing."
+
+
+def hidden_by(choice: Choice, queue_arns: Sequence[str]) -> Hidden:
+    """On these queues, however well the calls that are left show it."""
+    left, whole = shown_by(choice, queue_arns), shown_by(ALL_CALLS, queue_arns)
+    in_part = tuple(each for each in left.in_part if each not in whole.in_part)
+    return Hidden(left.blind, in_part, "" if choice.event_names >= RECEIVES else _NO_CONSUMERS)
 
 
 def dollars_now(trails: Sequence[Trail], calls: Mapping[str, Calls]) -> float:

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from cli.cost.billed_by_month import with_and_without_dashboard
 from cli.cost.calls import EMPTY_RECEIVES, Calls, a_month
-from cli.cost.choices import ALL_CALLS, CHOICES, NO_RECEIVES, RECEIVES, Shown, dollars_now, shown_by
+from cli.cost.choices import (
+    ALL_CALLS,
+    CHOICES,
+    NO_RECEIVES,
+    RECEIVES,
+    Shown,
+    dollars_now,
+    hidden_by,
+    shown_by,
+)
 from cli.cost.gathered import Gathered
 from cli.cost.watching import Watching
 from cli.output import Output, table
@@ -52,6 +62,12 @@ def _show_stack(out: Output, found: Gathered) -> None:
     out.show(shown)
     if found.not_priced:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
+    with_one, without = with_and_without_dashboard(found.stack)
+    out.say(
+        f"{dollars(with_one)} with a dashboard, {dollars(without)} without: the setting "
+        "`dashboard`",
+        "dim",
+    )
     out.say(
         f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
         "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
@@ -99,10 +115,11 @@ def advice(calls: Sequence[Calls]) -> list[str]:
     price = f"{dollars(every - without)} of {dollars(every)}"
     said = [f"Receives are {price}, and {empty / received:.0%} of them found nothing."]
     if empty / received >= WORTH_SAYING:
-        said.append(
-            "Leave ReceiveMessage out of trail.eventNames, or poll longer: "
-            "ReceiveMessageWaitTimeSeconds 20 makes them fewer."
-        )
+        hidden = hidden_by(NO_RECEIVES, [each.queue_arn for each in calls])
+        said += [
+            "Poll longer: ReceiveMessageWaitTimeSeconds 20 makes them fewer, and hides nothing.",
+            f"Or leave ReceiveMessage out of trail.eventNames. {hidden.words()}",
+        ]
     return said
 
 
@@ -149,6 +166,7 @@ def _show_watching(out: Output, watching: Watching) -> None:
     out.say(f"{watching.choice.name} of {counted(named, 'queue')}: {dollars(watching.dollars)}")
     out.say(f'"eventNames": {watching.choice.setting}'.replace("'", '"'))
     if watching.queue_arns:
+        out.say(hidden_by(watching.choice, watching.queue_arns).words(), "yellow")
         out.say(
             "a name is a prefix: `orders` logs `orders-big` too, counted here only where it is "
             "managed; mendq cost --all counts every queue",

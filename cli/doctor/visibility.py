@@ -8,12 +8,18 @@ from typing import Any
 
 from cli.doctor.selectors import Trail, logged
 from functions.catalogue import CATALOGUE
+from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.symptom import Symptom
 from infra.data_events import DATA_EVENT_NAMES
 
 OUTSIDE = "no trail logs this queue's calls"
 LATE_DELETES_PASS = (
     "a late delete on a standard queue answers 200, so no error shows it: the sweep finds the race"  # noqa: S105 - a sentence
+)
+# The catalogue takes their codes on any call; SQS gives them on calls for a received message alone.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
+LEASE_CALLS = frozenset(
+    name for name in DATA_EVENT_NAMES if name.startswith(("DeleteMessage", "ChangeMessage"))
 )
 # What no selector can change.
 NEVER_SEEN = (
@@ -89,14 +95,14 @@ def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[
     missing = sorted(wanted - seen)
     if missing:
         return f"not logged: {', '.join(missing)}", not wanted & seen
-    if symptom.name == "lease_expired" and not queue_arn.endswith(".fifo"):
+    if symptom is LEASE_EXPIRED and not queue_arn.endswith(".fifo"):
         return LATE_DELETES_PASS, False
     return None, False
 
 
 def calls_of(symptom: Symptom, queue_arn: str | None = None) -> frozenset[str]:
     """The data events by which a symptom shows on that queue; None: on a queue of any kind."""
-    every = frozenset(DATA_EVENT_NAMES)
+    every = LEASE_CALLS if symptom is LEASE_EXPIRED else frozenset(DATA_EVENT_NAMES)
     ways = (
         every & (each.event_names or every)
         for each in symptom.seen_as

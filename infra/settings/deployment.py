@@ -11,7 +11,7 @@ from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
 from infra.settings import groups, shapes
 from infra.settings.bounds import LIMITS, TIMING
-from infra.settings.kinds import ByName, ListOf, ModeWord, Number, Reading
+from infra.settings.kinds import ByName, Flag, ListOf, ModeWord, Number, Reading
 from infra.settings.mistakes import SettingsRefused
 from infra.settings.sections import Section, setting
 
@@ -76,6 +76,14 @@ class DeploymentSettings:
     )
     night: groups.NightSettings = field(
         default=groups.NightSettings(), metadata=setting(groups.NIGHT, "The nightly job.")
+    )
+    dashboard: bool = field(
+        default=True,
+        metadata=setting(
+            Flag(),
+            "Whether there is a dashboard, which AWS bills by the month where the payer has three "
+            "others; without one the alarms are the same.",
+        ),
     )
     freeze_calendars: tuple[str, ...] = field(
         default=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import pytest
 from bench import cost_page
 from cli.cost import idle
 from cli.cost.deployed import Deployed
-from infra.prices import EVERY
+from infra.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH, EVERY
 from tests.bench.markdown import tables_of
 from tests.infra.synthesized import template_of
 
@@ -44,13 +45,27 @@ def test_what_aws_gives_is_given_to_each_payer(stack_cost: ModuleType) -> None:
     assert "given to each account" not in parts
 
 
-def test_the_head_says_of_the_stack_what_the_table_says() -> None:
-    stack = Deployed(template_of("default").raw)
-    (dashboard,) = (each.dollars for each in idle.lines(stack) if each.what == "dashboard")
-    others = sum(each.dollars for each in idle.lines(stack)) - dashboard
-    assert 9 < others < 10
-    said = f"under ten dollars a month at list price, and ${dashboard:.0f} for its dashboard"
-    assert said in (DOCS / "cost.md").read_text()
+@pytest.mark.parametrize("settings", ["default", "existing trail"])
+def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without(
+    stack_cost: ModuleType, settings: str
+) -> None:
+    """Of either kind of stack: the table's sum is one of both."""
+    stack = Deployed(template_of(settings).raw)
+    said = stack_cost.idle_words(stack)
+    sums = re.search(r"\*\*together\*\* \|  \| (\S+) \|", "\n".join(stack_cost.parts(stack)))
+    assert sums
+    with_one, without = (float(each) for each in re.findall(r"\*\*\$([\d.]+)\*\*", said))
+    assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
+    assert sums[1] in said
+    assert "at most 3 have theirs for nothing" in said
+
+
+def test_the_decision_about_composites_names_the_prices() -> None:
+    page = (DOCS / "decisions.md").read_text()
+    _, _, rest = page.partition("## Most alarms page by themselves")
+    decision = " ".join(rest.partition("\n## ")[0].split())
+    assert f"an alarm is ${ALARM_METRIC_MONTH.dollars:.2f} a metric" in decision
+    assert f"a composite ${COMPOSITE_MONTH.dollars:.2f}" in decision
 
 
 def test_a_resource_that_nobody_priced_ends_it(stack_cost: ModuleType) -> None:
@@ -63,7 +78,11 @@ def test_every_price_has_a_page_of_aws() -> None:
     assert {each.page.startswith("https://aws.amazon.com/") for each in EVERY} == {True}
 
 
-def test_both_parts_have_their_marks_once(stack_cost: ModuleType) -> None:
+def test_every_part_has_its_marks_once(stack_cost: ModuleType) -> None:
     page = (DOCS / "cost.md").read_text()
-    for mark in (stack_cost.BEGIN, stack_cost.END, cost_page.BEGIN, cost_page.END):
+    marks = (
+        *(stack_cost.IDLE_BEGIN, stack_cost.IDLE_END, stack_cost.BEGIN, stack_cost.END),
+        *(cost_page.BEGIN, cost_page.END),
+    )
+    for mark in marks:
         assert page.count(mark) == 1

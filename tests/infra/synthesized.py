@@ -69,7 +69,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         },
         "freezeCalendars": [CALENDAR],
     },
-    "existing trail": {"trail": {"create": False, "bucket": "our-cloudtrail-logs"}},
+    "existing trail": {
+        "trail": {"create": False, "bucket": "our-cloudtrail-logs"},
+        "dashboard": False,
+    },
 }
 THREE = (
     {"account": ACCOUNT, "region": REGION},

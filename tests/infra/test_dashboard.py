@@ -17,6 +17,7 @@ DASHBOARD = "AWS::CloudWatch::Dashboard"
 # What an account gets of the first three dashboards for nothing.
 # https://aws.amazon.com/cloudwatch/pricing/
 MOST_METRICS = 50
+SHOWN = [name for name, each in SETTINGS.items() if each.get("dashboard", True)]
 
 
 def _widgets(settings: str = "default") -> list[dict[str, Any]]:
@@ -44,6 +45,13 @@ def test_it_asks_three_questions_in_this_order() -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
+def test_it_is_there_unless_it_is_left_out(settings: str) -> None:
+    dashboards = template_of(settings).all(DASHBOARD)
+    assert len(dashboards) == (settings in SHOWN)
+    assert len(SHOWN) < len(SETTINGS)
+
+
+@pytest.mark.parametrize("settings", SHOWN)
 def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
     shown = [
         arn
@@ -60,7 +68,7 @@ def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
     assert sorted(shown) == sorted(f"arn:{name}" for name in paging)
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", SHOWN)
 def test_it_shows_metrics_that_are_sent_and_costs_nothing_by_their_number(settings: str) -> None:
     known = {str(each) for each in (*OwnMetric, *NightMetric)}
     metrics = _metrics(settings)

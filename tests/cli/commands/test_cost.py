@@ -93,7 +93,11 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
     without = next(e for e in found["choices"] if e["name"] == "all but receives")
     assert "ReceiveMessage" not in without["event_names"]
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
-    assert any("95% of them found nothing" in each for each in found["advice"])
+    found_nothing, poll_longer, leave_out = found["advice"]
+    assert "95% of them found nothing" in found_nothing
+    assert "hides nothing" in poll_longer
+    for hidden in ("in_flight_limit", "access_denied", "kms_denied", "a consumer that is refused"):
+        assert hidden in leave_out
 
 
 def test_the_stack_is_priced_from_its_deployed_template(operator: Operator) -> None:
@@ -103,6 +107,20 @@ def test_the_stack_is_priced_from_its_deployed_template(operator: Operator) -> N
     )
     assert stack["not_priced"] == []
     assert "AWS::IAM::Role" in stack["free"]
+    assert stack["dollars_per_month"] == stack["dollars_per_month_with_dashboard"]
+    assert stack["dollars_per_month_without_dashboard"] == pytest.approx(
+        stack["dollars_per_month"] - 3
+    )
+
+
+def test_what_the_stack_costs_with_a_dashboard_and_without_is_said(operator: Operator) -> None:
+    stack = operator.json("cost")["stack"]
+    both = [stack[f"dollars_per_month_{each}_dashboard"] for each in ("with", "without")]
+    said = "${:.2f} with a dashboard, ${:.2f} without".format(*both)
+    assert said in operator.mendq("cost").stdout
+    deploy(operator, template_of("existing trail").raw)
+    lean = operator.json("cost")["stack"]
+    assert lean["dollars_per_month"] == lean["dollars_per_month_without_dashboard"]
 
 
 def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
@@ -125,6 +143,7 @@ def test_all_counts_every_queue_and_needs_no_stack(
     (said,) = found["not_looked_at"]
     assert (said["check"], said["cure"]) == ("the stack", "allow cloudformation:GetTemplate")
     assert found["stack"]["dollars_per_month"] is None
+    assert found["stack"]["dollars_per_month_without_dashboard"] is None
 
 
 def test_no_more_queues_than_asked_for(operator: Operator) -> None:
@@ -158,6 +177,21 @@ def test_what_a_budget_pays_for(operator: Operator) -> None:
     ]
 
 
+def test_what_a_choice_hides_is_said_where_it_watches_any_queue(operator: Operator) -> None:
+    assert "It hides all of in_flight_limit" in _watching(operator, "10")
+    assert "It hides nothing" in _watching(operator, "100")
+    count(operator, "silent.fifo", DELETED, 1e6)
+    assert "hides" not in _watching(operator, "0")
+
+
+def _watching(operator: Operator, budget: str) -> str:
+    shown = operator.mendq("cost", "--budget", budget)
+    assert shown.exit_code == 0
+    _, _, watching = shown.stdout.partition("What to watch for that")
+    assert watching
+    return " ".join(watching.split())
+
+
 def test_a_budget_below_nothing_is_refused(operator: Operator) -> None:
     assert operator.mendq("cost", "--budget", "-1").exit_code == 2
 
@@ -170,6 +204,7 @@ def test_people_read_it_at_any_width(
     shown = operator.mendq("cost", "--budget", "10")
     assert shown.exit_code == 0, shown.output
     assert max(map(len, shown.stdout.splitlines())) <= columns
+    assert "a consumer that is refused its receives" in " ".join(shown.stdout.split())
     for whole in ("$98.57", "in_flight_limit", "silent.fifo", "KMS key", "all but receives"):
         assert whole in shown.stdout
 

@@ -37,6 +37,27 @@ def test_composites_and_dashboards_are_billed_by_the_piece() -> None:
     assert billed_by_month.dashboards(both).dollars == 3
 
 
+def test_it_says_which_alarms_page() -> None:
+    """Some composites page nobody, and most alarms page without one."""
+    tells = {"AlarmActions": ["arn"]}
+    both = stack(
+        {"Type": f"{CLOUDWATCH}CompositeAlarm", "Properties": tells},
+        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
+        alarm(**tells),
+        alarm(**tells),
+        alarm(),
+    )
+    said = billed_by_month.composites(both).because
+    assert said == "1 of them page people; 2 alarms page by themselves"
+
+
+@pytest.mark.parametrize("dashboards", [0, 1])
+def test_with_and_without_is_the_same_whichever_the_stack_has(dashboards: int) -> None:
+    found = stack(*[{"Type": f"{CLOUDWATCH}Dashboard"}] * dashboards, alarm())
+    lines = [billed_by_month.dashboards(found), billed_by_month.alarms(found)]
+    assert billed_by_month.with_and_without_dashboard(lines) == pytest.approx((3.10, 0.10))
+
+
 def test_what_aws_gives_is_taken_off_once() -> None:
     line = billed_by_month.alarms(stack(*[alarm()] * 12))
     assert [line.dollars, line.beyond] == pytest.approx([1.2, 0.2])

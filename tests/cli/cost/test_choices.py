@@ -10,9 +10,12 @@ from cli.cost.choices import (
     CHOICES,
     LEASES,
     NO_RECEIVES,
+    RECEIVES,
     SENDS,
+    Choice,
     Shown,
     dollars_now,
+    hidden_by,
     shown_by,
 )
 from cli.doctor.selectors import Trail
@@ -59,6 +62,34 @@ def test_heartbeats_and_questions_are_counted_by_no_metric() -> None:
 def test_without_receives_only_the_in_flight_limit_is_blind() -> None:
     assert shown_by(NO_RECEIVES, [ARN, FIFO]).blind == ("in_flight_limit",)
     assert shown_by(ALL_CALLS, [ARN, FIFO]).blind == ()
+
+
+def test_what_hides_nothing_says_so() -> None:
+    hidden = hidden_by(ALL_CALLS, [ARN, FIFO])
+    assert (hidden.wholly, hidden.in_part) == ((), ())
+    assert hidden.words() == "It hides nothing."
+
+
+def test_without_receives_a_consumer_that_is_refused_is_hidden() -> None:
+    """It makes no other call; what only senders meet, and late deletes, are seen all the same."""
+    hidden = hidden_by(NO_RECEIVES, [ARN, FIFO])
+    assert hidden.wholly == ("in_flight_limit",)
+    assert {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"} <= {*hidden.in_part}
+    assert not {"lease_expired", "message_too_long", "dedup_id_missing"} & {*hidden.in_part}
+    assert "all of in_flight_limit, and part of" in hidden.words()
+    assert "kms_denied" in hidden.words()
+    assert "a consumer that is refused its receives makes no other call" in hidden.words()
+
+
+def test_with_receives_nothing_is_said_of_consumers() -> None:
+    sends_and_receives = Choice("", SENDS.event_names | RECEIVES)
+    assert hidden_by(sends_and_receives, [FIFO]).wholly == ("lease_expired",)
+    assert "consumer" not in hidden_by(sends_and_receives, [FIFO]).words()
+
+
+def test_sends_show_no_late_delete() -> None:
+    assert "lease_expired" in hidden_by(SENDS, [ARN, FIFO]).wholly
+    assert "lease_expired" in shown_by(LEASES, [FIFO]).wholly
 
 
 def test_every_symptom_that_calls_show_stands_somewhere() -> None:

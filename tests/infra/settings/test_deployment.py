@@ -44,6 +44,7 @@ def test_everything_that_can_be_said_is_read() -> None:
             "pages": {"urgent": ["on-call@example.com", "https://events.example.com/key"]},
             "report": {"timeZone": "UTC", "sender": "a@b.io", "recipients": ["c@d.io"]},
             "night": {"hourUtc": 3},
+            "dashboard": False,
             "freezeCalendars": ["arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"],
             "environments": [{"account": "111122223333", "region": "us-gov-west-1"}],
         }
@@ -55,6 +56,7 @@ def test_everything_that_can_be_said_is_read() -> None:
     assert settings.limits == Limits(writes_per_minute=5, mass_symptom_share=0.1)
     assert settings.timing == Timing(soak_factor=2, watch_hours=24)
     assert settings.pages.urgent[1] == "https://events.example.com/key"
+    assert settings.dashboard is False
     assert settings.environments[0].region == "us-gov-west-1"
 
 

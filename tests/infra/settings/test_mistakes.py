@@ -20,7 +20,7 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"mod": "heal"}, "mod", "no such setting", "did you mean mode?"),
     ({"Mode": "heal"}, "Mode", "no such setting", "did you mean mode?"),
     ({"tag_may_raise_to": "heal"}, "tag_may_raise_to", "no such", "did you mean tagMayRaiseTo?"),
-    ({"zzz": 1}, "zzz", "no such setting", "say one of autonomy, environments"),
+    ({"zzz": 1}, "zzz", "no such setting", "say one of autonomy, dashboard"),
     ({"mode": "Heal"}, "mode", '"Heal" is not observe', "did you mean heal?"),
     ({"mode": True}, "mode", "true is not observe", "say one of heal, observe, propose"),
     ({"tagMayRaiseTo": None}, "tagMayRaiseTo", "null is not", "say one of"),
