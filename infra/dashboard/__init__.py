@@ -60,7 +60,7 @@ class Dashboard(Construct):
             charts.open_cases(),
         )
         self._heading("What did it do today?", "`mendq cases` names every case, newest first.")
-        self._page.add_widgets(charts.counts())
+        self._page.add_widgets(charts.counts(), charts.not_closed_yet())
         self._page.add_widgets(
             charts.fixes(settings.limits), charts.fixes_by_symptom(), charts.time_to_heal()
         )

@@ -18,7 +18,7 @@ from infra.alarms import Watched
 from infra.alarms.spike import PERIOD
 from infra.alarms.watching import AN_HOUR, own
 
-WIDTH, HEIGHT = 8, 6
+WIDTH, HEIGHT, NARROW = 8, 6, 4
 FIVE_MINUTES = Duration.minutes(5)
 A_DAY = Duration.days(1)
 FROM_ZERO = cloudwatch.YAxisProps(min=0, show_units=False)
@@ -107,16 +107,10 @@ def nights() -> cloudwatch.GraphWidget:
 
 def open_now() -> cloudwatch.SingleValueWidget:
     return cloudwatch.SingleValueWidget(
-        title="Open now",
+        title="Waiting for a person now",
         metrics=[
             _called(own(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", FIVE_MINUTES), "escalated"),
             _called(own(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", FIVE_MINUTES), "proposed"),
-            cloudwatch.MathExpression(
-                expression="age / 3600",
-                label="oldest case, hours",
-                using_metrics={"age": own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)},
-                period=FIVE_MINUTES,
-            ),
         ],
         width=WIDTH,
         height=HEIGHT,
@@ -138,8 +132,22 @@ def counts() -> cloudwatch.SingleValueWidget:
         title="In the time shown",
         metrics=[_count(each, label) for each, label in _DONE],
         set_period_to_time_range=True,
-        width=3 * WIDTH,
+        width=3 * WIDTH - NARROW,
         height=3,
+    )
+
+
+def not_closed_yet() -> cloudwatch.SingleValueWidget:
+    """Of all open cases: a fix that has proved good is one for as long as it is watched."""
+    oldest = own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
+    hours = cloudwatch.MathExpression(
+        expression="age / 3600",
+        label="hours, of watched fixes too",
+        using_metrics={"age": oldest},
+        period=FIVE_MINUTES,
+    )
+    return cloudwatch.SingleValueWidget(
+        title="Oldest case not closed", metrics=[hours], width=NARROW, height=3
     )
 
 

@@ -14,6 +14,7 @@ from functions.healing.own_metrics import WHEN_SOMETHING_HAPPENS, OwnMetric
 from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
 
 DASHBOARD = "AWS::CloudWatch::Dashboard"
+AGE = "OldestOpenCaseAgeSeconds"
 # What an account gets of the first three dashboards for nothing.
 # https://aws.amazon.com/cloudwatch/pricing/
 MOST_METRICS = 50
@@ -49,6 +50,25 @@ def test_it_is_there_unless_it_is_left_out(settings: str) -> None:
     dashboards = template_of(settings).all(DASHBOARD)
     assert len(dashboards) == (settings in SHOWN)
     assert len(SHOWN) < len(SETTINGS)
+
+
+def test_only_what_waits_for_a_person_is_broken_now() -> None:
+    """The oldest open case may be a fix that is proved and watched: it is told of below."""
+    heads = [each["y"] for each in _widgets() if each["type"] == "text"]
+    (oldest,) = (each["y"] for each in _widgets() if AGE in _numbers_of(each))
+    broken = [each for each in _widgets() if heads[1] < each["y"] < heads[2]]
+    assert {name for each in broken for name in _numbers_of(each)} == {
+        "EscalatedCasesOpen",
+        "ProposedCasesOpen",
+    }
+    assert oldest > heads[2]
+
+
+def _numbers_of(widget: dict[str, Any]) -> set[str]:
+    """The metrics that it shows as numbers or lines."""
+    is_beat = widget["properties"].get("title") == "Signs of life"
+    metrics = () if is_beat else widget["properties"].get("metrics", ())
+    return {each[1] for each in metrics if len(each) > 1}
 
 
 @pytest.mark.parametrize("settings", SHOWN)
