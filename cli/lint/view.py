@@ -92,15 +92,19 @@ def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
         for one in each.findings:
             line = f",line={one.place.line}" if one.place.line else ""
             where = f"file={_property(each.file)}{line},title={_property(_symptom(one))}"
-            cure = "".join(f"\n{row}" for row in one.cure)
-            said = f"{one.resource}: {one.because}{cure}\n{one.symptom.runbook}"
-            yield f"::{one.severity.value} {where}::{_message(said)}"
+            said = f"{one.resource}: {one.because}"
+            lines = [_escaped(said), *map(_indented, one.cure), _escaped(one.symptom.runbook)]
+            yield f"::{one.severity.value} {where}::{'%0A'.join(lines)}"
 
 
-def _message(text: str) -> str:
-    lines = [visible(each, _MOST_ANNOTATION) for each in text.splitlines()]
-    return "%0A".join(each.replace("%", "%25") for each in lines)
+def _indented(line: str) -> str:
+    """A line of YAML, which is another line without the blanks that it begins with."""
+    return " " * (len(line) - len(line.lstrip(" "))) + _escaped(line)
+
+
+def _escaped(text: str) -> str:
+    return visible(text, _MOST_ANNOTATION).replace("%", "%25")
 
 
 def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from cli.__main__ import app
@@ -146,6 +147,27 @@ def test_github_is_told_in_one_line_each_where_to_put_it(tmp_path: Path) -> None
     assert line.startswith("::error file=")
     assert "shop%2C100%25.yaml,line=7,title=lease_expired::Orders: the lease of 20 s" in line
     assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/lease_expired.md" in line
+
+
+def test_github_is_told_a_cure_that_can_be_copied(tmp_path: Path) -> None:
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps({"Resources": {"Orders": {"Type": "AWS::SQS::Queue"}}}))
+    (template,) = json.loads(_lint(str(path), "--json").stdout)["templates"]
+    (finding,) = template["findings"]
+    (line,) = _lint(str(path), "--format", "github").stdout.splitlines()
+    _, *told, _ = line.split("%0A")
+    assert told == finding["cure"]
+    policy = yaml.safe_load("\n".join(told))["OrdersPolicy"]
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_github_is_told_on_no_line_of_a_template_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "shop.json"
+    name = "Orders\n  Type: x\n::error::y"
+    path.write_text(json.dumps({"Resources": {name: {"Type": "AWS::SQS::Queue"}}}))
+    (line,) = _lint(str(path), "--format", "github").stdout.splitlines()
+    assert "::Orders Type: x ::error::y: no statement" in line
 
 
 @pytest.mark.parametrize(
