@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cli.cost.deployed import MONTH_DAYS, MONTH_HOURS, Deployed
@@ -38,17 +38,30 @@ def alarms(stack: Deployed) -> Line:
     return Line(
         "alarms",
         f"{len(every)} over {counted(slow + fast, 'metric')}",
-        "a metric each, but an anomaly band makes three of one",
+        _whose_metrics(every),
         ((prices.ALARM_METRIC_MONTH, slow), (prices.FAST_ALARM_METRIC_MONTH, fast)),
     )
+
+
+def _whose_metrics(alarms: Sequence[Mapping[str, Any]]) -> str:
+    """Why there are more metrics than alarms, so that whoever adds them up comes to the same."""
+    numbers = [(_metrics_of(each), str(each.get("AlarmName", "one"))) for each in alarms]
+    more = sorted(f"{number} of {name}" for number, name in numbers if number > 1)
+    others = f", but {' and '.join(more)}" if more else ""
+    band = "; an anomaly band is two of them" if any(map(_bands_of, alarms)) else ""
+    return f"a metric each{others}{band}"
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
     """Those that it is billed for: a band is two more."""
     metrics = alarm.get("Metrics", ())
     measured = sum("MetricStat" in each for each in metrics)
-    bands = sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
-    return max(1, measured) + 2 * bands
+    return max(1, measured) + 2 * _bands_of(alarm)
+
+
+def _bands_of(alarm: Mapping[str, Any]) -> int:
+    metrics = alarm.get("Metrics", ())
+    return sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
 
 
 def _is_fast(alarm: Mapping[str, Any]) -> bool:

@@ -27,8 +27,9 @@ from infra.prices import DATA_EVENT, REGION
 
 _MOST_QUEUES = 20
 _MOST_NAMED = 5
-# Half of the money, or half of the receives: below that nothing is said of them.
+# Half of the money, and a dollar, or half of the receives: below that nothing is said of them.
 WORTH_SAYING = 0.5
+LEAST_DOLLARS = 1.0
 _COLUMNS = (
     ("SENT", "NumberOfMessagesSent"),
     ("RECEIVED", "NumberOfMessagesReceived"),
@@ -108,11 +109,12 @@ def _show_choices(out: Output, found: Gathered) -> None:
 def advice(calls: Sequence[Calls]) -> list[str]:
     """What stands out in the figures; receives above all, because most of them may be in vain."""
     every, without = ALL_CALLS.dollars(calls), NO_RECEIVES.dollars(calls)
+    saved = every - without
+    if saved < max(LEAST_DOLLARS, WORTH_SAYING * every):
+        return []
     received = sum(each.a_week(RECEIVES) or 0 for each in calls)
     empty = sum(each.of_the_week.get(EMPTY_RECEIVES, 0) for each in calls)
-    if not every or (every - without) / every < WORTH_SAYING:
-        return []
-    price = f"{dollars(every - without)} of {dollars(every)}"
+    price = f"{dollars(saved)} of {dollars(every)}"
     said = [f"Receives are {price}, and {empty / received:.0%} of them found nothing."]
     if empty / received >= WORTH_SAYING:
         hidden = hidden_by(NO_RECEIVES, [each.queue_arn for each in calls])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from cli.cost import billed_by_month
+from cli.cost.deployed import Deployed
 from tests.cli.cost.templates import CLOUDWATCH, alarm, stack
+from tests.infra.synthesized import template_of
 
 MEASURED = {"Id": "m", "MetricStat": {"Period": 300}}
 BAND = {"Id": "b", "Expression": "ANOMALY_DETECTION_BAND(m, 2)"}
@@ -25,6 +28,27 @@ BAND = {"Id": "b", "Expression": "ANOMALY_DETECTION_BAND(m, 2)"}
 )
 def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected: float) -> None:
     assert billed_by_month.alarms(stack(alarm(**properties))).dollars == pytest.approx(expected)
+
+
+def test_the_reason_names_every_alarm_of_more_than_one_metric() -> None:
+    single = alarm(AlarmName="late", MetricName="Age")
+    beats = alarm(AlarmName="heartbeat", Metrics=[MEASURED, MEASURED, MEASURED])
+    fixes = alarm(AlarmName="fixes", Metrics=[MEASURED, BAND])
+    assert billed_by_month.alarms(stack(single)).because == "a metric each"
+    assert billed_by_month.alarms(stack(single, beats)).because == (
+        "a metric each, but 3 of heartbeat"
+    )
+    assert billed_by_month.alarms(stack(single, fixes, beats)).because == (
+        "a metric each, but 3 of fixes and 3 of heartbeat; an anomaly band is two of them"
+    )
+
+
+def test_whoever_adds_up_the_reason_of_the_stack_comes_to_its_number() -> None:
+    line = billed_by_month.alarms(Deployed(template_of("default").raw))
+    number, metrics = (int(each) for each in re.findall(r"\d+", line.quantity))
+    several = [int(each) for each in re.findall(r"(\d+) of mendq-", line.because)]
+    assert several
+    assert number - len(several) + sum(several) == metrics
 
 
 def test_composites_and_dashboards_are_billed_by_the_piece() -> None:
