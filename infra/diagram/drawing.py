@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import combinations_with_replacement
+from itertools import product
 
-from infra.diagram.cards import Card, Section
+from infra.diagram.card import Card, Section
 
 COLUMN, GAP, MARGIN = 420, 24, 12
 LINE, PILL, PAD = 18, 24, 10
@@ -57,8 +57,11 @@ def drawing(sections: Sequence[Section], columns: int, title: str) -> str:
 
 
 def _columns(drawn: Sequence[Drawn], columns: int) -> Sequence[int]:
-    """Which column each goes to, in their order, so that the longest is as short as it can be."""
-    ways = combinations_with_replacement(range(columns), len(drawn))
+    """Which column each goes to, so that the longest is as short as it can be.
+
+    The first stays at the top of the first, and in each column they keep their order.
+    """
+    ways = product(range(columns), repeat=len(drawn))
     return min(ways, key=lambda way: max(_heights(drawn, way, columns)))
 
 
@@ -86,8 +89,7 @@ def _card(card: Card) -> Drawn:
     for line in textwrap.wrap(card.says, int((COLUMN - 2 * PAD) / CHARACTER)):
         inner.append(_text(line, PAD, y + 12, "s"))
         y += LINE
-    kept = ("what fails is parked in its dead letters",) if card.parks else ()
-    touches = _pills((*card.touches, *kept), "chip", PAD, COLUMN - 2 * PAD)
+    touches = _pills(card.touches, "chip", PAD, COLUMN - 2 * PAD)
     inner.append(_moved(touches, 0, y + 2))
     bottom = y + 2 + touches.height + PAD
     box = _box("card", 0, top, COLUMN, bottom - top)
@@ -145,13 +147,9 @@ def in_words(sections: Iterable[Section]) -> Iterator[str]:
     """The same as Markdown, for whoever reads instead of looking."""
     for section in sections:
         yield f"\n## {section.title}\n"
-        yield "| part | what it does | started by | touches |"
+        yield "| part | what it does | started or filled by | touches |"
         yield "|---|---|---|---|"
         for card in section.cards:
-            cells = (
-                card.title,
-                card.says,
-                "; ".join(card.started_by),
-                "; ".join((*card.touches, *(("parks what fails",) if card.parks else ()))),
-            )
+            lists = ("; ".join(each) for each in (card.started_by, card.touches))
+            cells = (card.title, card.says, *lists)
             yield f"| {' | '.join(each.replace('|', '/') for each in cells)} |"

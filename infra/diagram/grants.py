@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from infra.diagram.names import FUNCTION, JOB
 from infra.diagram.references import references
 
 # By how the names of actions begin.
@@ -38,6 +39,15 @@ def grants(name: str, resources: Mapping[str, Mapping[str, Any]]) -> Iterator[Gr
     """Of the role of the Lambda or job `name`."""
     role = references(resources[name]["Properties"].get("Role")) or _roles_of_jobs(resources)
     return granted_to(role, resources)
+
+
+def who_may(verb: str, target: str, resources: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The Lambdas and jobs whose role lets them do that to a resource."""
+    for name, each in resources.items():
+        if each["Type"] in {FUNCTION, JOB}:
+            granted = (grant for grant in grants(name, resources) if target in grant.on)
+            if any(verb in grant.verbs for grant in granted):
+                yield name
 
 
 def granted_to(role: set[str], resources: Mapping[str, Mapping[str, Any]]) -> Iterator[Grant]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from infra.diagram.cards import Card, Section, sections
-from infra.diagram.drawing import COLUMN, drawing, in_words
+from infra.diagram.card import Card, Section
+from infra.diagram.cards import sections
+from infra.diagram.drawing import COLUMN, MARGIN, drawing, in_words
 from tests.infra.synthesized import template_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -63,8 +65,26 @@ def test_what_a_description_holds_stays_text() -> None:
 def test_columns_are_filled_alike() -> None:
     cards = tuple(Card(f"card {n}", "says", ("by it",)) for n in range(3))
     four = tuple(Section(f"section {n}", cards) for n in range(4))
-    high = [float(drawing(four, n, "").split('viewBox="0 0 ')[1].split()[1][:-1]) for n in (1, 2)]
-    assert high[1] < 0.6 * high[0]
+    assert _height(four, 2) < 0.6 * _height(four, 1)
+
+
+def test_columns_are_filled_alike_though_no_cut_would_fill_them() -> None:
+    cards = tuple(Card(f"card {n}", "says", ("by it",)) for n in range(5))
+    uneven = tuple(Section(f"section {n}", cards[:n]) for n in (2, 5, 3))
+    assert _height(uneven, 2) < 0.55 * _height(uneven, 1)
+    first = ET.fromstring(drawing(uneven, 2, "")).find(f"{SVG}g")  # noqa: S314 - our own
+    assert first is not None
+    assert first.attrib["transform"] == f"translate({MARGIN} {MARGIN})"
+    assert first.findtext(f"{SVG}text") == "section 2"
+
+
+def test_the_stack_s_columns_end_alike() -> None:
+    assert _height(_sections(), 2) < 0.53 * _height(_sections(), 1)
+
+
+def _height(found: Sequence[Section], columns: int) -> float:
+    picture = ET.fromstring(drawing(found, columns, ""))  # noqa: S314 - our own
+    return float(picture.attrib["viewBox"].split()[3])
 
 
 def test_in_words_each_card_is_a_row_of_four() -> None:
