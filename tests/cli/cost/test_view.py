@@ -48,7 +48,8 @@ def test_receives_that_found_something_are_told_without_a_cure() -> None:
     assert said == "Receives are $4.00 of $5.00, and 25% of them found nothing."
 
 
-def test_receives_in_vain_are_told_with_one() -> None:
-    said, cure = advice(_week(0, 0.4, LEAST_DOLLARS))
+def test_receives_in_vain_are_told_with_what_hides_nothing_first() -> None:
+    said, longer, cure = advice(_week(0, 0.4, LEAST_DOLLARS))
+    assert longer.startswith("Poll longer")
     assert said == "Receives are $1.40 of $1.40, and 71% of them found nothing."
     assert "ReceiveMessage" in cure
