@@ -19,8 +19,7 @@ from infra.topics import Topics
 SETTLING = Duration.minutes(1)
 FIXES_SPIKE = Told(
     spike.RUNBOOK,
-    "more fixes than usual, and not few; held back for a quarter of an hour in most cases and an "
-    "hour at most while a fix is being verified",
+    f"more fixes than usual, and not few, and they still come; {spike.HELD_BACK}",
     spike.IMPACT,
     OPEN_CASES,
     severity=Severity.URGENT,
@@ -41,7 +40,8 @@ NIGHTS_FAILING = Told(
 # It pages nobody.
 HELD_BACK = Told(
     "fixes_held_back",
-    "a fix is being verified, and that was not so for 30 minutes of the last hour",
+    f"one of many fixes is being verified, and was not for {spike.HELD_AT_MOST} of the last "
+    f"{spike.OF_MINUTES} minutes",
     "None: while it stands, the page of many fixes is held back.",
     OPEN_CASES,
     spike.RUNBOOK,

@@ -14,38 +14,55 @@ from infra.alarms.told import OPEN_CASES, Told
 from infra.alarms.watching import A_MINUTE, FINE, Firing, Ringing, own, watch
 
 PERIOD = Duration.seconds(int(spike.PERIOD.total_seconds()))
+STILL_COMING = Duration.seconds(int(spike.STILL_COMING.total_seconds()))
 # Of three periods, because one burst that is mended is no alarm.
-OF, PERIODS = 2, 3
+OF = 2
 # How wide the band is, in standard deviations. The model learns for two weeks, and what rises
 # slowly it takes for usual: that is what the ceiling is for.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH = 3
-# By itself verifying goes on for less than half an hour. Whoever puts the metric in our stead, on
-# and off as they like, holds back half of any hour before many fixes are told of all the same.
-HELD_AT_MOST, OF_MINUTES = 30, 60
+# Two minutes in a row, or one that is put every second minute would hold back as well as each.
+VERIFIED_IN = 2
+# A burst of twenty minutes is waited for that long, with what alarms need to notice. Whoever puts
+# the metric in our stead holds back no more of any hour.
+HELD_AT_MOST, OF_MINUTES = 25, 60
 IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
 RUNBOOK = "fixes_spike"
+_OFTEN = f"in {OF} of {spike.PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
+# All that is said of it anywhere.
+HELD_BACK = (
+    f"held back while a fix of the last {PERIOD.to_minutes():.0f} minutes is being verified: for "
+    f"{PERIOD.to_minutes():.0f} minutes at most where fixes go on, for {HELD_AT_MOST} of any "
+    f"{OF_MINUTES} in all"
+)
 UNUSUAL = Told(
     "fixes_unusual",
-    "more fixes than CloudWatch's model expects, in two of three quarters of an hour",
+    f"more fixes than CloudWatch's model expects, {_OFTEN}",
     IMPACT,
     OPEN_CASES,
     RUNBOOK,
 )
 MANY = Told(
     "fixes_many",
-    f"{spike.LEAST_FIXES} fixes or more in two of three quarters of an hour",
+    f"{spike.LEAST_FIXES} fixes or more, {_OFTEN}",
     IMPACT,
+    OPEN_CASES,
+    RUNBOOK,
+)
+STILL = Told(
+    "fixes_still_coming",
+    f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
+    "None by itself: without it the page of many fixes is not sent, or ends.",
     OPEN_CASES,
     RUNBOOK,
 )
 OVER_CEILING = Told(
     "fixes_over_ceiling",
-    f"{spike.CEILING_MINUTES} times as many fixes in a quarter of an hour as the setting "
-    "limits.writesPerMinute",
+    f"{spike.CEILING_MINUTES} times as many fixes within {PERIOD.to_minutes():.0f} minutes as the "
+    "setting limits.writesPerMinute",
     IMPACT,
     "mendq freeze",
     RUNBOOK,
@@ -53,19 +70,20 @@ OVER_CEILING = Told(
 )
 BEING_VERIFIED = Told(
     "fix_being_verified",
-    "a fix of the last 15 minutes is still to prove good, and fixes have not gone on for longer",
+    f"{VERIFIED_IN} minutes in a row a fix of the last {PERIOD.to_minutes():.0f} minutes, one of "
+    "many, was still to prove good",
     "None: while it stands, and not for long, the page of many fixes is held back.",
     OPEN_CASES,
     RUNBOOK,
 )
 VERIFIED_FOR_LONG = Told(
     "fix_verified_for_long",
-    f"a fix was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
+    f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
     "None: while it stands, the page of many fixes is not held back.",
     OPEN_CASES,
     RUNBOOK,
 )
-TOLD = (UNUSUAL, MANY, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
+TOLD = (UNUSUAL, MANY, STILL, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
 
 
 class Spike(Construct):
@@ -83,17 +101,21 @@ class Spike(Construct):
             std_devs=BAND_WIDTH,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD,
             datapoints_to_alarm=OF,
-            evaluation_periods=PERIODS,
+            evaluation_periods=spike.PERIODS,
             treat_missing_data=FINE,
         )
-        many = watch(self, MANY, fixes, Firing(spike.LEAST_FIXES, FINE, OF, PERIODS))
+        many = watch(self, MANY, fixes, Firing(spike.LEAST_FIXES, FINE, OF, spike.PERIODS))
+        lately = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
+        still = watch(self, STILL, lately, Firing(1, FINE))
         over = watch(self, OVER_CEILING, fixes, Firing(spike.ceiling(limits), FINE))
         verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        being = watch(self, BEING_VERIFIED, verified, Firing(1, FINE))
+        row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
+        being = watch(self, BEING_VERIFIED, verified, row)
         long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)
         for_long = watch(self, VERIFIED_FOR_LONG, verified, long)
         self.alarms: tuple[Ringing, ...] = (over,)
         rule = cloudwatch.AlarmRule
-        # More than usual is no reason by itself: three after a quiet week are.
-        self.rule = rule.all_of(unusual, many.alarm)
+        # More than usual is no reason by itself: three after a quiet week are. Nor are two periods
+        # of many that have passed.
+        self.rule = rule.all_of(unusual, many.alarm, still.alarm)
         self.holds_back = rule.all_of(being.alarm, rule.not_(for_long.alarm))

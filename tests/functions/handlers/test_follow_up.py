@@ -89,12 +89,13 @@ def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
 
 
 @pytest.mark.usefixtures("_put_forward")
-def test_a_fix_is_waited_for_while_it_is_young(
+def test_many_fixes_are_waited_for_where_an_alarm_may_ring_and_while_they_are_young(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.heal(account.late_deletes(queue, "a", "b", "c"))
-    for minutes, waited_for in ((5, 1), (15, 0)):
+    for name in ("orders", "invoices", "returns"):
+        queue = account.queue(name, VisibilityTimeout="30")
+        account.heal(account.late_deletes(queue, "a", "b", "c"))
+    for minutes, waited_for in ((5, 0), (13, 3), (15, 0)):
         capsys.readouterr()
         follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)
         assert metrics(capsys.readouterr().out)[WAITED_FOR] == waited_for

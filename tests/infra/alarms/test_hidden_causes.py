@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from functions.healing.night_watch import NightMetric
@@ -19,7 +17,7 @@ from tests.infra.alarms.simulated import (
     in_order,
     own,
 )
-from tests.infra.alarms.test_days import ALARM, NOON, NOTHING_IS_USUAL, OK
+from tests.infra.alarms.test_days import ALARM, NOON, OK
 
 
 def _begun(days: Days, number: int) -> dict[str, int]:
@@ -93,29 +91,6 @@ def test_a_week_that_failed_is_told_at_once_and_a_report_that_is_missing_two_day
 
 def test_a_week_that_nobody_began_is_missed() -> None:
     assert in_order(Days(weeks={-14: True, -7: True}).run(3)) == [("report-missing", ALARM)]
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        range(NOON - 5, NOON + 400),
-        range(NOON - 5, NOON + 400, 2),
-        [minute for minute in range(NOON - 5, NOON + 400) if minute % 30],
-        [minute for minute in range(NOON - 5, NOON + 400) if minute % 20],
-    ],
-)
-def test_whoever_puts_fixes_being_verified_holds_the_page_back_for_an_hour_at_most(
-    forged: Iterable[int],
-) -> None:
-    """A fix a minute for six hours; what Mendq says of them itself ends within half an hour."""
-    lives = [healed(NOON + n) for n in range(360)]
-    days = Days(
-        lives=lives,
-        more={own(OwnMetric.FIXES_BEING_VERIFIED): dict.fromkeys(forged, 1.0)},
-    )
-    begun, *_ = days.run(1, NOTHING_IS_USUAL)
-    assert begun.alarm == "fixes-spike"
-    assert begun.minute - NOON <= 62
 
 
 def test_the_ceiling_pages_whatever_is_being_verified() -> None:
