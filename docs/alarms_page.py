@@ -36,8 +36,8 @@ made for several queues or Lambdas, its name ends in whose it is, as in
 STANDING = """## What they stand on
 
 Each of these is seen in CloudWatch, and reaches nobody by itself.
-`mendq-fixes-held-back` is no fault: while it stands, `mendq-fixes-spike` waits. It joins the two
-whose names begin with `mendq-fix-`, so that it never stands for more than half of an hour.
+`mendq-fixes-held-back` is no fault: it joins the two whose names begin with `mendq-fix-`, and while
+it stands `mendq-fixes-spike` waits.
 
 """
 TAIL = """

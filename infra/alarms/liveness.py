@@ -14,7 +14,7 @@ from functions.healing.paging import Severity
 from functions.healing.pulse import LOST_IN_A_ROW
 from infra.alarms.told import Told
 from infra.alarms.watched import Watched
-from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, Firing, own, watch
+from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, FIVE_MINUTES, Firing, own, watch
 from infra.heal import VISIBILITY
 from infra.intake import MAX_RECEIVE_COUNT
 
@@ -27,7 +27,7 @@ PULSE_SLACK_MINUTES = 10
 LONGEST_PERIOD_MINUTES = 1_440
 # What is tried again and again is parked by then; what waits longer was not looked at.
 LATE_SECONDS = VISIBILITY.to_seconds() * MAX_RECEIVE_COUNT
-FAILING_PERIOD = Duration.minutes(5)
+FAILING_PERIODS = 3
 
 SILENT = Told(
     "heartbeat_missing",
@@ -38,7 +38,7 @@ SILENT = Told(
 )
 PULSE_LOST = Told(
     "pulse_lost",
-    "two pulses in a row did not come round, or none is made any more",
+    f"{LOST_IN_A_ROW} pulses in a row did not come round, or none is made any more",
     BLIND,
     severity=Severity.URGENT,
 )
@@ -50,7 +50,7 @@ LATE = Told(
 )
 HEAL_FAILING = Told(
     "heal_failing",
-    "heal fails in three periods of 5 minutes in a row",
+    f"heal fails in {FAILING_PERIODS} periods of {FIVE_MINUTES.to_minutes():.0f} minutes in a row",
     BLIND,
     runbook="lambda_failing",
 )
@@ -68,7 +68,7 @@ class Liveness(Construct):
             period=A_MINUTE, statistic="Maximum"
         )
         late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
-        errors = watched.heal.metric_errors(period=FAILING_PERIOD)
+        errors = watched.heal.metric_errors(period=FIVE_MINUTES)
         self.alarms = (
             watch(self, SILENT, _beats(watched.follow_up), silent),
             watch(
@@ -78,7 +78,7 @@ class Liveness(Construct):
                 Firing(LOST_IN_A_ROW, A_FAULT, periods, periods),
             ),
             watch(self, LATE, age, late),
-            watch(self, HEAL_FAILING, errors, Firing(1, FINE, 3, 3)),
+            watch(self, HEAL_FAILING, errors, Firing(1, FINE, FAILING_PERIODS, FAILING_PERIODS)),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -12,10 +11,8 @@ from constructs import Construct
 from functions.healing.paging import Severity
 from infra.alarms.liveness import BLIND
 from infra.alarms.told import Told
-from infra.alarms.watching import AS_BEFORE, FINE, Firing, Ringing, watch
+from infra.alarms.watching import AS_BEFORE, FINE, FIVE_MINUTES, Firing, Ringing, watch
 
-LETTERS_PERIOD = Duration.minutes(5)
-FAILING_PERIOD = Duration.minutes(5)
 FAILS_IN, FAILING_PERIODS = 2, 6
 IMPACT = "Something that Mendq was to do was given up; it is kept for 14 days, for a person."
 UNDELIVERED = Told(
@@ -33,7 +30,8 @@ DEAD_LETTERS = Told(
 )
 FAILING = Told(
     "lambda_failing",
-    "a Lambda that writes failed in two of six periods of 5 minutes",
+    f"a Lambda that writes failed in {FAILS_IN} of {FAILING_PERIODS} periods of "
+    f"{FIVE_MINUTES.to_minutes():.0f} minutes",
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
     severity=Severity.INFO,
 )
@@ -61,7 +59,7 @@ class Parked(Construct):
             self._letters(UNDELIVERED, undelivered),
             *(self._letters(DEAD_LETTERS, each, of) for of, each in dead_letters.items()),
             *(
-                watch(self, FAILING, each.metric_errors(period=FAILING_PERIOD), again, of)
+                watch(self, FAILING, each.metric_errors(period=FIVE_MINUTES), again, of)
                 for of, each in writers.items()
             ),
         )
@@ -69,6 +67,6 @@ class Parked(Construct):
     def _letters(self, told: Told, queue: sqs.Queue, of: str = "") -> Ringing:
         """By what waits, not by what arrived: it ends when a person has emptied the queue."""
         waiting = queue.metric_approximate_number_of_messages_visible(
-            period=LETTERS_PERIOD, statistic="Maximum"
+            period=FIVE_MINUTES, statistic="Maximum"
         )
         return watch(self, told, waiting, Firing(1, AS_BEFORE), of)

@@ -15,6 +15,11 @@ DOCTOR = "mendq doctor"
 OPEN_CASES = "mendq cases --open"
 
 
+def in_region(command: str, region: str) -> str:
+    """What to type: whoever is paged has another region as the default."""
+    return f"{command} --region {region}"
+
+
 @dataclass(frozen=True)
 class Told:
     """What a person reads of one alarm; `command` is the first to type.
@@ -36,8 +41,8 @@ class Told:
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
     def command_in(self, region: str) -> str:
-        """The first to type: whoever is paged has another region as the default."""
-        return f"{self.command} --region {region}"
+        """The first to type."""
+        return in_region(self.command, region)
 
     def description(self, scope: Construct) -> str:
         """What CloudWatch sends to people with the alarm, of the stack that `scope` is in."""

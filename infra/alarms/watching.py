@@ -13,6 +13,7 @@ from functions.healing.own_metrics import NAMESPACE, OwnMetric
 from infra.alarms.told import Told
 
 A_MINUTE = Duration.minutes(1)
+FIVE_MINUTES = Duration.minutes(5)
 AN_HOUR = Duration.hours(1)
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -10,6 +10,7 @@ from infra.alarms import Alarms, Watched
 from infra.alarms.open_cases import ESCALATED, PROPOSED
 from infra.alarms.pages import FIXES_SPIKE
 from infra.alarms.spike import OVER_CEILING
+from infra.alarms.told import DOCTOR, OPEN_CASES, in_region
 from infra.dashboard import charts
 from infra.lambda_function import every_function
 from infra.settings import DeploymentSettings
@@ -19,6 +20,7 @@ from infra.settings import DeploymentSettings
 WIDE = 24
 HEADING = 2
 A_DAY = Duration.days(1)
+CASES = "mendq cases"
 # What only an open case or many fixes make ring says nothing of Mendq's own health.
 OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED))
 
@@ -43,7 +45,7 @@ class Dashboard(Construct):
             dashboard_name=f"mendq-{Stack.of(self).region}",
             default_interval=A_DAY,
         )
-        self._heading("Is the healer well?", "`mendq doctor` asks for more.")
+        self._heading("Is the healer well?", DOCTOR, "asks for more.")
         self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE, charts.HEIGHT))
         self._page.add_widgets(
             charts.signs_of_life(settings.timing.pulse_minutes),
@@ -53,20 +55,21 @@ class Dashboard(Construct):
         self._page.add_widgets(
             charts.errors(every_function(Stack.of(self))), charts.not_done(), charts.nights()
         )
-        self._heading("What is broken now?", "`mendq cases --open` names the queues.")
+        self._heading("What is broken now?", OPEN_CASES, "names the queues.")
         self._page.add_widgets(
             _status("Alarms about your queues", about_queues, charts.WIDTH, charts.HEIGHT),
             charts.open_now(),
             charts.open_cases(),
         )
-        self._heading("What did it do today?", "`mendq cases` names every case, newest first.")
+        self._heading("What did it do today?", CASES, "names every case, newest first.")
         self._page.add_widgets(charts.counts(), charts.not_closed_yet())
         self._page.add_widgets(
             charts.fixes(settings.limits), charts.fixes_by_symptom(), charts.time_to_heal()
         )
 
-    def _heading(self, question: str, words: str) -> None:
-        text = f"## {question}\n{words}"
+    def _heading(self, question: str, command: str, does: str) -> None:
+        here = in_region(command, Stack.of(self).region)
+        text = f"## {question}\n`{here}` {does}"
         self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
 
 

@@ -15,11 +15,10 @@ from functions.healing.limits import Limits
 from functions.healing.night_watch import NightMetric
 from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from infra.alarms import Watched
-from infra.alarms.spike import PERIOD
-from infra.alarms.watching import AN_HOUR, own
+from infra.alarms.spike import BAND_WIDTH, PERIOD
+from infra.alarms.watching import AN_HOUR, FIVE_MINUTES, own
 
 WIDTH, HEIGHT, NARROW = 8, 6, 4
-FIVE_MINUTES = Duration.minutes(5)
 A_DAY = Duration.days(1)
 FROM_ZERO = cloudwatch.YAxisProps(min=0, show_units=False)
 _DONE = (
@@ -50,7 +49,10 @@ def _called(metric: cloudwatch.Metric, label: str) -> cloudwatch.Metric:
 
 def signs_of_life(pulse_minutes: int) -> cloudwatch.GraphWidget:
     """Five a period is a follow-up that ran each minute."""
-    beats = _called(own(HEARTBEAT, "SampleCount", FIVE_MINUTES), "follow-ups in 5 minutes")
+    beats = _called(
+        own(HEARTBEAT, "SampleCount", FIVE_MINUTES),
+        f"follow-ups in {FIVE_MINUTES.to_minutes():.0f} minutes",
+    )
     lost = own(OwnMetric.PULSES_LOST, "Maximum", Duration.minutes(pulse_minutes))
     return _graph("Signs of life", [beats, _called(lost, "pulses lost in a row")])
 
@@ -166,13 +168,15 @@ def fixes(limits: Limits) -> cloudwatch.GraphWidget:
     """With the band that CloudWatch expects, and the ceiling."""
     counted = _called(own(OwnMetric.AUTO_FIXES, "Sum", PERIOD), "fixes")
     usual = cloudwatch.MathExpression(
-        expression="ANOMALY_DETECTION_BAND(fixes, 3)",
+        expression=f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})",
         label="usual",
         using_metrics={"fixes": counted},
         period=PERIOD,
     )
     ceiling = cloudwatch.HorizontalAnnotation(value=spike.ceiling(limits), label="ceiling")
-    return _graph("Fixes in a quarter of an hour", [counted, usual], left_annotations=[ceiling])
+    return _graph(
+        f"Fixes in {PERIOD.to_minutes():.0f} minutes", [counted, usual], left_annotations=[ceiling]
+    )
 
 
 def fixes_by_symptom() -> cloudwatch.GraphWidget:

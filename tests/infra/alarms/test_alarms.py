@@ -11,7 +11,7 @@ import pytest
 
 from functions.healing.night_watch import NightMetric
 from functions.healing.own_metrics import OwnMetric
-from infra.alarms import PAGED, WATCHED
+from infra.alarms import PAGED, WATCHED, pages, spike
 from infra.alarms.told import Told
 from tests.infra.synthesized import (
     ACCOUNT,
@@ -28,6 +28,8 @@ ON_METRICS = "AWS::CloudWatch::Alarm"
 PAGING = "AWS::CloudWatch::CompositeAlarm"
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
 MOST_CHARACTERS = 1_024
+# "2 of 6 periods of 5 minutes", "3 periods of 5 minutes", "30 of 60 minutes".
+_IN_SO_MANY = r"\bin (\d+)(?: of (\d+))? (?:periods of (\d+) )?minutes"
 # They are emptied by heal and by the pulse itself; their ages and counts are watched elsewhere.
 READ_BY_US = ("IntakeQueue", "PulseQueue")
 
@@ -92,6 +94,30 @@ def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_a_minute_either_si
     )
     assert held["AlarmName"] == "mendq-fixes-spike"
     assert held["ActionsSuppressorWaitPeriod"] == held["ActionsSuppressorExtensionPeriod"] == 60
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_how_often_is_said_as_it_is_looked_at(settings: str) -> None:
+    """Of periods, or of minutes where those are its periods."""
+    said = set()
+    for each in _properties(template_of(settings), ON_METRICS):
+        (when,) = re.findall(r"^Fires: (.+)\.$", each["AlarmDescription"], re.MULTILINE)
+        period = _period(each) // 60
+        for of, periods, minutes in re.findall(_IN_SO_MANY, when):
+            said.add(each["AlarmName"])
+            looked_at = (each["DatapointsToAlarm"], each["EvaluationPeriods"], period)
+            assert looked_at == (int(of), int(periods or of), int(minutes or 1)), when
+        assert not re.search(r"\b(two|three|six|quarters?)\b", when), when
+    assert len(said) >= 7
+
+
+def _period(alarm: dict[str, Any]) -> int:
+    """In seconds, of an alarm on one metric, or of the first of several."""
+    if "Period" in alarm:
+        return int(alarm["Period"])
+    return int(
+        next(each["MetricStat"]["Period"] for each in alarm["Metrics"] if "MetricStat" in each)
+    )
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -191,6 +217,14 @@ def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
         assert len({account for account, _ in found}) == 1
         assert len({command.partition(" --region ")[2] for _, command in found}) == 1
     assert said == {(each["account"], each["region"]) for each in THREE}
+
+
+@pytest.mark.parametrize("page", ["docs/alarms.md", "docs/runbooks/fixes_spike.md"])
+def test_for_how_long_many_fixes_are_held_back_is_said_in_one_way(page: str) -> None:
+    assert spike.HELD_BACK in (ROOT / page).read_text()
+    assert spike.HELD_BACK in pages.FIXES_SPIKE.when
+    threats = (ROOT / "docs" / "threat-model.md").read_text()
+    assert f"{spike.HELD_AT_MOST} of {spike.OF_MINUTES} minutes" in threats
 
 
 def _shared(name: str, told: dict[str, Told]) -> str:
