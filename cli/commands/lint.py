@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from cli.lint.judging import lint as judge
 from cli.lint.node import NotATemplate
 from cli.lint.reading import read
 from cli.lint.view import github_lines, show
+from cli.lint.work import Work
 
 CDK_OUT = "cdk.out"
 
@@ -51,15 +53,20 @@ def lint(
 
 
 def _judged(argument: str) -> list[Linted]:
+    work = Work()
+    return [_judged_one(each, work) for each in _sources(argument)]
+
+
+def _sources(argument: str) -> Iterator[Source]:
+    """One at a time: a manifest may name more than there is room for."""
     try:
-        every = list(sources(argument))
+        yield from sources(argument)
     except NotATemplate as error:
         raise Stopped(str(error), Exit.USAGE) from error
     except OSError as error:
         raise Stopped(_not_read(argument, error), Exit.USAGE) from error
     except ValueError as error:
         raise Stopped(f"{argument} cannot be read: {error}", Exit.USAGE) from error
-    return [_judged_one(each) for each in every]
 
 
 def _not_read(argument: str, error: OSError) -> str:
@@ -73,8 +80,9 @@ def _not_read(argument: str, error: OSError) -> str:
     return f"there is no {argument}: name a template, a {CDK_OUT} folder, or - for standard input"
 
 
-def _judged_one(source: Source) -> Linted:
+def _judged_one(source: Source, work: Work) -> Linted:
     try:
-        return judge(read(source.content), source.file, source.environment)
+        work.begin_template()
+        return judge(read(source.content, work), source.file, source.environment, work)
     except NotATemplate as error:
         raise Stopped(f"{source.file}: {error}", Exit.USAGE) from error

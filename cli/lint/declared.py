@@ -13,6 +13,7 @@ from cli.lint.policies import Policies, Policy, policies_of
 from cli.lint.stand_ins import QUEUE, Environment, StandIns, stand_ins
 from cli.lint.template import Place, Resource, Template
 from cli.lint.values import NotKnown, Values
+from cli.lint.work import A_QUEUE, Work
 from functions.healing.dead_letters import Redrive
 from functions.healing.facts import DeadLetterQueue, Facts, SourceQueue
 from functions.healing.queue_names import arn_of
@@ -74,6 +75,12 @@ class Declared:
             type_unknown=made.untyped.get(logical_id),
         )
 
+    def begin(self, queue: Queue) -> None:
+        """Each check reads its texts anew, and looks a source up in them; raises NotATemplate."""
+        characters = sum(map(len, queue.attributes.known.values()))
+        sources = len(self._sources.get(queue.arn, ()))
+        self.values.work.take(A_QUEUE + characters * (1 + sources // 16))
+
     def _of_unknown_type(self, target: str | None) -> NotKnown | None:
         return self.made.untyped.get(self.made.queues.get(target or "", ""))
 
@@ -96,11 +103,11 @@ class Declared:
         return self.template.place("Resources", resource.logical_id, *keys)
 
 
-def declared(template: Template, environment: Environment) -> Declared:
-    """Raises NotATemplate where its values grow beyond bounds."""
+def declared(template: Template, environment: Environment, work: Work) -> Declared:
+    """Raises NotATemplate where that takes more work than is left."""
     defaults: dict[str, str] = {}
-    made = stand_ins(template, environment, defaults)
-    values = Values(template, made.known, defaults)
+    made = stand_ins(template, environment, defaults, work)
+    values = Values(template, made.known, defaults, work)
     consumers, policies = consumers_of(template, made, values), policies_of(template, made, values)
     found = Declared(template, made, values, consumers, policies)
     for resource in template.of_type(QUEUE):

@@ -18,6 +18,8 @@ from cli.lint.reading import MOST_BYTES
 from cli.lint.stand_ins import Environment
 
 STDIN = "-"
+# The CDK puts a stage's assembly into its app's.
+MOST_ASSEMBLIES_DEEP = 16
 _MANIFEST = "manifest.json"
 _STACK, _ASSEMBLY = "aws:cloudformation:stack", "cdk:cloud-assembly"
 _ENVIRONMENT = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
@@ -34,17 +36,23 @@ class Source:
 
 
 def sources(argument: str) -> Iterator[Source]:
-    """Raises NotATemplate, and OSError where a file cannot be read."""
+    """One is read when it is asked for. Raises NotATemplate, and OSError where it cannot be."""
     if argument == STDIN:
         yield Source("(standard input)", _bounded(sys.stdin.buffer), Environment())
     elif Path(argument).is_dir():
-        yield from _of_folder(Path(argument), Path(argument).resolve())
+        outermost = Path(argument).resolve()
+        yield from _of_folder(Path(argument), outermost, {outermost}, MOST_ASSEMBLIES_DEEP)
     else:
         yield Source(argument, _content(Path(argument)), Environment())
 
 
-def _of_folder(folder: Path, outermost: Path) -> Iterator[Source]:
-    """Every stack of an assembly, and of the assemblies in it; nothing outside of the folder."""
+def _of_folder(folder: Path, outermost: Path, seen: set[Path], levels: int) -> Iterator[Source]:
+    """Every stack of an assembly, and of the assemblies in it; nothing outside of the folder.
+
+    An assembly is looked at once, however many name it.
+    """
+    if not levels:
+        raise NotATemplate(f"{folder}: assemblies stand more than {MOST_ASSEMBLIES_DEEP} deep")
     found = False
     for artifact in _artifacts(folder):
         properties = artifact.get("properties")
@@ -56,8 +64,9 @@ def _of_folder(folder: Path, outermost: Path) -> Iterator[Source]:
             found = True
         elif kind == _ASSEMBLY:
             inner = _inside(folder, properties.get("directoryName"), outermost)
-            if inner.resolve() != folder.resolve():
-                yield from _of_folder(inner, outermost)
+            if inner.resolve() not in seen:
+                seen.add(inner.resolve())
+                yield from _of_folder(inner, outermost, seen, levels - 1)
                 found = True
     if not found:
         raise NotATemplate(f"{folder}: its {_MANIFEST} names no stack")

@@ -10,11 +10,12 @@ from cli.lint.attributes import Attributes, Unknown
 from cli.lint.cures import cure_of
 from cli.lint.declared import REDRIVE, Declared, Queue, declared
 from cli.lint.findings import Finding, Linted, NotJudged, Severity
-from cli.lint.node import Node
+from cli.lint.node import Node, NotATemplate
 from cli.lint.short_lease import LEASE, lease_of
 from cli.lint.stand_ins import Environment
 from cli.lint.template import Template
 from cli.lint.values import NotKnown
+from cli.lint.work import SAYING_IT, Work
 from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.facts import Need
@@ -24,22 +25,26 @@ OF_CONFIGURATION = tuple(each for each in CATALOGUE if each.is_of_configuration)
 _NESTED_STACK = "AWS::CloudFormation::Stack"
 
 
-def lint(root: Node, file: str, environment: Environment) -> Linted:
+def lint(root: Node, file: str, environment: Environment, work: Work | None = None) -> Linted:
     """Raises NotATemplate."""
+    try:
+        return _linted(root, file, environment, work or Work())
+    except RecursionError as error:
+        raise NotATemplate("nested too deep to be worked out") from error
+
+
+def _linted(root: Node, file: str, environment: Environment, work: Work) -> Linted:
     template = Template(root)
-    found = declared(template, environment)
-    findings, not_judged = list[Finding](), list[NotJudged]()
+    found = declared(template, environment, work)
+    findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
     for said in _said_of(found):
-        (findings if isinstance(said, Finding) else not_judged).append(said)  # type: ignore[arg-type]
-    ignored = [each for each in findings if _is_ignored(each, template)]
-    return Linted(
-        file,
-        len(found.queues),
-        [each for each in findings if each not in ignored],
-        ignored,
-        not_judged,
-        sorted(found.values.defaults.items()),
-    )
+        work.take(SAYING_IT)
+        if isinstance(said, NotJudged):
+            not_judged.append(said)
+        else:
+            (ignored if _is_ignored(said, template) else findings).append(said)
+    defaults = sorted(found.values.defaults.items())
+    return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)
 
 
 def _is_ignored(finding: Finding, template: Template) -> bool:
@@ -55,6 +60,7 @@ def _said_of(found: Declared) -> Iterator[Finding | NotJudged]:
 
 def _judged(queue: Queue, found: Declared) -> Iterator[Finding | NotJudged]:
     """Errors first."""
+    found.begin(queue)
     findings, unknown = list[Finding](), defaultdict[tuple[str, str], list[str]](list)
     for symptom in OF_CONFIGURATION:
         try:

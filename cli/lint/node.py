@@ -54,7 +54,7 @@ class Node:
         found, line = self, self.line
         for key in keys:
             items = found.items
-            if key.isdecimal() and int(key) < len(items):
+            if key.isdecimal() and len(key) < 10 and int(key) < len(items):
                 found = items[int(key)]
                 line = found.line
             elif key in found.entries:

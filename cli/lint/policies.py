@@ -14,7 +14,7 @@ from cli.lint.node import Node
 from cli.lint.stand_ins import StandIns
 from cli.lint.template import Resource, Template
 from cli.lint.values import NotKnown, Values
-from functions.healing.policies import EVERYBODY
+from functions.healing.policies import EVERYBODY, statements_of
 from functions.healing.queue_names import arn_of_url
 
 _QUEUES_OF = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
@@ -72,10 +72,12 @@ def _text_of(resource: Resource, values: Values) -> str | NotKnown:
     document = resource.properties.get("PolicyDocument")
     try:
         if document is None or document.text is not None:
-            return values.text(document) or ""
-        return json.dumps(_document(document, values))
+            text = values.text(document) or ""
+        else:
+            text = json.dumps(_document(document, values))
     except NotKnown as because:
         return because
+    return NotKnown("no policy that SQS would take") if statements_of(text) is None else text
 
 
 def _document(node: Node, values: Values) -> Any:
@@ -91,7 +93,7 @@ def _statement(node: Node, values: Values) -> Any:
     if not _names_somebody(node, values):
         return values.of(node)
     return {
-        name: _with_words(each, values) if name in _OF_A_GRANT else values.of(each)
+        name: values.with_word(each, "not-known") if name in _OF_A_GRANT else values.of(each)
         for name, each in node.entries.items()
     }
 
@@ -108,15 +110,3 @@ def _names_somebody(node: Node, values: Values) -> bool:
     # A service is what a check may ask for.
     service = principal.entries.get("Service")
     return service is None or values.of(service) is not None
-
-
-def _with_words(node: Node, values: Values) -> Any:
-    try:
-        return values.of(node)
-    except NotKnown:
-        if isinstance(node.value, tuple):
-            return [_with_words(each, values) for each in node.items]
-        name = next(iter(node.entries), "")
-        if len(node.entries) != 1 or (name != "Ref" and not name.startswith("Fn::")):
-            return {key: _with_words(each, values) for key, each in node.entries.items()}
-        return "not-known"

@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 
 from cli.lint.node import Node, NotATemplate, mapping, scalar, sequence
+from cli.lint.work import A_NODE_READ, BYTES_A_STEP, MOST_STEPS, Work
 
 # CloudFormation takes a template of at most 1 MB.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MOST_BYTES = 4 * 1024 * 1024
-MOST_WRITTEN_OUT = 16 * 1024 * 1024
 MOST_NESTED = 80
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_YAML = "tag:yaml.org,2002:"
@@ -37,19 +37,21 @@ _BOOLEANS = {"true": "true", "yes": "true", "on": "true"} | {
 _MERGE = "<<"
 
 
-def read(content: bytes) -> Node:
+def read(content: bytes, work: Work | None = None) -> Node:
     """The tree of a template's bytes; raises NotATemplate."""
     if len(content) > MOST_BYTES:
         raise NotATemplate(f"longer than {MOST_BYTES:,} bytes; CloudFormation takes 1 MB")
+    work = work or Work()
+    work.take(len(content) // BYTES_A_STEP)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     try:
-        return _Tree().of(yaml.parse(text, Loader=_LOADER))
+        return _Tree(work).of(yaml.parse(text, Loader=_LOADER))
     except yaml.YAMLError as error:
         if text.lstrip().startswith("{"):
-            return _of_json(text)
+            return _of_json(text, work)
         raise NotATemplate(_in_words(error)) from error
 
 
@@ -92,6 +94,11 @@ class _Open:
             self.entries[key] = node
 
     @property
+    def merged_keys(self) -> int:
+        """How many are looked at, each as often as it is merged."""
+        return sum(len(each.entries) for each in self.merged)
+
+    @property
     def node(self) -> Node:
         if not self.is_mapping:
             return sequence(self.items, self.line)
@@ -106,7 +113,8 @@ class _Open:
 class _Tree:
     """One document, put together event by event."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._open: list[_Open] = []
         self._anchors: dict[str, Node] = {}
         self._root: Node | None = None
@@ -138,6 +146,7 @@ class _Tree:
                 self._hold_bounds(0, line)
             case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
                 ended = self._open.pop()
+                self._work.take(ended.merged_keys)
                 node = _worked_in(ended.tag, ended.node, ended.line)
                 self._put(node, ended.anchor, ended.line)
 
@@ -150,8 +159,9 @@ class _Tree:
     def _put(self, node: Node, anchor: str | None, line: int, *, is_merge: bool = False) -> None:
         if anchor:
             self._anchors[anchor] = node
+        self._work.take(A_NODE_READ)
         self._hold_bounds(node.height, line)
-        if node.size > MOST_WRITTEN_OUT:
+        if node.size > MOST_STEPS:
             raise NotATemplate(f"line {line}: with its aliases written out it is too long")
         if self._open:
             self._open[-1].take(node, line, is_merge=is_merge)
@@ -188,11 +198,11 @@ def _worked_in(tag: str | None, node: Node, line: int) -> Node:
     return mapping({function: node}, {function: line}, line)
 
 
-def _of_json(text: str) -> Node:
+def _of_json(text: str, work: Work) -> Node:
     """JSON that is no YAML: an escaped slash, a pair of surrogates. It has no lines."""
     try:
         found = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_once)
-        return _of_parsed(found, MOST_NESTED)
+        return _of_parsed(found, MOST_NESTED, work)
     except RecursionError as error:
         raise NotATemplate(f"nested more than {MOST_NESTED} deep") from error
     except json.JSONDecodeError as error:
@@ -208,14 +218,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _of_parsed(found: Any, levels: int) -> Node:
+def _of_parsed(found: Any, levels: int, work: Work) -> Node:
+    work.take(A_NODE_READ)
     if not levels:
         raise NotATemplate(f"nested more than {MOST_NESTED} deep")
     if isinstance(found, dict):
-        entries = {key: _of_parsed(each, levels - 1) for key, each in found.items()}
+        entries = {key: _of_parsed(each, levels - 1, work) for key, each in found.items()}
         return mapping(entries, {}, None)
     if isinstance(found, list):
-        return sequence([_of_parsed(each, levels - 1) for each in found], None)
+        return sequence([_of_parsed(each, levels - 1, work) for each in found], None)
     if isinstance(found, bool):
         return scalar(str(found).lower(), None)
     return scalar(None if found is None else str(found), None)

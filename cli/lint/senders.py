@@ -15,6 +15,7 @@ from cli.lint.findings import Finding, NotJudged, Severity
 from cli.lint.node import Node
 from cli.lint.template import Place, Resource
 from cli.lint.values import NotKnown
+from cli.lint.work import A_SENDER
 from functions.catalogue.dead_letter_queue_of_another_type import (
     DEAD_LETTER_QUEUE_OF_ANOTHER_TYPE as ANOTHER_TYPE,
 )
@@ -39,6 +40,7 @@ class Undelivered:
 def judged(found: Declared) -> Iterator[Finding | NotJudged]:
     for resource in found.template.of_type(_SUBSCRIPTION, _RULE):
         for keys, node in _places(resource):
+            found.values.work.take(A_SENDER)
             place = found.place_of(resource, "Properties", *keys)
             try:
                 said = _found(_undelivered(resource, place, node, found), found)

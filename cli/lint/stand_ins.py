@@ -14,6 +14,7 @@ from typing import Any
 
 from cli.lint.template import Resource, Template
 from cli.lint.values import Known, NotKnown, Values
+from cli.lint.work import Work
 from functions.healing.companions import FIFO
 from functions.healing.queue_names import arn_of_name, partition_of, parts_of, public_url
 
@@ -121,13 +122,15 @@ def _original(
     return found.group() if written == text else json.dumps({"Fn::Sub": written})
 
 
-def stand_ins(template: Template, environment: Environment, defaults: dict[str, str]) -> StandIns:
+def stand_ins(
+    template: Template, environment: Environment, defaults: dict[str, str], work: Work
+) -> StandIns:
     """Queues and functions first: what others call them by needs no more than their names.
 
     `defaults` takes in the parameters whose default was needed for that.
     """
     made = StandIns(environment)
-    by_themselves = Values(template, Known(environment.pseudo_parameters), defaults)
+    by_themselves = Values(template, Known(environment.pseudo_parameters), defaults, work)
     for each in template.of_type(QUEUE):
         _of_queue(each, made, by_themselves)
     for number, each in enumerate(template.of_type(FUNCTION)):
@@ -135,7 +138,7 @@ def stand_ins(template: Template, environment: Environment, defaults: dict[str, 
     for number, each in enumerate(template.resources.values()):
         if each.logical_id not in made.references and each.type.startswith("AWS::"):
             _of_another(each, number, made, by_themselves)
-    qualified = Values(template, made.known, defaults)
+    qualified = Values(template, made.known, defaults, work)
     for kind in _QUALIFIED:
         for number, each in enumerate(template.of_type(kind)):
             _of_version(each, number, made, qualified)

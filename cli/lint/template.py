@@ -41,7 +41,7 @@ class Resource:
     def is_conditional(self) -> bool:
         return "Condition" in self.node.entries
 
-    @property
+    @cached_property
     def ignored(self) -> frozenset[str]:
         """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""
         found = self.node.under("Metadata", "mendq", "ignore")

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cli.lint.node import Node, NotATemplate
+from cli.lint.node import Node
 from cli.lint.template import Template
+from cli.lint.work import Work
 
-# Texts that repeat each other make a small template a large one.
-MOST_TEXT = 16 * 1024 * 1024
-_IN_SUB = re.compile(r"\$\{([^}]{1,512})\}")
+# Each is said as often as something turns on it.
+_MOST_OF_A_REASON = 600
+# No name holds a brace, and a scan that looked beyond one would begin anew at each.
+_IN_SUB = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
 _NO_VALUE = object()
 _NO_VALUE_NAME = "AWS::NoValue"
 _OF_PARAMETER_STORE = "AWS::SSM::Parameter::"
@@ -30,8 +32,9 @@ class NotKnown(Exception):
     """A value that the template alone does not tell, and why."""
 
     def __init__(self, because: str) -> None:
-        super().__init__(because)
-        self.because = because
+        most = _MOST_OF_A_REASON
+        self.because = because if len(because) <= most else f"{because[: most - 3]}..."
+        super().__init__(self.because)
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,23 @@ class Known:
 
 @dataclass
 class Values:
-    """Works values out; `defaults` collects the parameters whose default was taken."""
+    """Works values out; `defaults` collects the parameters whose default was taken.
+
+    Whatever is asked raises NotATemplate where it takes more `work` than is left.
+    """
 
     template: Template
     known: Known
     defaults: dict[str, str] = field(default_factory=dict)
-    _left: int = MOST_TEXT
+    work: Work = field(default_factory=Work)
 
     def of(self, node: Node | None) -> Any:
         """Texts, lists, mappings, None where nothing is set; raises NotKnown."""
-        found = self._of(node) if node is not None else None
-        return None if found is _NO_VALUE else found
+        return self._found(node, None)
+
+    def with_word(self, node: Node, word: str) -> Any:
+        """As `of`, with `word` in the place of each function whose value is not known."""
+        return self._found(node, word)
 
     def text(self, node: Node | None) -> str | None:
         """Raises NotKnown, also where it comes to something else than a text."""
@@ -63,25 +72,34 @@ class Values:
             return found
         raise NotKnown("it is no text")
 
-    def _of(self, node: Node) -> Any:
+    def _found(self, node: Node | None, word: str | None) -> Any:
+        found = self._of(node, word) if node is not None else None
+        return None if found is _NO_VALUE else found
+
+    def _of(self, node: Node, word: str | None = None) -> Any:
         if isinstance(node.value, tuple):
-            every = (self._of(each) for each in node.items)
+            self.work.take(1)
+            every = (self._of(each, word) for each in node.items)
             return [each for each in every if each is not _NO_VALUE]
         if isinstance(node.value, Mapping):
-            return self._of_mapping(node.value)
+            self.work.take(1 + sum(map(len, node.value)))
+            return self._of_mapping(node.value, word)
         return self._charged(node.value)
 
-    def _of_mapping(self, entries: Mapping[str, Node]) -> Any:
-        (name, *more) = entries or ("",)
-        if not more and (name == "Ref" or name.startswith("Fn::")):
-            return self._worked_out(name, entries[name])
-        every = {key: self._of(each) for key, each in entries.items()}
+    def _of_mapping(self, entries: Mapping[str, Node], word: str | None) -> Any:
+        name = next(iter(entries), "")
+        if len(entries) == 1 and (name == "Ref" or name.startswith("Fn::")):
+            try:
+                return self._worked_out(name, entries[name])
+            except NotKnown:
+                if word is None:
+                    raise
+                return word
+        every = {key: self._of(each, word) for key, each in entries.items()}
         return {key: each for key, each in every.items() if each is not _NO_VALUE}
 
     def _charged(self, text: str | None) -> str | None:
-        self._left -= len(text or "")
-        if self._left < 0:
-            raise NotATemplate(f"its values come to more than {MOST_TEXT:,} characters")
+        self.work.take(1 + len(text or ""))
         return text
 
     def _worked_out(self, name: str, given: Node) -> Any:
@@ -142,18 +160,23 @@ class Values:
         return "".join(pieces)
 
     def _pieces(self, text: str, own: Mapping[str, Node]) -> Iterator[str]:
-        end = 0
+        end, before = 0, dict[str, Any]()
         for found in _IN_SUB.finditer(text):
             yield self._charged(text[end : found.start()]) or ""
-            yield self._piece(found.group(1), own)
+            if found.group(1) is None:
+                raise NotKnown("Fn::Sub: ${ stands there without a name")
+            yield self._charged(self._piece(found.group(1), own, before)) or ""
             end = found.end()
         yield self._charged(text[end:]) or ""
 
-    def _piece(self, name: str, own: Mapping[str, Node]) -> str:
+    def _piece(self, name: str, own: Mapping[str, Node], before: dict[str, Any]) -> str:
+        """Each of `own` is worked out once, however often it is named."""
         if name.startswith("!"):
             return f"${{{name[1:]}}}"
         if name in own:
-            found = self._of(own[name])
+            if name not in before:
+                before[name] = self._of(own[name])
+            found = before[name]
         elif "." in name:
             found = self._attribute_of(*name.split(".", 1))
         else:
@@ -169,8 +192,7 @@ class Values:
             raise NotKnown("Fn::Join: it joins no list")
         if not all(isinstance(each, str) for each in found):
             raise NotKnown("Fn::Join: not all of it is text")
-        self._left -= len(by.text) * len(found)
-        self._charged("")
+        self.work.take(len(by.text) * len(found))
         return by.text.join(found)
 
     def _found_in_map(self, given: Node) -> Any:
@@ -183,4 +205,14 @@ class Values:
             found = inner
         if len(keys) != 3:
             raise NotKnown("Fn::FindInMap: known when it is deployed")
+        return self._mapped(found)
+
+    def _mapped(self, found: Node) -> Any:
+        """CloudFormation takes no functions there.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
+        """
+        every = found.items if isinstance(found.value, tuple) else (found,)
+        if any(each.text is None for each in every):
+            raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
         return self._of(found)

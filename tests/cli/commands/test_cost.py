@@ -192,8 +192,18 @@ def _watching(operator: Operator, budget: str) -> str:
     return " ".join(watching.split())
 
 
-def test_a_budget_below_nothing_is_refused(operator: Operator) -> None:
-    assert operator.mendq("cost", "--budget", "-1").exit_code == 2
+@pytest.mark.parametrize("budget", ["-1", "nan", "-nan", "NaN", "-inf", "x", ""])
+def test_a_budget_that_is_no_sum_is_refused(operator: Operator, budget: str) -> None:
+    """`nan` is neither below nor above any price: it would leave every queue out without a word."""
+    found = operator.json("cost", "--budget", budget, code=2)
+    assert found["error"]["code"] == "usage"
+    assert "--budget" in found["error"]["message"]
+
+
+@pytest.mark.parametrize("budget", ["inf", "1e999"])
+def test_a_budget_without_a_bound_pays_for_every_call(operator: Operator, budget: str) -> None:
+    watch = operator.json("cost", "--budget", budget)["watch"]
+    assert (watch["choice"], watch["left_out"]) == ("every call", [])
 
 
 @pytest.mark.parametrize("columns", [80, 120])

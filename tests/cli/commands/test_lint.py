@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from cli.__main__ import app
 from cli.lint.judging import OF_CONFIGURATION
 from cli.lint.short_lease import LEASE
+from cli.lint.work import A_TEMPLATE, Work
 from tests.infra.synthesized import SETTINGS, folder_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -194,6 +195,39 @@ def test_what_is_no_template_is_one_line_and_2(given: bytes) -> None:
     as_json = _lint("-", "--json", given=given)
     assert as_json.exit_code == 2
     assert json.loads(as_json.stdout)["error"]["code"] == "usage"
+
+
+def _costing_too_much() -> str:
+    text: Any = "x"
+    for _ in range(12):
+        text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": text}}
+    return json.dumps({"Resources": {"Q": queue}})
+
+
+@pytest.mark.parametrize("form", [[], ["--format", "github"], ["--json"]])
+def test_what_takes_too_much_work_is_one_sentence_and_2(form: list[str]) -> None:
+    result = _lint("-", *form, given=_costing_too_much())
+    assert result.exit_code == 2
+    assert "judging it takes more than 8,000,000 steps" in result.stderr
+    if form == ["--json"]:
+        assert json.loads(result.stdout)["error"]["code"] == "usage"
+    else:
+        assert result.stdout == ""
+
+
+def test_a_template_that_is_named_over_and_over_costs_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.commands.lint.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
+    stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "a.json"}}
+    (tmp_path / "a.json").write_text(json.dumps({"Resources": {}}))
+    for times, code in ((3, 0), (30, 2)):
+        artifacts = {f"S{n}": stack for n in range(times)}
+        (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+        result = _lint(str(tmp_path), "--json")
+        assert result.exit_code == code, result.output
+    assert "name fewer at once" in json.loads(result.stdout)["error"]["message"]
 
 
 def test_a_file_that_is_not_there_and_a_folder_that_is_none_are_one_line_and_2(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.lint.files import Source, sources
+from cli.lint.files import MOST_ASSEMBLIES_DEEP, Source, sources
 from cli.lint.node import NotATemplate
 from cli.lint.reading import MOST_BYTES
 from cli.lint.stand_ins import Environment
@@ -92,6 +92,51 @@ def test_assemblies_that_hold_each_other_are_refused(tmp_path: Path) -> None:
     (out / "again").symlink_to(out)
     with pytest.raises(NotATemplate):
         _all(out)
+
+
+def _naming(folder: str) -> Any:
+    return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder}}
+
+
+def test_an_assembly_that_two_name_is_read_once(tmp_path: Path) -> None:
+    out = _assembly(tmp_path / "cdk.out", {"A": _naming("stage"), "B": _naming("./stage")})
+    stage = _assembly(out / "stage", {"S": _stack("s.json")})
+    (stage / "s.json").write_text("{}")
+    assert [each.file for each in _all(out)] == [str(stage / "s.json")]
+
+
+def test_assemblies_that_name_each_other_by_turns_are_no_endless_way(tmp_path: Path) -> None:
+    out = _assembly(tmp_path / "cdk.out", {"S": _stack("s.json"), "A": _naming("stage")})
+    stage = _assembly(out / "stage", {"S": _stack("s.json"), "Up": _naming("..")})
+    for each in (out, stage):
+        (each / "s.json").write_text("{}")
+    assert [each.file for each in _all(out)] == [str(out / "s.json"), str(stage / "s.json")]
+    _assembly(stage, {"Up": _naming("..")})
+    with pytest.raises(NotATemplate, match="names no stack"):
+        _all(out)
+
+
+def test_assemblies_stand_in_each_other_only_so_deep(tmp_path: Path) -> None:
+    out = folder = tmp_path / "cdk.out"
+    for _ in range(MOST_ASSEMBLIES_DEEP - 1):
+        folder = _assembly(folder, {"A": _naming("a")}) / "a"
+    _assembly(folder, {"S": _stack("s.json")})
+    (folder / "s.json").write_text("{}")
+    assert len(_all(out)) == 1
+    _assembly(folder, {"A": _naming("a")})
+    _assembly(folder / "a", {"S": _stack("../s.json")})
+    with pytest.raises(NotATemplate, match="more than 16 deep"):
+        _all(out)
+
+
+def test_a_template_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    """A manifest may name a thousand; they need not all be held."""
+    out = _assembly(tmp_path / "cdk.out", {"A": _stack("a.json"), "B": _stack("b.json")})
+    (out / "a.json").write_text("{}")
+    every = sources(str(out))
+    assert next(every).content == b"{}"
+    (out / "b.json").write_text("[]")
+    assert next(every).content == b"[]"
 
 
 def test_a_folder_without_a_manifest_says_what_to_give(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.lint.findings import Linted, Severity
-from cli.lint.judging import OF_CONFIGURATION
+from cli.lint.judging import OF_CONFIGURATION, lint
 from cli.lint.node import NotATemplate
+from cli.lint.reading import read
 from cli.lint.stand_ins import Environment
 from tests.cli.lint.written import (
     found,
@@ -514,6 +517,132 @@ def test_resources_that_name_each_other_in_a_circle_are_no_trouble() -> None:
 def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
     with pytest.raises(NotATemplate, match="more than 2,000 resources"):
         linted({f"Q{n}": queue() for n in range(2_001)})
+
+
+def test_mappings_that_name_each_other_are_not_known() -> None:
+    """CloudFormation takes no function in a mapping; this one would never end."""
+    circle = {"Fn::FindInMap": ["A", "B", "C"]}
+    resources = {**BILL, "Orders": queue(VisibilityTimeout=circle)}
+    ((path, because),) = not_judged(resources, Mappings={"A": {"B": {"C": circle}}})
+    assert path == "Resources.Orders.Properties.VisibilityTimeout"
+    assert because == "Fn::FindInMap: it is neither a text nor a list of texts"
+
+
+def test_what_is_nested_too_deep_to_be_worked_out_is_no_template() -> None:
+    deep: Any = "x"
+    for _ in range(70):
+        deep = [deep]
+    root = read(json.dumps({"Resources": {"Q": queue(QueueName=deep)}}).encode())
+    lint(root, "template.json", Environment())
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 90)
+    try:
+        with pytest.raises(NotATemplate, match="too deep"):
+            lint(root, "template.json", Environment())
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_what_is_ignored_is_told_apart_in_one_pass() -> None:
+    ignoring = {"mendq": {"ignore": ["tls_not_enforced"]}}
+    resources = {
+        "A": {**queue(SqsManagedSseEnabled=False), "Metadata": ignoring},
+        "B": queue(SqsManagedSseEnabled=False),
+    }
+    result = linted(resources)
+    kept = [(each.resource, each.symptom.name) for each in result.findings]
+    assert sorted(kept) == [
+        ("A", "not_encrypted"),
+        ("B", "not_encrypted"),
+        ("B", "tls_not_enforced"),
+    ]
+    assert [each.resource for each in result.ignored] == ["A"]
+
+
+def _policy_of(document: Any, *names: str) -> dict[str, Any]:
+    properties = {"Queues": [{"Ref": each} for each in names], "PolicyDocument": document}
+    return {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
+
+
+def _with_letters(queues: int, **dead: Any) -> dict[str, Any]:
+    named = {f"Q{n}": queue(RedrivePolicy=letters_to("D")) for n in range(queues)}
+    return {**named, "D": queue(**dead)}
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param(
+            {
+                **{f"Q{n}": queue() for n in range(1_900)},
+                "P": _policy_of(
+                    {"Statement": [{"Effect": "Deny", "Action": f"sqs:{n}"} for n in range(400)]},
+                    *(f"Q{n}" for n in range(1_900)),
+                ),
+            },
+            id="a long policy of every queue",
+        ),
+        pytest.param(
+            _with_letters(
+                1_000,
+                RedriveAllowPolicy={
+                    "redrivePermission": "byQueue",
+                    "sourceQueueArns": [f"arn-{n}" for n in range(20_000)],
+                },
+            ),
+            id="many sources beside many that name the queue",
+        ),
+        pytest.param(
+            {
+                f"Q{n}": {
+                    **queue(),
+                    "Metadata": {"mendq": {"ignore": [f"x{m}" for m in range(15)]}},
+                }
+                for n in range(1_500)
+            },
+            id="more to say than anybody reads",
+        ),
+    ],
+)
+def test_what_is_judged_over_and_over_counts_each_time(resources: dict[str, Any]) -> None:
+    with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
+        linted(resources)
+
+
+def test_a_large_template_is_within_its_work() -> None:
+    """As many queues as fit into a stack, with letters, a reader and a policy each."""
+    resources: dict[str, Any] = {"F": function(Timeout=30), "Dead": queue(QueueName="dead")}
+    for n in range(500):
+        resources[f"Q{n}"] = queue(QueueName=f"q{n}", RedrivePolicy=letters_to("Dead"))
+        resources[f"M{n}"] = reads({"Ref": "F"}, f"Q{n}")
+        resources[f"P{n}"] = policy(f"Q{n}")
+    assert linted(resources).queues == 501
+
+
+def test_a_reason_is_not_said_a_thousand_times_at_full_length() -> None:
+    long = {"Ref": "x" * 100_000}
+    astray = {"Type": "AWS::SQS::QueuePolicy", "Properties": {"Queues": [long]}}
+    resources = {**_with_letters(200, FifoQueue=long), "P": astray}
+    assert len(json.dumps(linted(resources).document())) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "not json",
+        {"Statement": "x"},
+        {"Statement": [{"Effect": "Perhaps"}]},
+        {"Version": "2012-10-17"},
+        {"Statement": {"Effect": "Deny", "Action": "sqs:" + "x" * 20_480}},
+    ],
+)
+def test_a_policy_that_is_none_is_not_judged(document: Any) -> None:
+    result = linted({"Q": queue(), "P": _policy_of(document, "Q")})
+    assert result.findings == []
+    (only,) = result.not_judged
+    assert only.place.path == "Resources.P.Properties.PolicyDocument"
+    assert only.because == "no policy that SQS would take"
+    assert "tls_not_enforced" in only.symptoms
 
 
 ODD = st.recursive(

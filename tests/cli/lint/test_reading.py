@@ -81,6 +81,30 @@ def test_aliases_that_nest_are_refused() -> None:
         read(deep.encode())
 
 
+def test_merges_that_repeat_each_other_are_refused_at_once() -> None:
+    """They come to no more than the first of them, however often it is looked at."""
+    keys = ", ".join(f"k{n}: 1" for n in range(4_000))
+    merges = "  <<: *a\n"
+    with pytest.raises(NotATemplate, match="steps"):
+        read(f"a: &a {{{keys}}}\nb:\n{merges * 4_000}".encode())
+    tree = read(f"a: &a {{{keys}}}\nb:\n{merges * 3}".encode())
+    assert len(tree.entries["b"].entries) == 4_000
+
+
+@pytest.mark.parametrize("text", ["[" + "a," * 600_000 + "a]", '["\\/"' + ",[]" * 600_000 + "]"])
+def test_more_nodes_than_anybody_writes_are_refused(text: str) -> None:
+    with pytest.raises(NotATemplate, match="steps"):
+        read(text.encode())
+
+
+def test_a_number_of_any_length_is_a_key() -> None:
+    digits = "9" * 5_000
+    tree = read(f'{{"a":\n["x"], "{digits}": ["x"]}}'.encode())
+    assert tree.entries[digits].line_of(["0"]) is None
+    assert tree.line_of([digits, "0"]) is None
+    assert read(b"\n[x]").line_of([digits]) == 2
+
+
 def test_the_short_forms_are_the_long_ones() -> None:
     short = "a: !Ref x\nb: !GetAtt x.Arn.y\nc: !Sub ['${z}', {z: !ImportValue w}]\nd: !If [q, 1, 2]"
     assert _plain(read(short.encode())) == {
