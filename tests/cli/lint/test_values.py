@@ -206,7 +206,7 @@ REPEATING = st.recursive(
 )
 
 
-@settings(deadline=2_000, max_examples=150)
+@settings(deadline=None, max_examples=150)
 @whatever(REPEATING, st.integers(0, 30_000))
 def test_whatever_repeats_itself_ends_within_its_work(repeating: Any, left: int) -> None:
     text = {"Parameters": PARAMETERS, "Mappings": MAPPINGS, "Resources": {}}
