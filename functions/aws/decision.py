@@ -64,14 +64,18 @@ class Decision:
     def refuse(self, refusal: Refusal) -> Outcome:
         """Say no for what the queue shows.
 
-        What many queues show is one page for all; what only pages is written down even so.
+        What many queues show is one page for all; what only pages is written down even so. Of what
+        would be silent on one queue there is none for many.
         """
-        if refusal.becomes is None:
+        if refusal.becomes is None or not refusal.heard_in(self.seen.mode):
             return self.decline(refusal)
         mass = guardrails.mass_symptom(self._proposal(Plan(steps=(), reason=refusal.reason)))
         if mass is None:
             return self.decline(refusal, of_the_plan=True)
-        outcome = self.decline(refusal if self.group.symptom.pages_anyway else mass, quiet=True)
+        pages_anyway = self.group.symptom.pages_anyway
+        heard = pages_anyway or refusal.becomes is State.ESCALATED
+        mass = replace(mass, silent_in_observe=not heard)
+        outcome = self.decline(refusal if pages_anyway else mass, quiet=True)
         return replace(outcome, refusal=mass)
 
     def decline(
@@ -83,6 +87,7 @@ class Decision:
         quiet: bool = False,
     ) -> Outcome:
         """Say no; with a case where the refusal opens one, evidence bears it and none is open."""
+        refusal = refusal.as_said_in(self.seen.mode)
         if self.seen.has_strangers:
             return self._tell_of_strangers(refusal)
         suffices = self.seen.evidence.suffices(self.group.symptom.evidence)
@@ -167,7 +172,7 @@ class Decision:
             return declined("said_already", case.reason)
         if case.state is State.CONTESTED:
             telling = replace(telling, changes=self.view.contested(case, self.run.now))
-        elif case.code == "contested":
+        elif case.code == "contested" and telling.severity is not None:
             telling = replace(telling, changes=self.view.told_of_the_silence(case))
         return Outcome(case=tell(case, self.view, telling, self.run, self.run.owner))
 

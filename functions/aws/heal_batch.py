@@ -114,7 +114,7 @@ class _Batch:
         for each in mendings:
             self._try(each.group, replace(each, spread=spread).decide)
         is_drill = any(DRILL_TAG in each.tags for each in mendings)
-        if not is_drill and any(self._stopped_as_one_of_many(e.group) for e in mendings):
+        if not is_drill and any(map(self._stopped_as_one_of_many, mendings)):
             self._tell_once(symptom, spread, mendings)
 
     def _spread(self, symptom: Symptom, word: str, mendings: list[Mending]) -> frozenset[str]:
@@ -124,9 +124,11 @@ class _Batch:
         queue_arns = [each.group.queue_arn for each in mendings]
         return self.run.ledger.spread_to(queue_arns, word, self.run.now)
 
-    def _stopped_as_one_of_many(self, group: Group) -> bool:
-        outcome = self.healed.mended.get(group)
-        return bool(outcome and outcome.refusal and outcome.refusal.code == "mass_symptom")
+    def _stopped_as_one_of_many(self, stopped: Mending) -> bool:
+        """So that people are to hear of it."""
+        outcome = self.healed.mended.get(stopped.group)
+        refusal = outcome.refusal if outcome else None
+        return bool(refusal and refusal.code == "mass_symptom" and refusal.heard_in(stopped.mode))
 
     def _tell_once(self, symptom: Symptom, spread: frozenset[str], told: list[Mending]) -> None:
         """The one page for all; where it cannot be told, the events come again to tell it."""

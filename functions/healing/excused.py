@@ -22,7 +22,10 @@ def outdated(changed_at: Iterable[datetime], now: datetime) -> list[datetime]:
 
 
 def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | None:
-    """A refusal that pages, where so many changes of a day have each excused failed calls."""
+    """A refusal that pages, where so many changes of a day have each excused failed calls.
+
+    Whether the queue fails is not known, so nobody is woken where Mendq only watches.
+    """
     lately = {each for each in changed_at if now - each < REMEMBERED}
     if len(lately) < MOST_CHANGES:
         return None
@@ -30,4 +33,4 @@ def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | N
         f"the queue was changed {len(lately)} times within 24 hours, each time just after calls "
         "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
     )
-    return Refusal("keeps_changing", reason, becomes=State.ESCALATED)
+    return Refusal("keeps_changing", reason, State.ESCALATED, silent_in_observe=True)

@@ -130,7 +130,10 @@ def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
 
 
 def mass_symptom(proposal: Proposal) -> Refusal | None:
-    """What many queues show at once has a cause that is not theirs."""
+    """What many queues show at once has a cause that is not theirs.
+
+    It is about what would be written, so of itself it is nothing to tell where Mendq only watches.
+    """
     if proposal.is_drill:
         return _too_many_drills(proposal.queues_with_symptom)
     if not are_many(proposal.queues_with_symptom, proposal.managed_queues, proposal.limits):
@@ -139,14 +142,14 @@ def mass_symptom(proposal: Proposal) -> Refusal | None:
         f"{proposal.queues_with_symptom} of {proposal.managed_queues} managed queues show it "
         "within the hour: the cause is not this queue's"
     )
-    return Refusal("mass_symptom", reason)
+    return Refusal("mass_symptom", reason, silent_in_observe=True)
 
 
 def _too_many_drills(queues: int) -> Refusal | None:
     if queues <= MOST_DRILLS:
         return None
     reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are mended"
-    return Refusal("mass_symptom", reason)
+    return Refusal("mass_symptom", reason, silent_in_observe=True)
 
 
 def too_little_time(proposal: Proposal) -> Refusal | None:

@@ -59,7 +59,9 @@ def race_or_retries(facts: Facts) -> Refusal | None:
         "longer lease would then only slow the retries"
     )
     look = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
-    return Refusal("race_or_retries", reason, State.ESCALATED, next_command=look)
+    return Refusal(
+        "race_or_retries", reason, State.ESCALATED, next_command=look, silent_in_observe=True
+    )
 
 
 def without_named_need(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:
@@ -73,7 +75,11 @@ def without_named_need(facts: Facts, needs: list[LeaseNeed]) -> Refusal | None:
         f"queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
     return Refusal(
-        "race_without_named_need", reason, State.ESCALATED, next_command=_tag_it(facts.queue_arn)
+        "race_without_named_need",
+        reason,
+        State.ESCALATED,
+        next_command=_tag_it(facts.queue_arn),
+        silent_in_observe=True,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from functions.healing.mode import Mode
 from functions.healing.states import State
@@ -34,7 +34,8 @@ class Refusal:
 
     `becomes` is the state the case opens in; None where nothing is written down.
     `again` asks for the same events once more: the reason passes by itself. `next_command` is what
-    whoever is paged runs first.
+    whoever is paged runs first. `silent_in_observe` is one that people hear of only where Mendq may
+    act: it is a guess, or about what Mendq would write or has written.
     """
 
     code: str
@@ -42,3 +43,14 @@ class Refusal:
     becomes: State | None = State.REFUSED
     again: bool = False
     next_command: str = ""
+    silent_in_observe: bool = False
+
+    def heard_in(self, mode: Mode) -> bool:
+        """Whether it is anything to tell people, as far as the mode decides."""
+        return mode is not Mode.OBSERVE or not self.silent_in_observe
+
+    def as_said_in(self, mode: Mode) -> Refusal:
+        """What is not told stands in the case all the same, as `refused`."""
+        if self.becomes is None or self.heard_in(mode):
+            return self
+        return replace(self, becomes=State.REFUSED)

@@ -38,7 +38,7 @@ def _contested(step: AttributeStep, proposal: Proposal) -> Refusal | None:
             f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
             "Mendq stays away for 7 days"
         )
-        return Refusal("contested", reason, becomes=State.CONTESTED)
+        return Refusal("contested", reason, State.CONTESTED, silent_in_observe=True)
     return None
 
 
@@ -56,7 +56,7 @@ def too_often(proposal: Proposal) -> Refusal | None:
     written, attribute = proposal.most_written_since(A_DAY)
     if attribute and written >= most:
         reason = f"{attribute} was written {most} times in 24 hours; a person decides"
-        return Refusal("too_often", reason, becomes=State.ESCALATED)
+        return Refusal("too_often", reason, State.ESCALATED, silent_in_observe=True)
     return _more_than_its_own_bound(proposal)
 
 

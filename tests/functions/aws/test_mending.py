@@ -213,7 +213,7 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def _all_fail(account: Account, queues: list[str]) -> dict[str, str]:
+def all_fail(account: Account, queues: list[str]) -> dict[str, str]:
     bodies: dict[str, str] = {}
     for n, queue in enumerate(queues):
         bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
@@ -222,13 +222,13 @@ def _all_fail(account: Account, queues: list[str]) -> dict[str, str]:
 
 def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
-    account.heal(_all_fail(account, queues[:3]))
+    account.heal(all_fail(account, queues[:3]))
     account.later(minutes=59)
-    account.heal(_all_fail(account, queues[3:]))
+    account.heal(all_fail(account, queues[3:]))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 10, 10]
     assert "within the hour" in account.transitions()[-1]["reason"]
     account.later(minutes=90)
-    account.heal(_all_fail(account, queues[4:]))
+    account.heal(all_fail(account, queues[4:]))
     assert account.visibility(queues[4]) == 15
 
 
@@ -237,7 +237,7 @@ def test_four_of_eighty_managed_queues_are_none(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     for n in range(76):
         account.queue(f"idle-{n}", tag=None)
-    account.heal(_all_fail(account, queues))
+    account.heal(all_fail(account, queues))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 15]
 
 
@@ -329,7 +329,7 @@ def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account
     account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
     with Stubber(account.clients.ssm) as ssm:
         ssm.add_response("get_calendar_state", {"State": "OPEN"})
-        bodies = _all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
+        bodies = all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
         account.heal(bodies)
         ssm.assert_no_pending_responses()
     assert {each["to"] for each in account.transitions()} == {"applied"}
@@ -383,7 +383,7 @@ def test_a_failed_call_is_noted_though_another_run_comes_in_between(
 def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     account.tag(queues[0], **{DRILL_TAG: "true"})
-    account.heal(_all_fail(account, queues))
+    account.heal(all_fail(account, queues))
     assert [account.visibility(queue) for queue in queues] == [15] * 4
     assert account.pages("urgent") == []
 
@@ -394,7 +394,7 @@ def test_drills_are_counted_among_themselves(account: Account) -> None:
     queues = [account.queue(name, VisibilityTimeout="10") for name in names]
     for queue in queues:
         account.tag(queue, **{DRILL_TAG: "true"})
-    account.heal(_all_fail(account, queues))
+    account.heal(all_fail(account, queues))
     assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
     assert account.pages("urgent") == account.pages("info") == []
 
@@ -403,7 +403,7 @@ def test_drills_of_one_hour_are_mended_each(account: Account) -> None:
     for n in range(5):
         queue = account.queue(f"drill-{n}.fifo", VisibilityTimeout="2")
         account.tag(queue, **{DRILL_TAG: "true"})
-        account.heal(_all_fail(account, [queue]))
+        account.heal(all_fail(account, [queue]))
         assert account.visibility(queue) > 2
         account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
         account.later(minutes=5)
@@ -413,7 +413,7 @@ def test_drills_of_one_hour_are_mended_each(account: Account) -> None:
 def test_a_drill_that_may_not_be_mended_pages_nobody(account: Account) -> None:
     queue = account.queue("drill.fifo", tag="propose", VisibilityTimeout="2")
     account.tag(queue, **{DRILL_TAG: "true"})
-    account.heal(_all_fail(account, [queue]))
+    account.heal(all_fail(account, [queue]))
     assert [(e["to"], e["paged"]) for e in account.transitions()] == [("proposed", False)]
     assert account.pages("info") == []
 
@@ -422,7 +422,7 @@ def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
     """The notes of the last hour outlive the queues that they were made of."""
     for n, how in enumerate(("off", "untagged", "gone")):
         queue = account.queue(f"left-{n}.fifo", VisibilityTimeout="10")
-        account.heal(_all_fail(account, [queue]))
+        account.heal(all_fail(account, [queue]))
         if how == "off":
             account.tag(queue, mendq="off")
         elif how == "untagged":
@@ -430,16 +430,16 @@ def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
         else:
             account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     stays = account.queue("stays.fifo", VisibilityTimeout="10")
-    account.heal(_all_fail(account, [stays]))
+    account.heal(all_fail(account, [stays]))
     assert account.visibility(stays) == 15
     more = [account.queue(f"more-{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    account.heal(_all_fail(account, more))
+    account.heal(all_fail(account, more))
     assert [account.visibility(queue) for queue in more] == [10] * 3
     ((subject, _),) = account.pages("urgent")
     assert "4 of 4 queues" in subject
 
 
-def _touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
+def touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
     """Calls fail each time just before somebody sets what stands there already."""
     seen = []
     for n in range(times):
@@ -453,16 +453,16 @@ def _touched(account: Account, queue: str, times: int, **apart: float) -> list[s
 
 def test_a_queue_that_is_touched_again_and_again_is_told(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    assert _touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+    assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
     assert account.transitions() == []
-    assert _touched(account, queue, 1, minutes=4) == ["keeps_changing"]
+    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
     (case,) = account.transitions()
     assert (case["to"], case["steps"], case["paged"]) == ("escalated", [], True)
     assert "changed 6 times within 24 hours" in case["reason"]
     assert account.visibility(queue) == 30
     ((_, page),) = account.pages("urgent")
     assert "changed 6 times within 24 hours" in page
-    assert _touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
+    assert touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
     assert len(account.pages("urgent")) == 1
 
 
@@ -480,9 +480,9 @@ def test_one_change_excuses_any_number_of_calls(account: Account) -> None:
 def test_changes_of_other_days_and_of_other_queues_do_not_count(account: Account) -> None:
     first, second = account.queue(), account.queue("bills.fifo")
     for queue in (first, second):
-        assert _touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+        assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
     account.later(days=1)
-    assert _touched(account, first, 9, hours=5) == ["before_last_change"] * 9
+    assert touched(account, first, 9, hours=5) == ["before_last_change"] * 9
     assert account.transitions() == []
     changes = account.ledger_items()[first, "changes#lease_expired"]["changes"]["SS"]
     assert len(changes) <= 6, "what counts no more is dropped"
@@ -491,5 +491,5 @@ def test_changes_of_other_days_and_of_other_queues_do_not_count(account: Account
 def test_a_drill_that_keeps_changing_pages_nobody(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.tag(queue, **{DRILL_TAG: "yes"})
-    assert _touched(account, queue, 6, minutes=4)[-1] == "keeps_changing"
+    assert touched(account, queue, 6, minutes=4)[-1] == "keeps_changing"
     assert account.pages("urgent") == []
