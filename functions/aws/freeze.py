@@ -17,7 +17,12 @@ def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
     if not calendars:
         return None
     try:
-        state = clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"]
+        closed = is_closed(clients, calendars)
     except (ClientError, BotoCoreError) as error:
         return f"the change calendar cannot be read ({type(error).__name__})"
-    return None if state == "OPEN" else "the change calendar is closed"
+    return "the change calendar is closed" if closed else None
+
+
+def is_closed(clients: Clients, calendars: Sequence[str]) -> bool:
+    """Whether any of them is; raises ClientError or BotoCoreError where one cannot be read."""
+    return clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"] != "OPEN"

@@ -89,7 +89,8 @@ class DeploymentSettings:
         default=(),
         metadata=setting(
             ListOf(shapes.CALENDAR, "ARNs of SSM Change Calendars", most=10),
-            "While one of them is closed, or cannot be read, nothing is changed.",
+            "While one of them is closed, or cannot be read, nothing is changed. They lie in the "
+            "stack's region; one of another account has to be shared with the stack's first.",
         ),
     )
     environments: tuple[groups.Environment, ...] = field(

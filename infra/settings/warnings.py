@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from functions.healing.mode import Mode
+from infra.settings.calendar_regions import of_another_account
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.known_regions import known_regions
 from infra.settings.prefix_places import fit_no_stack
@@ -29,6 +30,11 @@ def warnings(
                 f"environments: {each.region} is no region that this version of Mendq knows, so "
                 "deploying there may fail"
             )
+    for arn in of_another_account(settings, account):
+        yield (
+            f"freezeCalendars: {arn} is of another account than a stack: share it first, or that "
+            "stack cannot read it and is frozen for ever"
+        )
     if is_not_said(settings):
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "

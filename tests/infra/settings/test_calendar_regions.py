@@ -8,14 +8,16 @@ import pytest
 
 from infra.settings import SettingsRefused, read
 from infra.settings.calendar_regions import unreadable
+from infra.settings.warnings import warnings
 from infra.synthesis import new_app, synthesize
 
 HERE, THERE = "us-east-1", "eu-west-1"
+OWNER, OTHER = "444455556666", "111122223333"
 
 
 def _calendar(region: str) -> str:
     """Another account may share one, but no region reads another's."""
-    return f"arn:aws:ssm:{region}:444455556666:document/quiet-days"
+    return f"arn:aws:ssm:{region}:{OWNER}:document/quiet-days"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,50 @@ def test_a_calendar_of_another_region_is_a_mistake(
     found = list(unreadable(settings, regions))
     assert [each.path for each in found] == paths
     assert all("frozen for ever" in each.fault for each in found)
+
+
+@pytest.mark.parametrize(
+    ("partition", "region", "fault"),
+    [
+        ("aws", HERE, None),
+        ("aws-cn", "cn-north-1", None),
+        ("aws-us-gov", "us-gov-west-1", None),
+        ("aws-cn", HERE, "us-east-1 is in aws"),
+        ("aws", "cn-north-1", "cn-north-1 is in aws-cn"),
+        ("aws-us-gov", HERE, "us-east-1 is in aws"),
+    ],
+)
+def test_a_calendar_of_another_partition_is_a_mistake(
+    partition: str, region: str, fault: str | None
+) -> None:
+    arn = _calendar(region).replace("arn:aws:", f"arn:{partition}:")
+    found = list(unreadable(read({"freezeCalendars": [arn]}), [region]))
+    assert [each.path for each in found] == ["freezeCalendars[0]"] * bool(fault)
+    for each in found:
+        assert str(fault) in each.fault
+        assert "frozen for ever" in each.fault
+
+
+@pytest.mark.parametrize(
+    ("environments", "account", "warned"),
+    [
+        ([], None, False),
+        ([], OWNER, False),
+        ([], OTHER, True),
+        ([OWNER], OTHER, False),
+        ([OTHER], OWNER, True),
+        ([OWNER, OTHER], None, True),
+    ],
+)
+def test_a_calendar_of_another_account_is_warned_of(
+    environments: list[str], account: str | None, warned: bool
+) -> None:
+    where = [{"account": each, "region": HERE} for each in environments]
+    settings = read({"freezeCalendars": [_calendar(HERE)], "environments": where})
+    said = [each for each in warnings(settings, HERE, account) if "freezeCalendars" in each]
+    assert len(said) == warned
+    assert all(_calendar(HERE) in each and "share it first" in each for each in said)
+    assert not list(unreadable(settings, [HERE])), "it may be shared, so it is not refused"
 
 
 def test_synth_refuses_it_and_writes_no_template(
