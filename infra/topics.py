@@ -17,11 +17,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from functions.healing.paging import Severity
+from infra.alarm_words import ALARM_PREFIX
 from infra.roles import allow
 from infra.settings import PageSettings
-
-# How the name of every alarm of Mendq's begins: others of the account may not publish here.
-ALARM_PREFIX = "mendq-"
 
 
 class Topics(Construct):

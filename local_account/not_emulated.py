@@ -22,7 +22,7 @@ ALWAYS = (
     "SQS move tasks: keys of encrypted queues; no metric counts what they move; first at once",
     "SQS move tasks: only calls in the JSON protocol, as current SDKs and the CLI make them",
     "AWS/SQS metrics: there at once (at AWS minutes later); a mapping polls once at a time",
-    "CloudWatch alarms: dimensions, missing data, anomaly bands, any alarm on AWS/SQS",
+    "CloudWatch alarms: dimensions, missing data, anomaly bands, any on AWS/SQS or AWS/Lambda",
     "CloudWatch GetMetricData: expressions",
     "IAM Access Analyzer: checks are refused, or answer as /_mendq/access-analyzer is told",
     "DynamoDB: indexes are up to date at once; one gives attributes that it does not project",

@@ -107,6 +107,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_list_metrics": "(params, cbor_data, is_cbor, is_json)",
         "_metrics": "AccountRegionScopedDict",
         "_parse_ts": "(value)",
+        "record_metric": "(namespace, metric_name, value, unit, dimensions)",
         "_store_datum": "(namespace, name, dims, ts, unit, value, values, counts, stat_values)",
     },
     "ministack.services.eventbridge": {
@@ -131,6 +132,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "_event_invoke_config": "(func, qualifier)",
         "_execute_function_warm": "(func, event, request_id)",
         "_emit_lambda_logs": "(func, request_id, log_text, error, duration_ms, log_source)",
+        "_emit_lambda_metrics": "(function_name, duration_ms, error, throttle)",
         "_get_func_record_for_qualifier": "(name, qualifier)",
         "_iter_all_esms": "()",
         "_route_async_failure": "(target_arn, func_name, event, result)",

@@ -11,6 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from cli.doctor import drills, life, pages, trail_bucket
+from cli.doctor.alarms import Alarms
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
@@ -75,8 +76,10 @@ def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
     account, found = call.account, Findings()
     now = datetime.now(UTC)
+    deployment = Deployment(account)
     looks = (
-        ("the stack", "stack", Deployment(account).look),
+        ("the stack", "stack", deployment.look),
+        ("the alarms that ring", "alarms", Alarms(account, deployment, now).look),
         ("topics and subscriptions", "topics", lambda: pages.look(account)),
         ("heartbeat, pulse and freeze", "life", lambda: life.look(account, now)),
         ("the sweep's last round", "sweep", lambda: _last_round(call, found, now)),

@@ -3,53 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from cli.account import Account
-from cli.doctor import calendars
+from cli.doctor import calendars, heartbeat
 from cli.doctor.check import Check, Status, guarded
 from cli.frozen import freeze_of
 from cli.output import age
 from functions.aws.pulse_record import PulseRecord
-from functions.healing.own_metrics import HEARTBEAT, NAMESPACE
 from functions.healing.pulse import SEEN_WITHIN
-
-# CloudWatch shows it within a few minutes.
-BEATS_WITHIN = timedelta(minutes=10)
-LOOKED_BACK = timedelta(hours=6)
-PERIOD = timedelta(minutes=1)
 
 
 def look(account: Account, now: datetime) -> Iterator[Check]:
     """Three checks and one a calendar, each by itself."""
-    yield from guarded("heartbeat", lambda: [_heartbeat(account, now)])
+    yield from guarded("heartbeat", lambda: heartbeat.look(account, now))
     yield from guarded("pulse", lambda: [_pulse(account, now)])
     yield from guarded("freeze", lambda: [_freeze(account)])
     yield from guarded("calendars", lambda: calendars.look(account))
-
-
-def _heartbeat(account: Account, now: datetime) -> Check:
-    service = account.output("FollowUpFunction")
-    answer = account.clients.cloudwatch.get_metric_statistics(
-        Namespace=NAMESPACE,
-        MetricName=HEARTBEAT,
-        StartTime=now - LOOKED_BACK,
-        EndTime=now + PERIOD,
-        Period=int(PERIOD.total_seconds()),
-        Statistics=["SampleCount"],
-    )
-    beats = [each["Timestamp"] for each in answer["Datapoints"]]
-    cure = f"see the log of {service}"
-    if not beats:
-        if now - account.created_at < BEATS_WITHIN:
-            says = f"none yet: the stack was made {age(account.created_at, now)} ago"
-            return Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
-        return Check("heartbeat", Status.FAIL, "no sign of the follow-up in 6 hours", cure)
-    # A datapoint bears the time at which its period begins.
-    last = min(max(beats) + PERIOD, now)
-    says = f"the follow-up ran {age(last, now)} ago"
-    status = Status.OK if now - last < BEATS_WITHIN else Status.FAIL
-    return Check("heartbeat", status, says, cure)
 
 
 def _pulse(account: Account, now: datetime) -> Check:

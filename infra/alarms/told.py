@@ -8,10 +8,8 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from functions.healing.paging import Severity
-from infra.topics import ALARM_PREFIX
+from infra.alarm_words import ALARM_PREFIX, DOCTOR, worded
 
-# What Mendq's own doctor sees of most causes.
-DOCTOR = "mendq doctor"
 OPEN_CASES = "mendq cases --open"
 
 
@@ -47,8 +45,8 @@ class Told:
     def description(self, scope: Construct) -> str:
         """What CloudWatch sends to people with the alarm, of the stack that `scope` is in."""
         stack = Stack.of(scope)
-        first = f"First, in account {stack.account}: {self.command_in(stack.region)}"
-        return f"{self.impact}\nFires: {self.when}.\n{first}\nRunbook: {self.page}"
+        command = self.command_in(stack.region)
+        return worded(self.impact, self.when, stack.account, command, self.page)
 
     def called(self, of: str = "") -> str:
         """The alarm's name, with what it watches where there are several of them."""

@@ -18,6 +18,7 @@ from typing import Any
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import cloudwatch
 
+from local_account.cloudwatch.install import OF_LAMBDA
 from local_account.cloudwatch.pages import BadRequest, Page
 from local_account.sqs.queue_metrics import MINUTE_SECONDS, NAMESPACE, QueueMetrics
 
@@ -54,7 +55,7 @@ def install(metrics: QueueMetrics, measure: Measure) -> None:
     cloudwatch._get_metric_data = published(_formed(_rounded(cloudwatch._get_metric_data)))
     cloudwatch._cbor_ok = _forming(cloudwatch._cbor_ok)
     cloudwatch._json_ok = _forming(cloudwatch._json_ok)
-    cloudwatch._evaluate_alarm = _leaving_out_queues(cloudwatch._evaluate_alarm)
+    cloudwatch._evaluate_alarm = _leaving_out_dimensions(cloudwatch._evaluate_alarm)
     threading.Thread(target=_run, args=(measure,), name="queue-metrics", daemon=True).start()
 
 
@@ -120,11 +121,11 @@ def _reversed(result: Asked) -> Asked:
     return {**result, **turned}
 
 
-def _leaving_out_queues(evaluate: Callable[[Asked], None]) -> Callable[[Asked], None]:
-    """MiniStack's alarms look at no dimension: any queue would raise the alarm of another."""
+def _leaving_out_dimensions(evaluate: Callable[[Asked], None]) -> Callable[[Asked], None]:
+    """MiniStack's alarms look at none: any queue or Lambda would raise the alarm of another."""
 
     def evaluating(alarm: Asked) -> None:
-        if alarm.get("Namespace") != NAMESPACE:
+        if alarm.get("Namespace") not in (NAMESPACE, OF_LAMBDA):
             evaluate(alarm)
 
     return evaluating

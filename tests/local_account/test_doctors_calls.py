@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -153,3 +153,56 @@ def test_queues_by_name_and_by_tag(account: LocalAccount, session: boto3.Session
             found[each["ResourceARN"]] = {tag["Key"]: tag["Value"] for tag in each["Tags"]}
     assert found[tagged.arn] == {"mendq": "heal", "team": "a"}
     assert not {off.arn, untagged.arn} & found.keys()
+
+
+def test_alarms_that_ring(account: LocalAccount, session: boto3.Session) -> None:
+    """Composites and metric math are not emulated: of those nothing is known."""
+    cloudwatch: Any = session.client("cloudwatch")
+
+    def ringing() -> dict[str, dict[str, Any]]:
+        pages = cloudwatch.get_paginator("describe_alarms").paginate(
+            AlarmNamePrefix="mendq-",
+            StateValue="ALARM",
+            AlarmTypes=["CompositeAlarm", "MetricAlarm"],
+        )
+        return {each["AlarmName"]: each for page in pages for each in page["MetricAlarms"]}
+
+    name = "mendq-week-failed"
+    before = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["StateValue"]
+    assert name not in ringing()
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test")
+    alarm = ringing()[name]
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue=before, StateReason="a test")
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("Mendq", "WeeksFailed")
+    assert alarm["AlarmDescription"].endswith("Runbook: docs/runbooks/nights_and_report.md")
+    assert alarm["AlarmActions"] == [account.outputs["InfoTopic"]]
+
+
+def test_runs_and_errors_of_a_lambda(account: LocalAccount, session: boto3.Session) -> None:
+    """One that nobody starts but this test; a run counts once, and its error."""
+    name = account.outputs["RollBackFunction"]
+    dimensions = [{"Name": "FunctionName", "Value": name}]
+    cloudwatch, lambdas = session.client("cloudwatch"), session.client("lambda")
+
+    def counted(metric: str) -> float:
+        now = datetime.now(UTC)
+        answer = cloudwatch.get_metric_statistics(
+            Namespace="AWS/Lambda",
+            MetricName=metric,
+            Dimensions=dimensions,
+            StartTime=now - timedelta(hours=1),
+            EndTime=now + timedelta(minutes=1),
+            Period=60,
+            Statistics=["Sum"],
+        )
+        return float(sum(each["Sum"] for each in answer["Datapoints"]))
+
+    runs, errors = counted("Invocations"), counted("Errors")
+    lambdas.invoke(FunctionName=name, Payload=b"{}")
+    assert "FunctionError" in lambdas.invoke(FunctionName=name, Payload=b"[]")
+    eventually(lambda: counted("Invocations") == runs + 2)
+    assert counted("Errors") == errors + 1
+    (log_group,) = {
+        lambdas.get_function_configuration(FunctionName=name)["LoggingConfig"]["LogGroup"]
+    }
+    assert log_group in _resources(session, "AWS::Logs::LogGroup")
