@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.doctor import drills, life, pages, trail_bucket
 from cli.doctor.alarms import Alarms
-from cli.doctor.check import Check, Status, guarded
+from cli.doctor.check import Check, Command, Log, Status, guarded
 from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
 from cli.doctor.deployment import Deployment
 from cli.doctor.last_round import LastRound, check_of, last_round
@@ -22,7 +22,7 @@ from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
 from cli.output import Line, Output, table
 from cli.queues import managed_queues
-from functions.healing.plain_text import plain
+from functions.healing.plain_text import command_line, plain
 from functions.healing.queue_names import parts_of
 
 _STYLES = {
@@ -43,6 +43,7 @@ class Findings:
     queues: list[str] = field(default_factory=list)
     trails: Trails = field(default_factory=Trails)
     costs: list[Cost] = field(default_factory=list)
+    logs: dict[str, Log] = field(default_factory=dict)
     last_round: LastRound | None = None
 
     @property
@@ -60,6 +61,7 @@ class Findings:
     def document(self) -> dict[str, Any]:
         return {
             "checks": [each.document() for each in self.checks],
+            "logs": {name: vars(log) for name, log in self.logs.items()},
             "managed_queues": self.queues,
             "symptoms": [each.document() for each in self.sights],
             "outside_selectors": self.outside,
@@ -76,7 +78,7 @@ def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
     account, found = call.account, Findings()
     now = datetime.now(UTC)
-    deployment = Deployment(account)
+    deployment = Deployment(account, now, found.logs)
     looks = (
         ("the stack", "stack", deployment.look),
         ("the alarms that ring", "alarms", Alarms(account, deployment, now).look),
@@ -104,8 +106,9 @@ def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
     managed = managed_queues(call.account)
     found.queues = [each.queue_arn for each in managed]
     if not found.queues:
-        cure = "tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe"
-        yield Check("managed queues", Status.WARN, "none: nothing is looked after", cure)
+        says, tag = "none: nothing is looked after. To begin, tag one", ("--tags", "mendq=observe")
+        first = Command.aws(call.account.region, "sqs", "tag-queue", "--queue-url", "URL", *tag)
+        yield Check("managed queues", Status.WARN, says, first)
         return
     yield Check("managed queues", Status.OK, f"{len(found.queues)} by tag or by name")
     yield from drills.look(managed)
@@ -143,6 +146,9 @@ def print_findings(out: Output, found: Findings) -> None:
             checks = [each for each in checks if each.status is not Status.OK]
         for each in checks:
             out.lines(_lines(each), indent=0)
+            if each.status is not Status.OK:
+                for command in each.commands(found.logs):
+                    out.command(command_line(command))
     shown_by_calls = [each for each in found.sights if not each.is_swept_only]
     if found.queues:
         _print_sights(out, shown_by_calls)
@@ -160,7 +166,7 @@ def print_findings(out: Output, found: Findings) -> None:
 def _lines(check: Check) -> Iterator[Line]:
     label = f"{check.status:<{_WIDEST}}"
     yield label, _STYLES[check.status], f"{check.name}: {plain(check.says, 300)}"
-    if check.cure and check.status is not Status.OK:
+    if check.cure and check.status is not Status.OK and not isinstance(check.cure, Command):
         yield "", "", f"-> {plain(check.cure, 300)}"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -14,6 +15,8 @@ from cli.exit_codes import Stopped
 from cli.invocation import in_one_line
 from functions.aws.errors import FactsUnavailable, LedgerUnavailable, code_of
 
+# A log group's name has slashes in it where the account's own deployment put some.
+_WORD = re.compile(r"[\w/-]+")
 _ACTION = re.compile(r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})")
 
 
@@ -24,6 +27,25 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
     WARN = "warn"
     FAIL = "fail"
+
+
+class Command(str):
+    """A cure to be typed as it stands: shown without a line's end, a cut or a broken link in it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def aws(cls, region: str, service: str, operation: str, *options: str) -> Self:
+        """Of the AWS CLI; each word is quoted where a shell wants it."""
+        return cls(shlex.join(("aws", service, operation, "--region", region, *options)))
+
+
+@dataclass(frozen=True)
+class Log:
+    """Of one Lambda: its log group, and what reads it."""
+
+    group: str
+    read: Command
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,17 @@ class Check:
 
     def document(self) -> dict[str, Any]:
         return {"check": self.name, "status": self.status, "says": self.says, "cure": self.cure}
+
+    def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
+        """What there is to type: the cure, else what reads each log that it names.
+
+        `logs` are by the Lambda's name; a cure may name the Lambda or the log group.
+        """
+        if isinstance(self.cure, Command):
+            yield self.cure
+        else:
+            words = set(_WORD.findall(self.cure))
+            yield from (log.read for name, log in logs.items() if words & {name, log.group})
 
 
 def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from cli.account import Account
-from cli.doctor.check import Check, Status, guarded
+from cli.doctor.check import Check, Command, Log, Status, guarded
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _DEAD_LETTERS = ("DeadLetters", "Undelivered")
 # A mapping in any other state hands heal nothing.
 _FEEDING = ("Enabled", "Enabling", "Creating", "Updating")
+# Whatever works by the clock ran in that time, but for what belongs to nights and weeks.
+_LOG_SINCE = timedelta(hours=1)
 _DEPTH: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
 
 
@@ -29,9 +32,14 @@ def _one(look: Callable[[str, str], Check], name: str, physical: str) -> list[Ch
 
 @dataclass(frozen=True)
 class Deployment:
-    """What CloudFormation says that the stack made."""
+    """What CloudFormation says that the stack made.
+
+    `logs` is filled while it is looked at, by the Lambda's name.
+    """
 
     account: Account
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    logs: dict[str, Log] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[tuple[str, str, str]]:
@@ -64,6 +72,8 @@ class Deployment:
 
     def _function(self, name: str, physical: str) -> Check:
         found = self.account.clients.functions.get_function_configuration(FunctionName=physical)
+        if group := found.get("LoggingConfig", {}).get("LogGroup"):
+            self.logs[physical] = self._log(group)
         state = found.get("State", "Active")
         if state in ("Active", "Inactive"):  # idle for weeks: the next call wakes it
             return Check(name, Status.OK, f"{physical} is there")
@@ -81,7 +91,8 @@ class Deployment:
         state = client.describe_rule(Name=rule, **where)["State"]
         if state == "DISABLED":
             says = f"{rule} is disabled: no failed call reaches Mendq"
-            return Check(name, Status.FAIL, says, f"aws events enable-rule --name {rule}")
+            named = ("--event-bus-name", bus, "--name", rule) if bus else ("--name", rule)
+            return Check(name, Status.FAIL, says, self._aws("events", "enable-rule", *named))
         return Check(name, Status.OK, f"{rule} is enabled")
 
     def _schedule(self, name: str, physical: str) -> Check:
@@ -100,7 +111,10 @@ class Deployment:
         queue = physical.rpartition("/")[2]
         if depth and any(each in name for each in _DEAD_LETTERS):
             says = f"{depth} message(s) wait for a person in {queue}"
-            return Check(name, Status.FAIL, says, f"aws sqs receive-message --queue-url {physical}")
+            # SQS tells a message's attributes, where the reason stands, only when asked for them.
+            asked = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
+            cure = self._aws("sqs", "receive-message", "--queue-url", physical, *asked)
+            return Check(name, Status.FAIL, says, cure)
         return Check(name, Status.OK, f"{depth} message(s) in {queue}")
 
     def _mapping(self, name: str, physical: str) -> Check:
@@ -109,5 +123,15 @@ class Deployment:
         if state in _FEEDING:
             return Check(name, Status.OK, f"{physical} is {state}")
         says = f"{physical} is {state}: failed calls wait in the intake queue"
-        cure = f"aws lambda update-event-source-mapping --uuid {physical} --enabled"
+        cure = self._aws("lambda", "update-event-source-mapping", "--uuid", physical, "--enabled")
         return Check(name, Status.FAIL, says, cure)
+
+    def _log(self, group: str) -> Log:
+        """What was logged of late, a line each."""
+        since_ms = int((self.now - _LOG_SINCE).timestamp() * 1000)
+        options = ("--log-group-name", group, "--start-time", str(since_ms))
+        shown = ("--query", "events[].[message]", "--output", "text")
+        return Log(group, self._aws("logs", "filter-log-events", *options, *shown))
+
+    def _aws(self, service: str, operation: str, *options: str) -> Command:
+        return Command.aws(self.account.region, service, operation, *options)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from botocore.exceptions import ClientError
 
 from cli.account import Account
-from cli.doctor.check import Check, Status
+from cli.doctor.check import Check, Command, Status
 from functions.aws.bucket_region import region_of_bucket
 from functions.aws.errors import code_of
 
@@ -27,7 +27,8 @@ def look(account: Account) -> Iterator[Check]:
         return
     if region is None:
         says = f"S3 does not say in which region {bucket} lies"
-        yield Check(NAME, Status.UNKNOWN, says, f"aws s3api get-bucket-location --bucket {bucket}")
+        ask = Command.aws(account.region, "s3api", "get-bucket-location", "--bucket", bucket)
+        yield Check(NAME, Status.UNKNOWN, says, ask)
     elif region != account.region:
         says = f"{bucket} lies in {region}, which the nightly job does not reach: every night fails"
         cure = f"deploy to {region}, or let Mendq make its own with trail.create: true"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cli.account import Account
-from cli.doctor.check import Check, Status
+from cli.doctor.check import Check, Command, Status
 from cli.doctor.selectors import Trail
 
 
@@ -24,8 +24,10 @@ class Trails:
             arn, name = each["TrailARN"], each["Name"]
             label = f"trail {name}"
             if not client.get_trail_status(Name=arn).get("IsLogging"):
-                cure = f"aws cloudtrail start-logging --name {name}"
-                yield Check(label, Status.WARN, "it is switched off", cure)
+                # A trail is switched on where it was made.
+                home = each.get("HomeRegion", account.region)
+                start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
+                yield Check(label, Status.WARN, "it is switched off", start)
                 continue
             selectors = client.get_event_selectors(TrailName=arn).get("AdvancedEventSelectors", [])
             trail = Trail(name, tuple(selectors))

@@ -6,11 +6,12 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from infra.alarm_words import DOCTOR
 from infra.alarms import Alarms, Watched
 from infra.alarms.open_cases import ESCALATED, PROPOSED
 from infra.alarms.pages import FIXES_SPIKE
 from infra.alarms.spike import OVER_CEILING
-from infra.alarms.told import DOCTOR, OPEN_CASES, in_region
+from infra.alarms.told import OPEN_CASES, in_region
 from infra.dashboard import charts
 from infra.lambda_function import every_function
 from infra.settings import DeploymentSettings

@@ -15,7 +15,14 @@ from botocore.validate import ParamValidator
 
 # What the AWS CLI calls a service otherwise than its model.
 SERVICES = {"s3api": "s3"}
-GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url"}
+GLOBAL_OPTIONS = {
+    "region",
+    "profile",
+    "query",
+    "output",
+    "endpoint-url",
+    "cli-binary-format",
+}
 _START = re.compile(r"(?<![\w./-])aws (?=[a-z0-9-]+ [a-z0-9-]+)")
 _PUNCTUATION = set("();<>|&")
 # What a reader fills in, or a shell does.
@@ -59,6 +66,10 @@ def _mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
             yield from _values(option, shape.members[members[option]], values)
         elif option not in GLOBAL_OPTIONS:
             yield f"{operation.name} takes no --{option}"
+    if given and "cli-binary-format" not in given:
+        for option in given.keys() & members.keys() if shape else ():
+            if shape and shape.members[members[option]].type_name == "blob":
+                yield f"--{option} is taken for base64 without --cli-binary-format"
     # Without any option a command is only named.
     for name in shape.required_members if shape and given else ():
         if xform_name(name, "-") not in given:

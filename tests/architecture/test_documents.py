@@ -55,6 +55,7 @@ def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
         "aws sqs purge-queue --region eu-west-1",
         "aws sqs receive-message --queue-url URL --visibility-timeout long",
         "aws sqs get-queue-attributes --queue-url URL --attribute-names Lease",
+        "aws lambda invoke --function-name FUNCTION --payload '{}' /dev/stdout",
         'aws dynamodb delete-item --table-name TABLE --key \'{"pk": "account"}\'',
         "aws dynamodb delete-item --table-name TABLE --key '{\"pk\": '",
     ],

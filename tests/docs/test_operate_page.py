@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
 from functions.healing.mode import Mode
-from infra.alarms import PAGED
+from infra.alarms import PAGED, WATCHED
+from tests.architecture.aws_commands import commands_in
+from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
+from tests.infra.synthesized import template_of
 
-ROOT = Path(__file__).resolve().parents[2]
+NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId, '(\w+)'\)")
+LAMBDA, LOG = "AWS::Lambda::Function", "AWS::Logs::LogGroup"
+
 PAGE = (ROOT / "docs" / "operate.md").read_text()
 
 
@@ -48,3 +52,37 @@ def test_every_alarm_that_reaches_people_is_told_once() -> None:
     rows = " ".join(_rows("When you are woken"))
     told = [each.removesuffix("-") for each in re.findall(r"`(mendq-[a-z-]+)", rows)]
     assert sorted(told) == sorted(each.called() for each in PAGED)
+
+
+@pytest.mark.parametrize("page", sorted({each.page for each in (*PAGED, *WATCHED)}))
+def test_what_an_alarms_page_says_to_type_names_the_region(page: str) -> None:
+    """The alarm does so, and whoever reads it has another region as the default."""
+    texts = (*lines_of(ROOT / page), *named_in(ROOT / page))
+    typed = [each for text in texts for each in commands_in(text) if " --" in each]
+    assert [each for each in typed if "--region REGION" not in each] == []
+
+
+def _named() -> list[tuple[str, str]]:
+    return [each for page in PAGES for each in NAMED.findall(page.read_text())]
+
+
+def test_what_is_looked_up_by_name_is_one_part_of_the_stack() -> None:
+    found = [
+        [name for name in template_of("default").all(kind) if name.startswith(start)]
+        for kind, start in _named()
+    ]
+    assert len(found) >= 2
+    assert [len(names) for names in found] == [1] * len(found)
+
+
+def test_every_lambda_is_named_and_has_a_log_that_begins_with_its_name() -> None:
+    part = PAGE.partition("\n## The log of a Lambda\n")[2].partition("\n## ")[0]
+    told = re.findall(r"`([A-Z][A-Za-z]+)`", part)
+    template = template_of("default")
+    ours = [
+        (name.partition("Function")[0], each["Properties"]["LoggingConfig"]["LogGroup"])
+        for name, each in template.all(LAMBDA).items()
+    ]
+    assert sorted(told) == sorted(name for name, _ in ours)
+    for name, group in ours:
+        assert [each for each in template.all(LOG) if each.startswith(name)] == [group]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from cli.doctor.check import Check, Status, guarded
+from cli.doctor.check import Check, Command, Log, Status, guarded
 from cli.exit_codes import Stopped
 
 
@@ -38,3 +42,56 @@ def test_a_refusal_that_names_no_action_names_the_call() -> None:
 def test_an_older_stack_is_unknown_not_an_end() -> None:
     *_, unknown = guarded("life", lambda: _raising(Stopped("no output FollowUpFunction")))
     assert unknown.status is Status.UNKNOWN
+
+
+LOGS = {
+    "heal-1": Log("Mendq-HealLog-1", Command("aws logs 1")),
+    "heal-12": Log("/of/ours/HealLog", Command("aws logs 12")),
+}
+
+
+@pytest.mark.parametrize(
+    ("cure", "typed"),
+    [
+        ("", []),
+        ("deploy again", []),
+        ("see the log of heal", []),
+        ("see the log of heal-12", ["aws logs 12"]),
+        ("the log Mendq-HealLog-12, then deploy", []),
+        ("the log Mendq-HealLog-1, then deploy", ["aws logs 1"]),
+        ("the log /of/ours/HealLog, then deploy", ["aws logs 12"]),
+        ("the log /of/ours/HealLog/more", []),
+        ("see the log of heal-1, and deploy", ["aws logs 1"]),
+        (Command("aws sqs x --queue-url heal-1"), ["aws sqs x --queue-url heal-1"]),
+        (Command("aws sqs x heal-1"), ["aws sqs x heal-1"]),
+    ],
+)
+def test_what_there_is_to_type(cure: str, typed: list[str]) -> None:
+    assert list(Check("a", Status.FAIL, "it fails", cure).commands(LOGS)) == typed
+
+
+def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
+    command = Command.aws("eu-west-1", "logs", "tag-x", "--name", "a b;$(c)")
+    assert command == "aws logs tag-x --region eu-west-1 --name 'a b;$(c)'"
+
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCTOR = [ROOT / "cli/commands/doctor.py", *sorted((ROOT / "cli/doctor").glob("*.py"))]
+
+
+def _written_out(source: str) -> list[str]:
+    """Texts of the AWS CLI's commands that are no `Command`."""
+    nodes = (each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Constant))
+    texts = [each.value for each in nodes if isinstance(each.value, str)]
+    return [each for each in texts if re.search(r"\baws [a-z]", each)]
+
+
+@pytest.mark.parametrize("source", DOCTOR, ids=lambda path: path.name)
+def test_no_cure_has_a_command_in_its_text(source: Path) -> None:
+    """It would be wrapped, and its links broken."""
+    assert _written_out(source.read_text()) == []
+
+
+@pytest.mark.parametrize("wrong", ['f"aws sqs x {url}"', '"tag one: aws sqs x"'])
+def test_a_command_in_a_text_is_found(wrong: str) -> None:
+    assert _written_out(f"cure = {wrong}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cli.doctor import drills
+from cli.doctor.check import Command
 from functions.aws.managed_queues import ManagedQueue
 from functions.healing.managed import DRILL_TAG
+from tests.architecture.aws_commands import mistake_in
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 
@@ -26,5 +28,8 @@ def test_without_the_tag_there_is_nothing_to_say() -> None:
 )
 def test_the_queues_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
     (check,) = drills.look(_queues(*marked))
-    assert check.says.endswith(f"nobody is paged: {named}")
-    assert "untag-queue" in check.cure
+    assert "nobody is paged" in check.says
+    assert check.says.endswith(f": {named}")
+    assert isinstance(check.cure, Command)
+    assert mistake_in(check.cure) == ""
+    assert "untag-queue --region us-east-1" in check.cure

@@ -10,9 +10,10 @@ import pytest
 from botocore.stub import Stubber
 
 from cli.doctor import pages
-from cli.doctor.check import Check, Status, guarded
+from cli.doctor.check import Check, Command, Status, guarded
 from cli.doctor.deployment import Deployment
 from cli.doctor.trail_bucket import look
+from tests.architecture.aws_commands import mistake_in
 from tests.cli import conftest
 from tests.cli.conftest import Operator
 
@@ -78,7 +79,10 @@ def test_s3_tells_the_region_to_strangers_too_and_silence_is_not_known(
 def test_an_answer_without_a_region_is_not_known(operator: Operator) -> None:
     with Stubber(operator.account.clients.s3) as stub:
         stub.add_response("head_bucket", {"ResponseMetadata": {"HTTPHeaders": {}}})
-        assert _check(operator).status is Status.UNKNOWN
+        found = _check(operator)
+    assert found.status is Status.UNKNOWN
+    assert isinstance(found.cure, Command)
+    assert mistake_in(found.cure) == ""
 
 
 def test_an_older_stack_that_does_not_name_it_is_not_known(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
 from cli.commands.doctor import Findings, print_findings
-from cli.doctor.check import Check, Status
+from cli.doctor.check import Check, Command, Log, Status
 from cli.doctor.deployment import Deployment
 from cli.doctor.selectors import Trail
 from cli.doctor.trails import Trails
@@ -82,3 +83,42 @@ def test_a_queue_that_is_logged_in_part_is_warned_of_and_priced(
     assert found["not_logged"] == {arn: ["DeleteMessage"]}
     assert found["outside_selectors"] == []
     assert [each["queue_arn"] for each in found["cost_of_seeing"]] == [arn]
+
+
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/Mendq-FollowUpDeadLetters69C47468-1ECBD6D51"
+READ = Command.aws("eu-west-1", "sqs", "receive-message", "--queue-url", URL)
+LOG = Command.aws("eu-west-1", "logs", "filter-log-events", "--log-group-name", f"Mendq-{'a' * 80}")
+
+
+def _printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: Check
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_findings(Output(as_json=False), Findings([check], logs={"heal-1": Log("Mendq-a", LOG)}))
+    return capsys.readouterr().out.partition("What the trails")[0].splitlines()
+
+
+@pytest.mark.parametrize("cure", [READ, "see the log of heal-1"])
+def test_a_command_can_be_copied_from_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cure: str
+) -> None:
+    lines = _printed(monkeypatch, capsys, Check("queue a", Status.FAIL, "1 message(s)", cure))
+    whole = READ if isinstance(cure, Command) else LOG
+    assert [shlex.split(each) for each in lines if "aws " in each] == [shlex.split(whole)]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        Check("function a", Status.FAIL, "it is Failed", f"aws sqs purge-queue --queue-url {URL}"),
+        Check("queue a", Status.OK, "0 message(s)", READ),
+        Check("queue a", Status.FAIL, "1 message(s)", Command(f"{READ}\nrm -r .")),
+        Check("heartbeat", Status.FAIL, "none", "see the log of heal-12"),
+    ],
+    ids=["somebody's text", "nothing to do", "more than a line", "no Lambda of ours"],
+)
+def test_what_is_no_command_of_ours_is_not_there_to_copy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: Check
+) -> None:
+    lines = _printed(monkeypatch, capsys, check)
+    assert not [each for each in lines if each.startswith("  aws ") or URL in each]
