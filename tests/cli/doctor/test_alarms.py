@@ -27,6 +27,7 @@ NO_FAULTS = {
     "mendq-fix-verified-for-long",
     "mendq-fixes-held-back",
     "mendq-fixes-many",
+    "mendq-fixes-still-coming",
     "mendq-fixes-unusual",
 }
 # EventBridge's doing, people's, or those below them.
