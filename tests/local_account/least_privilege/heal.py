@@ -1,0 +1,70 @@
+"""heal: failed calls that mend one queue, and propose of another, of which people are told."""
+
+from __future__ import annotations
+
+from tests.local_account.least_privilege.cases import (
+    LATE_DELETE,
+    LEASE,
+    Ledgers,
+    hear_of,
+    is_filed,
+    leased_queue,
+)
+from tests.local_account.least_privilege.enforced import Enforced
+from tests.local_account.least_privilege.proof import LAST_CHANGE, Proof
+from tests.local_account.queues import Queue
+
+Scene = tuple[Queue, Queue]
+
+
+def _two_queues(here: Enforced) -> Scene:
+    Ledgers(here).wipe()
+    Ledgers(here).spread(LEASE)
+    return leased_queue(here, "heal"), leased_queue(here, "propose")
+
+
+def _heard(here: Enforced, scene: Scene) -> str:
+    told = []
+    for queue in scene:
+        answer = hear_of(here, queue.arn, LATE_DELETE)
+        again = len(answer.document["batchItemFailures"])
+        case = Ledgers(here).newest(queue.arn, LEASE)
+        lease = queue.attributes("VisibilityTimeout")["VisibilityTimeout"]
+        state = case.state if case else "no case"
+        filed = case is None or is_filed(here, case.case_id, case.state)
+        unfiled, heard = ("" if filed else " unfiled"), (" again" if again else "")
+        told.append(f"{state} at {lease}{unfiled}{heard}")
+    return "; ".join(told)
+
+
+PROOF = Proof(
+    handler="heal",
+    prepare=_two_queues,
+    comes_of=_heard,
+    whole="applied at 72; proposed at 30",
+    without={
+        "cloudwatch:GetMetricData": "no case at 30 again; no case at 30 again",
+        "dynamodb:ConditionCheckItem": "no case at 30 again; proposed at 30",
+        "dynamodb:DeleteItem": "no case at 72 again; no case at 30 again",
+        "dynamodb:GetItem": "no case at 30 again; no case at 30 again",
+        "dynamodb:PutItem": "no case at 72 again; no case at 30 again",
+        "dynamodb:UpdateItem": "no case at 30 again; no case at 30 again",
+        "kms:Decrypt": "applied at 72; proposed at 30 again",
+        "kms:GenerateDataKey": "applied at 72; proposed at 30 again",
+        "lambda:GetFunctionConfiguration": "no case at 30 again; no case at 30 again",
+        "lambda:ListEventSourceMappings": "no case at 30 again; no case at 30 again",
+        "s3:PutObject": "applied at 72 unfiled; proposed at 30 unfiled",
+        "sns:Publish": "applied at 72; proposed at 30 again",
+        "sqs:GetQueueAttributes": "no case at 30 again; no case at 30 again",
+        "sqs:ListQueueTags": "no case at 30 again; no case at 30 again",
+        "sqs:ListQueues": "no case at 30 again; no case at 30 again",
+        "sqs:SetQueueAttributes": "escalated at 30; proposed at 30",
+        "tag:GetResources": "no case at 30 again; no case at 30 again",
+    },
+    elsewhere={
+        "cloudtrail:LookupEvents": LAST_CHANGE,
+        "dynamodb:Query": "cases about other queues, where a sweep found something",
+        "sqs:ListDeadLetterSourceQueues": "what a sweep found of a dead-letter queue",
+        "sqs:ListMessageMoveTasks": "the same",
+    },
+)

@@ -1,0 +1,116 @@
+"""restore_policy: a pinned policy that a deployment overwrote is put back."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import cache, partial
+
+from functions.aws.pins import Pins
+from functions.healing.case import Case
+from functions.healing.facts import Facts
+from functions.healing.pin import Pin, digest_of
+from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy
+from tests.local_account.least_privilege.cases import (
+    Ledgers,
+    hear_of,
+    is_filed,
+    request_about,
+)
+from tests.local_account.least_privilege.enforced import Enforced
+from tests.local_account.least_privilege.proof import Proof
+from tests.local_account.pinned import OLD_MINUTES, PinnedQueue, Role, new_role, statement
+from tests.local_account.queues import error_of, new_queue
+
+SYMPTOM = "access_denied"
+Scene = tuple[PinnedQueue, Case]
+
+
+@cache
+def _roles(here: Enforced) -> tuple[Role, Role]:
+    """Who sends, and who deploys."""
+    return new_role(here.account, ALL_OF_SQS, of=OTHER_ACCOUNT), new_role(here.account, ALL_OF_SQS)
+
+
+def _pinned(here: Enforced) -> PinnedQueue:
+    queue = new_queue(here.account, tags={"mendq": "propose"})
+    caller, deployer = _roles(here)
+    good = policy(statement(queue, caller.arn))
+    queue.set(Policy=good)
+    here.account.put_back(queue.arn, OLD_MINUTES)
+    facts = Facts(queue.arn, queue.attributes(), {})
+    assert facts.created_at is not None
+    assert facts.modified_at is not None
+    pin = Pin(
+        queue_arn=queue.arn,
+        policy=good,
+        digest=digest_of(good),
+        generation=1,
+        pinned_at=datetime.now(UTC),
+        pinned_by="a test",
+        queue_created_at=facts.created_at,
+        queue_modified_at=facts.modified_at,
+        automation=(deployer.arn,),
+    )
+    assert Pins(here.account.client("dynamodb"), here.outputs["LedgerTable"]).put(pin)
+    return PinnedQueue(here.account, queue, caller, deployer, good)
+
+
+def _approved(here: Enforced) -> Scene:
+    here.account.have_access_analyzer_answer("PASS")
+    pinned, ledgers = _pinned(here), Ledgers(here)
+    pinned.overwritten_by(pinned.deployer.sqs)
+    code, message = error_of(partial(pinned.send))
+    issuer = {"type": "Role", "arn": pinned.caller.arn}
+    denied = {
+        "eventName": "SendMessage",
+        "errorCode": code,
+        "errorMessage": message,
+        "userIdentity": {
+            "type": "AssumedRole",
+            "arn": message.split()[1],
+            "sessionContext": {"sessionIssuer": issuer},
+        },
+    }
+    hear_of(here, pinned.queue.arn, denied)
+    ledgers.spread(SYMPTOM)
+    return pinned, ledgers.approved(ledgers.case(pinned.queue.arn, SYMPTOM))
+
+
+def _restored(here: Enforced, scene: Scene) -> str:
+    pinned, case = scene
+    answer = here.call("restore_policy", request_about(case))
+    told = [
+        answer.error or answer.document["code"] or "done",
+        Ledgers(here).case(case.queue_arn, SYMPTOM).state,
+        *(["put back"] if json.loads(pinned.policy) == json.loads(pinned.good) else []),
+        *(["filed"] if is_filed(here, case.case_id, "applied") else []),
+    ]
+    return ", ".join(told)
+
+
+PROOF = Proof(
+    handler="restore_policy",
+    prepare=_approved,
+    comes_of=_restored,
+    whole="done, applied, put back, filed",
+    without={
+        "access-analyzer:CheckNoNewAccess": "access_not_checked, expired",
+        "access-analyzer:CheckNoPublicAccess": "access_not_checked, expired",
+        "cloudtrail:LookupEvents": "queue_policy_lacks_grant, expired",
+        "dynamodb:ConditionCheckItem": "LedgerUnavailable, approved",
+        "dynamodb:DeleteItem": "LedgerUnavailable, approved, put back",
+        "dynamodb:GetItem": "LedgerUnavailable, approved",
+        "dynamodb:PutItem": "LedgerUnavailable, approved, put back",
+        "dynamodb:UpdateItem": "LedgerUnavailable, approved",
+        "s3:PutObject": "done, applied, put back",
+        "sqs:GetQueueAttributes": "FactsUnavailable, approved",
+        "sqs:ListQueueTags": "FactsUnavailable, approved",
+        "sqs:ListQueues": "FactsUnavailable, approved",
+        "sqs:SetQueueAttributes": "aws_refused, expired",
+        "tag:GetResources": "FactsUnavailable, approved",
+    },
+    elsewhere={
+        "sns:Publish": "a page about a case that ends otherwise",
+    },
+)

@@ -1,0 +1,110 @@
+"""The roles as synthesized are enough, and no action of them is one too many.
+
+Permissions are enforced by the local account, not by AWS. The Lambdas are called as whoever calls
+them would, so that each missing action shows in a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.infra.declared_actions import DECLARED
+from tests.local_account.least_privilege import (
+    approve,
+    attach_dead_letters,
+    deliver_report,
+    follow_up,
+    heal,
+    nights,
+    pulse,
+    redrive,
+    restore_policy,
+    roll_back,
+    sweep,
+)
+from tests.local_account.least_privilege.enforced import Enforced, role_of
+from tests.local_account.least_privilege.proof import Proof
+from tests.local_account.queues import new_queue
+
+pytestmark = pytest.mark.account
+PROOFS = (
+    heal.PROOF,
+    approve.PROOF,
+    pulse.PROOF,
+    *nights.PROOFS,
+    roll_back.PROOF,
+    restore_policy.PROOF,
+    attach_dead_letters.PROOF,
+    redrive.PROOF,
+    sweep.PROOF,
+    follow_up.PROOF,
+    deliver_report.PROOF,
+)
+# The others are long together.
+IN_EVERY_TEST = {"heal", "pulse", "start_night"}
+
+
+def _params(proofs: Iterable[tuple[Proof, *tuple[str, ...]]]) -> list[Any]:
+    return [
+        pytest.param(
+            proof,
+            *more,
+            id="-".join([proof.handler, *more]),
+            marks=() if proof.handler in IN_EVERY_TEST else pytest.mark.long,
+        )
+        for proof, *more in proofs
+    ]
+
+
+def test_every_lambda_has_its_proof(enforced: Enforced) -> None:
+    assert enforced.functions.keys() == {role_of(each.handler) for each in PROOFS}
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.handler)
+def test_a_role_holds_what_is_tested_and_nothing_else(enforced: Enforced, proof: Proof) -> None:
+    declared = {action for action, _ in DECLARED[proof.handler]}
+    assert not proof.without.keys() & proof.elsewhere.keys()
+    assert not proof.elsewhere.keys() & declared
+    assert enforced.allowed(proof.handler) == {*proof.without, *proof.elsewhere, *declared}
+
+
+@pytest.mark.parametrize("proof", _params((each,) for each in PROOFS))
+def test_with_all_of_them_it_does_what_it_is_for(enforced: Enforced, proof: Proof) -> None:
+    scene = proof.prepare(enforced)
+    assert proof.comes_of(enforced, scene) == proof.whole, enforced.said[-3:]
+
+
+@pytest.mark.parametrize(
+    ("proof", "action"), _params((each, action) for each in PROOFS for action in each.without)
+)
+def test_without_any_one_action_it_does_not(enforced: Enforced, proof: Proof, action: str) -> None:
+    assert proof.without[action] != proof.whole
+    scene = proof.prepare(enforced)
+    with enforced.without(proof.handler, action):
+        told = proof.comes_of(enforced, scene)
+    assert told == proof.without[action], enforced.said
+    assert {each.denied for each in enforced.said} <= {"", action}
+
+
+def test_a_queue_that_is_not_tagged_for_it_cannot_be_written(enforced: Enforced) -> None:
+    """The second lock: even a Mendq gone wrong is refused by IAM."""
+    account = enforced.account
+    role = f"arn:aws:iam::000000000000:role/{role_of('heal')}"
+    assumed = account.client("sts").assume_role(RoleArn=role, RoleSessionName="test")
+    given = assumed["Credentials"]
+    as_mendq = account.client(
+        "sqs",
+        aws_access_key_id=given["AccessKeyId"],
+        aws_secret_access_key=given["SecretAccessKey"],
+        aws_session_token=given["SessionToken"],
+    )
+    for tags in ({}, {"mendq": "observe"}, {"mendq": "off"}, {"owner": "heal"}):
+        queue = new_queue(account, tags=tags)
+        with pytest.raises(as_mendq.exceptions.ClientError, match="AccessDenied"):
+            as_mendq.set_queue_attributes(
+                QueueUrl=queue.url, Attributes={"VisibilityTimeout": "31"}
+            )
+        assert queue.attributes("VisibilityTimeout") == {"VisibilityTimeout": "30"}
