@@ -6,7 +6,7 @@ them would, so that each missing action shows in a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -71,17 +71,38 @@ def test_a_role_holds_what_is_tested_and_nothing_else(enforced: Enforced, proof:
     assert enforced.allowed(proof.handler) == {*proof.without, *proof.elsewhere, *declared}
 
 
+@pytest.fixture(scope="session")
+def under_the_whole_role(enforced: Enforced) -> Callable[[Proof], str]:
+    """What comes of a run; each Lambda's is made once, before anything is taken from it.
+
+    Once more where it is another: the first call starts a process, and on a busy machine a client
+    of it may give up in that time.
+    """
+    told: dict[str, str] = {}
+
+    def run(proof: Proof) -> str:
+        for _ in range(2):
+            if told.get(proof.handler) != proof.whole:
+                told[proof.handler] = proof.comes_of(enforced, proof.prepare(enforced))
+        return told[proof.handler]
+
+    return run
+
+
 @pytest.mark.parametrize("proof", _params((each,) for each in PROOFS))
-def test_with_all_of_them_it_does_what_it_is_for(enforced: Enforced, proof: Proof) -> None:
-    scene = proof.prepare(enforced)
-    assert proof.comes_of(enforced, scene) == proof.whole, enforced.said[-3:]
+def test_with_all_of_them_it_does_what_it_is_for(
+    under_the_whole_role: Callable[[Proof], str], proof: Proof
+) -> None:
+    assert under_the_whole_role(proof) == proof.whole
 
 
 @pytest.mark.parametrize(
     ("proof", "action"), _params((each, action) for each in PROOFS for action in each.without)
 )
-def test_without_any_one_action_it_does_not(enforced: Enforced, proof: Proof, action: str) -> None:
-    assert proof.without[action] != proof.whole
+def test_without_any_one_action_it_does_not(
+    enforced: Enforced, under_the_whole_role: Callable[[Proof], str], proof: Proof, action: str
+) -> None:
+    assert proof.without[action] != under_the_whole_role(proof) == proof.whole
     scene = proof.prepare(enforced)
     with enforced.without(proof.handler, action):
         told = proof.comes_of(enforced, scene)
