@@ -12,6 +12,7 @@ import stack_cost
 import trail_choices
 from alarms_page import alarms_page
 from redrive_page import redrive_page
+from rights_page import rights_page
 from stack_page import stack_documents
 from states_page import states_page
 
@@ -64,6 +65,7 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "states.md": states_page(),
         ROOT / "docs" / "alarms.md": alarms_page(),
         ROOT / "docs" / "redrive-stages.md": redrive_page(),
+        ROOT / "docs" / "rights.md": rights_page(),
         **{ROOT / "docs" / name: text for name, text in stack_documents().items()},
     }
 

@@ -14,7 +14,9 @@ from typer.testing import CliRunner, Result
 
 from cli import account as cli_account
 from cli.__main__ import app
+from cli.rights import RIGHTS
 from functions.settings import HealSettings
+from tests.cli.asked import command_of, noted
 from tests.functions.aws.conftest import Account, moto_account
 
 OUTPUTS = {
@@ -61,7 +63,11 @@ class Operator:
     account: StandIn
 
     def mendq(self, *arguments: str, given: str | bytes | None = None) -> Result:
-        return CliRunner().invoke(app, list(arguments), input=given)
+        """What it asks AWS on the way is what docs/rights.md says of the command."""
+        with noted() as asked:
+            result = CliRunner().invoke(app, list(arguments), input=given)
+        assert asked <= RIGHTS.get(command_of(arguments), frozenset())
+        return result
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         """The document on standard output, which holds nothing else."""

@@ -17,6 +17,8 @@ REGION = "us-east-1"
 _PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag", "sesv2": "ses"}
 _ACTION = {
     "lambda:Invoke": "lambda:InvokeFunction",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:ListObjectsV2": "s3:ListBucket",
     **{
         f"sqs:{each}Batch": f"sqs:{each}"
@@ -55,6 +57,16 @@ class Sent:
     operation: str
     params: Mapping[str, Any]
     tags: Pairs
+
+    def actions(self) -> Iterator[str]:
+        """What IAM calls it."""
+        if self.operation.startswith("Transact"):
+            parts = (part for item in self.params["TransactItems"] for part in item)
+            yield from (f"dynamodb:{_OF_PART[part]}" for part in parts)
+            return
+        yield from _actions(self.service, self.operation, self.params)
+        if self.operation == "CreateQueue" and self.params.get("tags"):
+            yield "sqs:TagQueue"
 
     def calls(self) -> Iterator[Call]:
         if self.service == "dynamodb":

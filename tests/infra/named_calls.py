@@ -21,14 +21,14 @@ def operations_named(handler: str) -> set[str]:
     known = _operations()
     return {
         known[word]
-        for path in _reached(ROOT / f"functions/handlers/{handler}.py")
+        for path in files_behind(ROOT / f"functions/handlers/{handler}.py")
         if path.is_relative_to(ROOT / "functions" / "aws")
-        for word in _words(ast.parse(path.read_text()))
+        for word in words_of(ast.parse(path.read_text()))
         if word in known
     }
 
 
-def _words(tree: ast.AST) -> Iterator[str]:
+def words_of(tree: ast.AST) -> Iterator[str]:
     """Attributes, and what paginators and the like are asked for."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
@@ -41,22 +41,23 @@ def _words(tree: ast.AST) -> Iterator[str]:
             )
 
 
-def _reached(start: Path) -> set[Path]:
+def files_behind(start: Path) -> set[Path]:
     """The files of ours that importing one imports."""
     found, waiting = set[Path](), [start]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting.extend(_imported(ast.parse(path.read_text())))
+            waiting.extend(_imported(ast.parse(path.read_text()), path.parent))
     return found
 
 
-def _imported(tree: ast.AST) -> Iterator[Path]:
+def _imported(tree: ast.AST, folder: Path) -> Iterator[Path]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
+            root = folder if node.level else ROOT
             for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):
-                inner = ROOT.joinpath(*name.split("."))
+                inner = root.joinpath(*name.split("."))
                 candidates = (inner.with_suffix(".py"), inner / "__init__.py")
                 yield from (each for each in candidates if each.is_file())
 

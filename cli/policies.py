@@ -1,0 +1,52 @@
+"""The two IAM policies for people, made of what the commands ask of AWS."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cli.rights import DRILLING, INVOKE, LOOKING, STEERING
+
+_HERE = "REGION:ACCOUNT"
+_TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
+# What is named here is Mendq's own; every other action is about queues and functions of yours,
+# or knows no resource.
+_OF: Mapping[str, tuple[str, ...]] = {
+    "cloudformation:ListStacks": ("*",),
+    "cloudformation:": (f"arn:aws:cloudformation:{_HERE}:stack/Mendq/*",),
+    "dynamodb:Query": (_TABLE, f"{_TABLE}/index/*"),
+    "dynamodb:": (_TABLE,),
+    "events:": tuple(f"arn:aws:events:{_HERE}:rule/{bus}Mendq-*" for bus in ("", "default/")),
+    "iam:": ("arn:aws:iam::ACCOUNT:role/mendq-*",),
+    INVOKE: tuple(
+        f"arn:aws:lambda:{_HERE}:function:Mendq-{each}*" for each in ("Approve", "RollBack")
+    ),
+    "s3:GetObject": ("arn:aws:s3:::mendq-*/*",),
+    "s3:ListBucket": ("arn:aws:s3:::mendq-*",),
+    "scheduler:": (f"arn:aws:scheduler:{_HERE}:schedule/*/Mendq-*",),
+    "sns:": (f"arn:aws:sns:{_HERE}:Mendq-*",),
+    **dict.fromkeys(sorted(DRILLING), (f"arn:aws:sqs:{_HERE}:mendq-drill-*",)),
+}
+
+
+def look() -> dict[str, Any]:
+    """The policy of whoever may see everything and change nothing."""
+    return _policy(frozenset().union(*LOOKING.values()))
+
+
+def steer() -> dict[str, Any]:
+    """The policy of whoever may steer Mendq, beside `look`."""
+    return _policy(frozenset().union(*STEERING.values()) - frozenset().union(*LOOKING.values()))
+
+
+def _policy(actions: Iterable[str]) -> dict[str, Any]:
+    on = defaultdict[tuple[str, ...], list[str]](list)
+    for each in sorted(actions):
+        service, _, _ = each.partition(":")
+        on[_OF.get(each) or _OF.get(f"{service}:", ("*",))].append(each)
+    statements = [
+        {"Effect": "Allow", "Action": actions, "Resource": list(where)}
+        for where, actions in on.items()
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}

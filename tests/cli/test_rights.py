@@ -1,0 +1,75 @@
+"""What commands are said to ask of AWS; that it is all, tests/cli/conftest.py sees of each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from botocore import xform_name
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from cli.__main__ import COMMANDS, app
+from cli.policies import look, steer
+from cli.rights import LETTERS, LOOKING, OFFLINE, RIGHTS, STEERING
+from tests.cli.asked import ROOT
+from tests.infra.named_calls import files_behind, words_of
+
+# By IAM's word for it, which is not always the API's.
+_CALLED = {
+    "dynamodb:GetItem": ("get_item", "transact_get_items"),
+    "lambda:InvokeFunction": ("invoke",),
+    "s3:ListAllMyBuckets": ("list_buckets",),
+    "s3:ListBucket": ("head_bucket", "list_objects_v2"),
+    "sqs:ChangeMessageVisibility": ("change_message_visibility_batch",),
+    "sqs:DeleteMessage": ("delete_message", "delete_message_batch"),
+    "sqs:SendMessage": ("send_message", "send_message_batch"),
+    "sqs:TagQueue": ("create_queue",),
+}
+_LOOKS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
+
+
+def _commands() -> Iterator[str]:
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name, command in group.commands.items():
+        within = command.commands if isinstance(command, TyperGroup) else ()
+        yield from (f"{name} {each}" for each in within) if within else (name,)
+
+
+def test_each_command_says_what_it_asks() -> None:
+    assert set(RIGHTS) == set(_commands())
+    parts = (LOOKING, STEERING, LETTERS, OFFLINE)
+    assert sum(map(len, parts)) == len(RIGHTS)
+
+
+@pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])
+def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
+    words = _words_behind(command)
+    for action in RIGHTS[command]:
+        operation = action.partition(":")[2]
+        assert words & set(_CALLED.get(action, (xform_name(operation),))), action
+
+
+@cache
+def _words_behind(command: str) -> frozenset[str]:
+    run = COMMANDS.get(command)
+    module = run.__module__ if run else "cli.commands.quarantine"
+    return frozenset(
+        word
+        for path in files_behind(ROOT / Path(*module.split(".")).with_suffix(".py"))
+        for word in words_of(ast.parse(path.read_text()))
+    )
+
+
+def test_who_looks_changes_nothing() -> None:
+    actions = [each for one in look()["Statement"] for each in one["Action"]]
+    assert all(each.partition(":")[2].startswith(_LOOKS) for each in actions)
+
+
+def test_who_steers_writes_to_mendqs_own_alone() -> None:
+    for statement in steer()["Statement"]:
+        assert all("endq-" in each for each in statement["Resource"])

@@ -1,0 +1,142 @@
+"""The two policies of docs/rights.md are enough, where permissions are enforced.
+
+Each command runs with the credentials of a user who has these policies and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.__main__ import app
+from cli.policies import look, steer
+from cli.rights import RIGHTS
+from local_account.process import LocalAccount
+from local_account.where import ACCOUNT, REGION
+from tests.cli.asked import command_of, noted
+from tests.local_account.callers import policy, user
+from tests.local_account.mendq_here import mendq_here
+from tests.local_account.queues import Queue, eventually, fail_late, new_queue
+
+pytestmark = pytest.mark.account
+LEASE_SECONDS = 2
+OLD_MINUTES = 90
+KEPT = 4  # the table and three buckets
+
+
+class Person:
+    """Somebody with these policies and no others."""
+
+    def __init__(self, account: LocalAccount, *policies: dict[str, Any]) -> None:
+        self.account = account
+        statements = [one for each in policies for one in _filled_in(each)["Statement"]]
+        self.arn, keys = user(account, *statements)
+        self.asked: set[str] = set()
+        self._environment = {
+            **{name.upper(): value for name, value in keys.items()},
+            "AWS_ENDPOINT_URL": account.endpoint_url,
+            "AWS_REGION": REGION,
+        }
+
+    def mendq(self, *arguments: str, code: int | None = 0) -> Any:
+        """The document; what was asked is what its command is said to ask."""
+        with patch.dict(os.environ, self._environment), noted() as asked:
+            result = CliRunner().invoke(app, [*arguments, "--json"], prog_name="mendq")
+        assert code is None or result.exit_code == code, (arguments, result.output)
+        assert asked <= RIGHTS[command_of(arguments)]
+        self.asked |= asked
+        return json.loads(result.stdout)
+
+    def is_refused(self, *arguments: str) -> None:
+        """By AWS, for what may only be done by who may steer."""
+        assert self.mendq(*arguments, code=1)["error"]["code"].startswith("AccessDenied")
+
+
+def _actions(policy: dict[str, Any]) -> set[str]:
+    return {each for statement in policy["Statement"] for each in statement["Action"]}
+
+
+def _filled_in(policy: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(policy).replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
+    filled: dict[str, Any] = json.loads(text)
+    return filled
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[LocalAccount]:
+    with LocalAccount() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def looker(own: LocalAccount) -> Person:
+    return Person(own, look())
+
+
+@pytest.fixture(scope="module")
+def steerer(own: LocalAccount) -> Person:
+    return Person(own, look(), steer())
+
+
+@pytest.fixture
+def proposed(own: LocalAccount) -> tuple[Queue, str]:
+    queue = new_queue(
+        own, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout=str(LEASE_SECONDS)
+    )
+    statement = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue"}
+    queue.set(Policy=policy({**statement, "Resource": queue.arn}))
+    fail_late(queue, times=4)
+
+    def case() -> str | None:
+        cases = json.loads(mendq_here(own, "cases", "--json").stdout)
+        waiting = (each for each in cases if each["queue_arn"] == queue.arn)
+        return next((each["case_id"] for each in waiting if each["state"] == "proposed"), None)
+
+    eventually(lambda: case() is not None)
+    return queue, str(case())
+
+
+def test_who_may_look_sees_all_and_changes_nothing(
+    looker: Person, proposed: tuple[Queue, str], tmp_path: Path
+) -> None:
+    queue, case_id = proposed
+    doctor = looker.mendq("doctor", code=None)
+    assert [each for each in doctor["checks"] if each["status"] == "unknown"] == []
+    assert queue.arn in doctor["managed_queues"]
+    assert case_id in [each["case_id"] for each in looker.mendq("cases")]
+    assert looker.mendq("show", case_id)["state"] == "proposed"
+    assert looker.mendq("export", str(tmp_path))["written"]
+    assert looker.mendq("sweep", "--dry-run")["not_looked_at"] == {}
+    looker.mendq("report", code=4)
+    assert looker.mendq("cost")["not_looked_at"] == []
+    assert len(looker.mendq("kept")) == KEPT
+    looker.mendq("quarantine", "list")
+    looker.is_refused("approve", case_id, "--yes")
+    looker.is_refused("roll-back", case_id, "--yes")
+    looker.is_refused("freeze", "why", "--yes")
+    looker.account.put_back(queue.arn, OLD_MINUTES)
+    looker.is_refused("pin", queue.arn, "--yes")
+    looker.is_refused("drill", "--yes")
+    assert looker.mendq("show", case_id)["state"] == "proposed"
+
+
+def test_who_may_steer_needs_nothing_else_and_all_of_it(
+    looker: Person, steerer: Person, proposed: tuple[Queue, str]
+) -> None:
+    queue, case_id = proposed
+    steerer.mendq("freeze", "why", "--yes")
+    looker.is_refused("thaw", "--yes")
+    steerer.mendq("thaw", "--yes")
+    assert steerer.mendq("approve", case_id, "--yes")["state"] == "applied"
+    steerer.mendq("roll-back", case_id, "--yes")
+    steerer.account.put_back(queue.arn, OLD_MINUTES)
+    steerer.mendq("pin", queue.arn, "--yes")
+    assert steerer.mendq("drill", "--yes", "--minutes", "2")["done"]
+    assert steerer.asked >= _actions(steer())
