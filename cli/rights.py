@@ -68,7 +68,6 @@ LOOKING: Mapping[str, frozenset[str]] = {
         "lambda:ListEventSourceMappings",
         "cloudwatch:GetMetricData",
         "sqs:ListQueueTags",
-        "cloudtrail:LookupEvents",
     },
     "report": STACK
     | {

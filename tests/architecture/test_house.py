@@ -55,7 +55,7 @@ def test_handlers_are_thin() -> None:
         (r"datetime\.now|time\.time\(|utcnow", r"cli/|functions/handlers/|local_account/"),
         (
             r"\"sqs:[A-Za-z]+\"",
-            r"functions/healing/(steps|dead_letter_steps|redrive_step|looks)\.py|infra/schedules\.py|local_account/",
+            r"functions/healing/(steps|dead_letter_steps|redrive_step|looks)\.py|infra/schedules\.py|cli/rights\.py|local_account/",
         ),
         (r"import boto3|from boto3|from botocore", r"cli/|functions/aws/|local_account/"),
         (r"\.otherwise\(", r"^$"),
