@@ -30,14 +30,18 @@ _OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# `mendq pin --show` looks too.
+_LOOKS = frozenset().union(*LOOKING.values()) | {"cloudtrail:LookupEvents"}
+
+
 def look() -> dict[str, Any]:
     """The policy of whoever may see everything and change nothing."""
-    return _policy(frozenset().union(*LOOKING.values()))
+    return _policy(_LOOKS)
 
 
 def steer() -> dict[str, Any]:
     """The policy of whoever may steer Mendq, beside `look`."""
-    return _policy(frozenset().union(*STEERING.values()) - frozenset().union(*LOOKING.values()))
+    return _policy(frozenset().union(*STEERING.values()) - _LOOKS)
 
 
 def _policy(actions: Iterable[str]) -> dict[str, Any]:
