@@ -46,6 +46,7 @@ LOOKING: Mapping[str, frozenset[str]] = {
     | FROZEN
     | {
         "cloudformation:ListStackResources",
+        "cloudwatch:DescribeAlarms",
         "cloudwatch:GetMetricData",
         "cloudwatch:GetMetricStatistics",
         "events:DescribeRule",
