@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -28,6 +27,7 @@ from local_account.account_page import (
     SQS_ERRORS_PATH,
 )
 from local_account.scheduler.context import NotFired
+from local_account.settings_folder import settings_folder
 from local_account.switch import SwitchRefused
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
@@ -75,8 +75,8 @@ class LocalAccount:
 
     def __enter__(self) -> Self:
         try:
-            with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
-                self._start(self._arguments(Path(folder)))
+            with settings_folder() as folder:
+                self._start(self._arguments(folder))
                 self._answered.wait(START_SECONDS)
         except BaseException:  # an interrupt among them: nobody else will end it
             self._stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,12 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 
 
 botocore.session.create_loader = _loader_that_knows
+
+
+def pytest_configure() -> None:
+    """A shell has what it starts with `&` ignore interrupts; so would all that the tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

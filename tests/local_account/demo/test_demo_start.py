@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,16 +41,7 @@ def test_a_taken_port_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count(f"port {port} is taken") == 1
 
 
-@pytest.fixture
-def _heard_interrupts() -> Iterator[None]:
-    """A shell has what it starts with `&` ignore them, and so would all that this starts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.account
-@pytest.mark.usefixtures("_heard_interrupts")
 @pytest.mark.parametrize(
     "after", ["Mendq demo", "deploying", pytest.param("failed", marks=pytest.mark.long)]
 )

@@ -161,6 +161,7 @@ def _with_archive(account: LocalAccount, key: str, content: bytes) -> str:
         "spark.emr-serverless.driverEnv.PYTHONPATH": "./compiled",
         "spark.executorEnv.PYTHONPATH": "./compiled",
     }
+    account.client("s3").put_object(Bucket=BUCKET, Key="importing.py", Body=IMPORTING.encode())
     driver = {
         "entryPoint": f"s3://{BUCKET}/importing.py",
         "sparkSubmitParameters": " ".join(f"--conf {name}={each}" for name, each in given.items()),
@@ -179,7 +180,6 @@ def _archive(**modules: str) -> bytes:
 
 
 def test_an_archive_is_unpacked_where_the_driver_starts_and_looked_into(tiny: LocalAccount) -> None:
-    tiny.client("s3").put_object(Bucket=BUCKET, Key="importing.py", Body=IMPORTING.encode())
     for said in ("first", "second"):
         content = _archive(travelled=f"WORD = '{said}'")
         run_id = _with_archive(tiny, "compiled.tgz", content)
