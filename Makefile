@@ -55,7 +55,7 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \
-		tests/local_account/demo tests/local_account/least_privilege tests/infra tests/analytics
+		tests/local_account tests/infra tests/analytics
 	@$(RUN) -m tests.prove $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or night, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)

@@ -101,6 +101,7 @@ def _incidents(account: Account) -> list[Any]:
     return [len(account.rows("incidents", day)) for day in ("11-10", "11-11")]
 
 
+@pytest.mark.long
 def test_a_night_run_again_takes_nothing_back_of_what_expired(
     account: Account, run_night: RunNight, capsys: pytest.CaptureFixture[str]
 ) -> None:

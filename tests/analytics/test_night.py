@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
@@ -44,6 +45,7 @@ def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
     assert account.written() == first
 
 
+@pytest.mark.long
 def test_nights_in_any_order_give_what_one_backfill_gives(
     account: Account, run_night: RunNight
 ) -> None:

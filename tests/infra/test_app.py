@@ -57,6 +57,7 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
+@pytest.mark.long
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

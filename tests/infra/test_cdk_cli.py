@@ -78,7 +78,8 @@ def own_account() -> Iterator[LocalAccount]:
 
 
 @pytest.mark.account
-@pytest.mark.parametrize("bootstraps", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long
+@pytest.mark.parametrize("bootstraps", [False, True])
 def test_it_deploys(cli: Path, tmp_path: Path, own_account: LocalAccount, bootstraps: bool) -> None:
     """What we ship, onto the stack that the account made: with our own rights, or the CLI's."""
 

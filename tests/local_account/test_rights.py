@@ -25,7 +25,7 @@ from tests.local_account.callers import policy, user
 from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 
-pytestmark = pytest.mark.account
+pytestmark = [pytest.mark.account, pytest.mark.long]
 LEASE_SECONDS = 2
 OLD_MINUTES = 90
 KEPT = 4  # the table and three buckets

@@ -107,6 +107,7 @@ def _work(account: LocalAccount, every: list[Consumed]) -> None:
             account.put_back(each.queue.arn, minutes=minutes)
 
 
+@pytest.mark.long
 def test_a_race_is_mended_and_what_looks_like_one_is_left_alone() -> None:
     races, named = Races(works_seconds=3.0), {"mendq:max-processing-seconds": "4"}
     with LocalAccount() as account:

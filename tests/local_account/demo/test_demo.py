@@ -39,18 +39,18 @@ LIFE_STATES = {
 
 
 @pytest.mark.account
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("story", "changes", "states", "pages"),
     [
         ("lease", LEASE_CHANGES, {"applied": 1, "observed": 1, "refused": 1}, 1),
-        pytest.param(
+        (
             "catalogue",
             CATALOGUE_CHANGES,
             {"applied": 2, "proposed": 3, "refused": 1, "escalated": 1},
             5,
-            marks=pytest.mark.long,
         ),
-        pytest.param("life", LIFE_CHANGES, LIFE_STATES, 3, marks=pytest.mark.long),
+        ("life", LIFE_CHANGES, LIFE_STATES, 3),
     ],
 )
 def test_it_ends_as_claimed_and_says_so_to_machines(

@@ -52,6 +52,7 @@ def _objects(account: LocalAccount, prefix: str) -> dict[str, bytes]:
     return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
 
+@pytest.mark.long
 def test_from_the_schedule_to_the_incidents_once(account: LocalAccount) -> None:
     queue = new_queue(account, fifo=True, VisibilityTimeout="1")
     fail_late(queue, times=2)

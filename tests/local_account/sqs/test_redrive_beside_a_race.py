@@ -82,6 +82,7 @@ def _have_rounds_end(account: LocalAccount, fed: list[Consumed]) -> None:
             account.put_back(each.queue.arn, minutes=minutes)
 
 
+@pytest.mark.long
 def test_a_sweep_takes_no_redriven_letters_for_a_race() -> None:
     with LocalAccount() as account:
         own, from_elsewhere, forgotten = fed = [_consumed(account) for _ in range(3)]
