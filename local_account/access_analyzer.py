@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoNewAc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import ministack.app
@@ -23,7 +23,6 @@ CHECKS = {
 }
 RESULTS = ("PASS", "FAIL")
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
-Answer = tuple[int, dict[str, str], bytes]
 
 
 class AccessAnalyzer:
@@ -34,7 +33,7 @@ class AccessAnalyzer:
 
     def install(self) -> None:
         """Hook MiniStack, once per process."""
-        ministack.app.SERVICE_HANDLERS[SERVICE] = self._handler()
+        ministack.app.SERVICE_HANDLERS[SERVICE] = self._handle
         iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
         iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = ["accessanalyzer"]
 
@@ -52,28 +51,14 @@ class AccessAnalyzer:
     def as_json(self) -> dict[str, Any]:
         return {"result": self.result}
 
-    def answer(self, path: str) -> Answer:
-        """To one call."""
-        check = CHECKS.get(path.rstrip("/"))
+    async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
+        check, status = CHECKS.get(path.rstrip("/")), 200
+        said = {
+            "result": self.result,
+            "message": f"{check} answers as it was told to.",
+            "reasons": [{"description": "It was told to fail."}] * (self.result == "FAIL"),
+        }
         if check is None or self.result is None:
-            said = f"{check or path} is not emulated here; {HOW}"
-            return _answer(400, {"__type": "NotEmulated", "message": said})
-        passed = self.result == "PASS"
-        return _answer(
-            200,
-            {
-                "result": self.result,
-                "message": f"{check} answers as it was told to.",
-                "reasons": [] if passed else [{"description": "It was told to fail."}],
-            },
-        )
-
-    def _handler(self) -> Callable[..., Any]:
-        async def handle(_method: str, path: str, *_rest: Any) -> Answer:
-            return self.answer(path)
-
-        return handle
-
-
-def _answer(status: int, content: Mapping[str, Any]) -> Answer:
-    return status, {"Content-Type": "application/json"}, json.dumps(content).encode()
+            status, message = 400, f"{check or path} is not emulated here; {HOW}"
+            said = {"__type": "NotEmulated", "message": message}
+        return status, {"Content-Type": "application/json"}, json.dumps(said).encode()

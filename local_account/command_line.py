@@ -12,9 +12,8 @@ from typing import NoReturn
 
 from local_account.account_settings import raw_settings
 from local_account.cannot_start import CannotStart
-from local_account.cloud_assembly import read_assembly
 from local_account.cloudtrail.faults import DeliveryFaults
-from local_account.cloudtrail.record import Spelling
+from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
     enter,
@@ -23,7 +22,6 @@ from local_account.emulator_environment import (
 )
 from local_account.launcher import Launcher, StartOptions
 from local_account.listening import listen, port_of
-from local_account.sqs.queue_names import REUSE_AFTER_SECONDS
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
 
@@ -50,9 +48,7 @@ def start(options: argparse.Namespace) -> None:
             lost_share=options.trail_loss,
             seed=options.trail_seed,
         ),
-        spelling=options.trail_error_codes,
         stop_with_parent=options.stop_with_parent,
-        reuse_names_after_seconds=options.reuse_queue_names_after,
     )
     with listen(options.port) as listening:
         scratch = new_scratch_folder()
@@ -79,20 +75,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
-    parser.add_argument(
-        "--reuse-queue-names-after",
-        type=float,
-        default=REUSE_AFTER_SECONDS,
-        metavar="SECONDS",
-        help="of queues that were deleted; AWS takes %(default)g",
-    )
     trail = parser.add_argument_group("how CloudTrail delivers")
     trail.add_argument("--trail-delay", type=float, default=0, metavar="SECONDS")
     trail.add_argument("--trail-reorder", type=float, default=0, metavar="SECONDS")
     trail.add_argument("--trail-duplicates", type=float, default=0, metavar="SHARE")
     trail.add_argument("--trail-loss", type=float, default=0, metavar="SHARE")
     trail.add_argument("--trail-seed", type=int, default=0)
-    trail.add_argument("--trail-error-codes", type=Spelling, default=Spelling.QUERY)
     return parser
 
 

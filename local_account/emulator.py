@@ -5,117 +5,147 @@ Import this only after `emulator_environment.enter`: MiniStack reads its setting
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import ministack.app
 from ministack.core import lambda_runtime
-from ministack.services import eventbridge, scheduler, sqs
-from ministack.services.cloudformation import provisioners
+from ministack.services import scheduler as ministack_scheduler
+from ministack.services import sqs
 
+from local_account import account_page, cloudformation, cloudwatch, permissions, scheduler
 from local_account.access_analyzer import AccessAnalyzer
-from local_account.cloudformation import accepted, table_names, trail
-from local_account.cloudtrail import lookup_events, patterns, trail_status
+from local_account.account_page import AccountPage, firing
+from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.events import put_event
-from local_account.cloudtrail.middleware import Application, CloudTrail
-from local_account.cloudtrail.record import Spelling
-from local_account.cloudtrail.rules import dispatch_event
-from local_account.cloudwatch import queue_metrics
-from local_account.cloudwatch.install import install as install_cloudwatch
-from local_account.emr_serverless import install as emr_serverless
+from local_account.cloudtrail.middleware import CloudTrail
+from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import batching, exceptions, failed_events, mappings, processes, sessions
-from local_account.lambdas.runtime_packages import link_runtime_packages
+from local_account.lambdas import failures, mappings, processes
+from local_account.mail import Mails
 from local_account.not_emulated import NotEmulated
-from local_account.scheduler import firing
-from local_account.secure_transport import SecureTransport
-from local_account.ses import sending
-from local_account.ses.mails import Mails
-from local_account.sns import encryption, subscriptions
-from local_account.sqs import earlier, poller_permissions
-from local_account.sqs.counting import Counting
+from local_account.sqs import move_task_ramp
+from local_account.sqs.counting import MINUTE_SECONDS
+from local_account.sqs.install import SqsMemory
 from local_account.sqs.install import install as install_sqs
-from local_account.sqs.memory import SqsMemory
-from local_account.tagging import pages
+from local_account.sqs.move_tasks import put_move_task, tasks_of
+from local_account.switch import SwitchRefused
 
 __all__ = [
     "AUTH_IS_ENFORCED",
-    "access_analyzer",
-    "application",
+    "Delivery",
+    "Emulator",
+    "JobProcesses",
+    "SqsMemory",
     "end_lambdas",
-    "fire_named",
-    "install",
-    "mails",
     "put_event",
-    "putting_back",
     "stop_starting",
 ]
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
-fire_named = firing.fire_named
+CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
+ALL, LAST_CHANGE = "all", "last_change"
 
 
-def install(
-    scratch: Path, not_emulated: NotEmulated, endpoint_url: str, memory: SqsMemory
-) -> JobProcesses:
-    """Hook MiniStack, once per process; the caller starts and stops the job runs."""
-    counting = Counting(memory.metrics)
-    install_sqs(memory, counting)
-    install_cloudwatch()
-    queue_metrics.install(memory.metrics, counting.measure)
-    runtime_packages = scratch / "runtime"
-    link_runtime_packages(runtime_packages)
-    processes.install(runtime_packages)
-    sessions.install()
-    exceptions.install()
-    failed_events.install()
-    poller_permissions.install()
-    batching.install()
-    mappings.install()
-    eventbridge._dispatch_event = dispatch_event
-    patterns.install()
-    provisioners._RESOURCE_HANDLERS[trail.TYPE] = trail.HANDLER
-    table_names.install()
-    accepted.accept_unknown_types(not_emulated.accept)
-    accepted.accept_metric_math(not_emulated.accept)
-    encryption.install()
-    subscriptions.install()
-    pages.install()
-    firing.install()
-    return emr_serverless.install(scratch / "emr-serverless", endpoint_url)
+@dataclass(frozen=True)
+class Emulator:
+    """One account's emulator; once per process. The caller starts and stops jobs and delivery."""
 
+    memory: SqsMemory
+    jobs: JobProcesses
+    history: EventHistory = field(default_factory=EventHistory)
+    analyzer: AccessAnalyzer = field(default_factory=AccessAnalyzer)
+    mails: Mails = field(default_factory=Mails)
 
-def application(delivery: Delivery, history: EventHistory, spelling: Spelling) -> Application:
-    """The emulator behind what sees its SQS calls; once per process."""
-    lookup_events.install(history)
-    trail_status.install(delivery)
-    return SecureTransport(CloudTrail(ministack.app.app, delivery, history, spelling))
+    def install(self, scratch: Path, not_emulated: NotEmulated) -> None:
+        """Hook MiniStack."""
+        processes.install(scratch / "runtime")
+        failures.install()
+        mappings.install()
+        install_sqs(self.memory)
+        move_task_ramp.install()
+        cloudwatch.install(self.memory.counting)
+        events.install()
+        cloudformation.install(not_emulated.accept)
+        permissions.install()
+        scheduler.install()
+        self.history.install()
+        self.analyzer.install()
+        self.mails.install()
+        EmrServerless(self.jobs.begin).install()
 
+    def application(self, delivery: Delivery, describe: Any) -> AccountPage:
+        """The emulator behind what sees its SQS calls, behind the account's own pages."""
+        trails.install(delivery.latest)
+        return AccountPage(
+            CloudTrail(ministack.app.app, delivery, self.history),
+            describe,
+            actions={
+                account_page.FIRE_PATH: firing(scheduler.fire_named),
+                account_page.EARLIER_PATH: self.put_back,
+                account_page.MOVE_TASK_PATH: put_move_task,
+            },
+            switches={
+                account_page.SQS_ERRORS_PATH: self.memory.errors,
+                account_page.ACCESS_ANALYZER_PATH: self.analyzer,
+                account_page.MAILS_PATH: self.mails,
+            },
+        )
 
-def putting_back(memory: SqsMemory, history: EventHistory) -> earlier.PutBack:
-    """A function that puts a queue's past back."""
-    return earlier.putting_back(memory.metrics, history, Counting(memory.metrics).measure)
+    def put_back(self, asked: object) -> Mapping[str, Any]:
+        """Put a queue's past back, with {"queue_arn": .., "minutes": ..}; raises SwitchRefused.
 
+        What was counted stays what was counted; it merely happened earlier. So do the queue's
+        making, its last change, what CloudTrail's event history tells of it and the messages in it.
+        `"of": "last_change"` puts back nothing but that change. What lies in a trail's bucket
+        already keeps its times. Whole minutes, as metrics have one value in each.
+        """
+        if not isinstance(asked, Mapping) or set(asked) - {"of"} != {"queue_arn", "minutes"}:
+            raise SwitchRefused('send {"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
+        arn, minutes, of = str(asked["queue_arn"]), asked["minutes"], asked.get("of", ALL)
+        if type(minutes) is not int or minutes < 1:
+            raise SwitchRefused("minutes: give a whole number of at least 1")
+        if of not in (ALL, LAST_CHANGE):
+            raise SwitchRefused(f"of: say {ALL} (or leave it out) or {LAST_CHANGE}")
+        queue, seconds = sqs._queue_by_arn(arn), minutes * MINUTE_SECONDS
+        if queue is None:
+            raise SwitchRefused(f"queue_arn: there is no queue {arn}")
+        attributes = queue["attributes"]
+        with sqs._queues_lock:
+            if of == LAST_CHANGE:
+                since = self._last_change(arn, attributes, seconds)
+            else:
+                since = 0
+                self.memory.counting.put_back(queue, seconds)
+                for task in tasks_of(queue):
+                    task["StartedTimestamp"] -= seconds * 1000
+                attributes[CREATED] = str(int(attributes[CREATED]) - seconds)
+            attributes[MODIFIED] = str(int(attributes[MODIFIED]) - seconds)
+        self.history.put_back(arn, seconds, since)
+        return {name: attributes[name] for name in (CREATED, MODIFIED)}
 
-def access_analyzer() -> AccessAnalyzer:
-    """The checks of policies, put in; once per process."""
-    made = AccessAnalyzer()
-    made.install()
-    return made
-
-
-def mails() -> Mails:
-    """The mails that SES takes from now on; once per process."""
-    made = Mails()
-    sending.install(made)
-    return made
+    def _last_change(self, arn: str, attributes: Mapping[str, str], seconds: int) -> int:
+        """When it was; raise SwitchRefused where it would come before what happened before it."""
+        modified = int(attributes[MODIFIED])
+        told = (each for each in self.history.changed_at(arn) if each < modified)
+        before = max(told, default=float(attributes[CREATED]))
+        if modified - seconds <= before:
+            minutes = int(modified - before) // MINUTE_SECONDS
+            raise SwitchRefused(
+                f"minutes: something else happened to the queue {minutes} minutes before its last "
+                'change; put the queue back as a whole first, without "of"'
+            )
+        return modified
 
 
 def stop_starting() -> None:
     """Have mappings take no messages and schedules not fire: what starts now would be cut off."""
     sqs._receive_messages_for_esm = lambda _url, _most: []
-    scheduler._tick_schedules = lambda: None
+    ministack_scheduler._tick_schedules = lambda: None
 
 
 def end_lambdas() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import re
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,33 +21,25 @@ import boto3
 from botocore.config import Config
 
 from infra.settings import DeploymentSettings
-from local_account.account_page import (
-    ACCESS_ANALYZER_PATH,
-    MAILS_PATH,
-    SQS_ERRORS_PATH,
-    AccountPage,
-)
-from local_account.account_settings import checked
+from local_account.account_settings import checked, first_steps, print_if_read
 from local_account.assembly_cache import Synthesis
-from local_account.cloud_assembly import StackArtifact, read_assembly
-from local_account.cloudtrail.delivery import Delivery
-from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.faults import DeliveryFaults
-from local_account.cloudtrail.record import Spelling
-from local_account.deployment import bootstrap, deploy, publish
-from local_account.first_steps import first_steps, print_if_read
-from local_account.make_parent import MakeParent
+from local_account.deployment import StackArtifact, bootstrap, deploy, publish, read_assembly
+from local_account.listening import serve_until
 from local_account.not_emulated import NotEmulated
-from local_account.private_names import PINNED
-from local_account.server import serve_until
-from local_account.sqs.memory import SqsMemory
-from local_account.sqs.queue_names import REUSE_AFTER_SECONDS, DeletedNames
-from local_account.switch import Switch
-from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
+from local_account.where import (
+    ACCESS_KEY,
+    ACCOUNT,
+    REGION,
+    SECRET_KEY,
+    endpoint_url,
+)
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
 STOP_SECONDS = 2.0
+_HEARD = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
+_MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 # One try: what fails in our own process fails again.
 _ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
@@ -56,17 +51,7 @@ class StartOptions:
     settings: Mapping[str, Any]
     stack: StackArtifact | None = None  # one that is there already, instead of synthesizing
     faults: DeliveryFaults = field(default_factory=DeliveryFaults)
-    spelling: Spelling = Spelling.QUERY
     stop_with_parent: bool = False
-    reuse_names_after_seconds: float = REUSE_AFTER_SECONDS
-
-    @property
-    def floors_lowered(self) -> tuple[str, ...]:
-        """What of it AWS would not do."""
-        if self.reuse_names_after_seconds >= REUSE_AFTER_SECONDS:
-            return ()
-        waits = f"{self.reuse_names_after_seconds:g} s instead of {REUSE_AFTER_SECONDS:g}"
-        return (f"CreateQueue after DeleteQueue: {waits}",)
 
 
 class Launcher:
@@ -90,22 +75,16 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        memory = SqsMemory(DeletedNames(self._options.reuse_names_after_seconds))
-        jobs = emulator.install(self._scratch, self._not_emulated, self._url, memory)
-        delivery = Delivery(emulator.put_event, self._put_object, self._options.faults)
-        history = EventHistory()
-        application = emulator.application(delivery, history, self._options.spelling)
+        memory = emulator.SqsMemory()
+        jobs = emulator.JobProcesses(self._scratch / "emr-serverless", self._url)
+        emulated = emulator.Emulator(memory, jobs)
+        emulated.install(self._scratch, self._not_emulated)
+        delivery = emulator.Delivery(emulator.put_event, self._put_object, self._options.faults)
+        page = emulated.application(delivery, self._describe)
         delivery.start()
         jobs.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
-        say(f"MiniStack {PINNED} listens on {self._url} (AUTH={auth})")
-        switches: Mapping[str, Switch] = {
-            SQS_ERRORS_PATH: memory.errors,
-            ACCESS_ANALYZER_PATH: emulator.access_analyzer(),
-            MAILS_PATH: emulator.mails(),
-        }
-        put_back = emulator.putting_back(memory, history)
-        page = AccountPage(application, self._describe, emulator.fire_named, put_back, switches)
+        say(f"MiniStack {version('ministack')} listens on {self._url} (AUTH={auth})")
         serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
         try:
             await self._until_stopped(self._start(assembly))
@@ -164,8 +143,7 @@ class Launcher:
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
 
     def _floors_lowered(self) -> tuple[str, ...]:
-        own = self._settings.floors_lowered() if self._settings else ()
-        return (*self._options.floors_lowered, *own)
+        return self._settings.floors_lowered() if self._settings else ()
 
     def _client(self, service_name: str) -> Any:
         return boto3.client(
@@ -202,6 +180,36 @@ class Launcher:
         else:
             loop = asyncio.get_running_loop()
             loop.call_later(WATCH_SECONDS, self._watch, parent)
+
+
+class MakeParent:
+    """The make that started this process, if one did; it may be interrupted.
+
+    GNU make hands SIGTERM on to what it runs but not SIGINT, which it believes the terminal has
+    sent to everybody: on `kill -INT` it waits for ever. It does give up its own handler then, which
+    shows in /proc: a make that neither catches nor ignores SIGINT has been interrupted, however
+    early. Where there is no /proc, Ctrl-C and SIGTERM still work.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getppid()
+        self._watched = bool(_MAKE.search(self._status()))
+
+    def has_stopped(self) -> bool:
+        """Whether a make that ran this process has been interrupted, or is gone."""
+        if not self._watched:
+            return False
+        return os.getppid() != self._process or not _hears_interrupts(self._status())
+
+    def _status(self) -> str:
+        try:
+            return Path(f"/proc/{self._process}/status").read_text("ascii", "replace")
+        except OSError:
+            return ""
+
+
+def _hears_interrupts(status: str) -> bool:
+    return any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in _HEARD.findall(status))
 
 
 def say(line: str) -> None:

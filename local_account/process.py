@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,12 +28,11 @@ from local_account.account_page import (
     EARLIER_PATH,
     FIRE_PATH,
     MAILS_PATH,
+    MOVE_TASK_PATH,
     PATH,
     SQS_ERRORS_PATH,
 )
-from local_account.scheduler.context import NotFired
-from local_account.settings_folder import settings_folder
-from local_account.switch import SwitchRefused
+from local_account.switch import NotFired, SwitchRefused
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
 START_SECONDS = 180
@@ -40,10 +44,6 @@ STACK_NAME = "Mendq"  # contracts: how everything finds the stack
 
 class AccountFailed(Exception):
     """The account ended before it was ready; the text is the line it gave, or its last ones."""
-
-
-class _Refused(Exception):
-    """The account's own page did not do what it was asked; the text is its message."""
 
 
 class LocalAccount:
@@ -127,17 +127,12 @@ class LocalAccount:
         Raises NotFired where Scheduler would not have invoked the target.
         """
         asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        try:
-            execution_id: str = self._asked("POST", FIRE_PATH, asked)["execution_id"]
-        except _Refused as refused:
-            raise NotFired(f"{refused}") from None
-        return execution_id
+        return str(self._asked("POST", FIRE_PATH, asked)["execution_id"])
 
     @property
     def sqs_errors(self) -> list[dict[str, Any]]:
         """The errors of SQS that are switched on."""
-        errors: list[dict[str, Any]] = self._asked("GET", SQS_ERRORS_PATH)["errors"]
-        return errors
+        return list(self._asked("GET", SQS_ERRORS_PATH)["errors"])
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
         """Have exactly these errors of SQS on, until `end_sqs_errors`.
@@ -145,10 +140,7 @@ class LocalAccount:
         Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
         `local_account/sqs/error_switch.py`. Raises SwitchRefused, and leaves on what was on.
         """
-        try:
-            self._asked("PUT", SQS_ERRORS_PATH, {"errors": list(errors)})
-        except _Refused as refused:
-            raise SwitchRefused(f"{refused}") from None
+        self._asked("PUT", SQS_ERRORS_PATH, {"errors": list(errors)})
 
     def end_sqs_errors(self) -> None:
         """Have no error of SQS on that does not arise by itself."""
@@ -157,23 +149,20 @@ class LocalAccount:
     @property
     def mails(self) -> list[dict[str, Any]]:
         """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
-        mails: list[dict[str, Any]] = self._asked("GET", MAILS_PATH)["mails"]
-        return mails
+        return list(self._asked("GET", MAILS_PATH)["mails"])
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
         asked = {"queue_arn": queue_arn, "minutes": minutes, "of": of}
-        try:
-            self._asked("POST", EARLIER_PATH, asked)
-        except _Refused as refused:
-            raise SwitchRefused(f"{refused}") from None
+        self._asked("POST", EARLIER_PATH, asked)
+
+    def put_move_task(self, queue_arn: str, status: str = "RUNNING") -> None:
+        """Have ListMessageMoveTasks tell of a task of somebody else's, in that status."""
+        self._asked("POST", MOVE_TASK_PATH, {"queue_arn": queue_arn, "status": status})
 
     def have_access_analyzer_answer(self, result: str) -> None:
         """Have both checks of a policy answer PASS or FAIL; raises SwitchRefused."""
-        try:
-            self._asked("PUT", ACCESS_ANALYZER_PATH, {"result": result})
-        except _Refused as refused:
-            raise SwitchRefused(f"{refused}") from None
+        self._asked("PUT", ACCESS_ANALYZER_PATH, {"result": result})
 
     def end_access_analyzer_answers(self) -> None:
         """Have both checks refused, as they are at first."""
@@ -188,7 +177,8 @@ class LocalAccount:
                 said: dict[str, Any] = json.load(answer)
         except urllib.error.HTTPError as refused:
             with refused:
-                raise _Refused(json.load(refused)["message"]) from None
+                kind = NotFired if refused.status == HTTPStatus.CONFLICT else SwitchRefused
+                raise kind(json.load(refused)["message"]) from None
         return said
 
     def _says_of_itself(self, what: str) -> list[str]:
@@ -246,3 +236,14 @@ class LocalAccount:
     def _complaint(self) -> str:
         refused = [line for line in self.log_lines if line.startswith(REFUSED)]
         return "\n".join(refused or self.log_lines[-10:] or ["the account said nothing"])
+
+
+@contextmanager
+def settings_folder() -> Iterator[Path]:
+    """One that an interrupt leaves behind at no point: its name is known before it is made."""
+    folder = Path(tempfile.gettempdir()) / f"mendq-settings-{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

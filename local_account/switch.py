@@ -1,4 +1,4 @@
-"""What can be told to the account while it runs, and undone."""
+"""What can be told to the account while it runs, and how it says that it cannot be done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any, Protocol
 
 
 class SwitchRefused(Exception):
-    """What was asked of a switch cannot be done; the text is one line with the cure."""
+    """What was asked of the running account cannot be done; the text is one line with the cure."""
+
+
+class NotFired(Exception):
+    """Why a schedule's target was not invoked."""
 
 
 class Switch(Protocol):

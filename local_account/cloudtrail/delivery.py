@@ -1,11 +1,18 @@
-"""Delivering as CloudTrail does: events to the default bus, files to the trails' buckets."""
+"""Delivering as CloudTrail does: events to the default bus, files to the trails' buckets.
+
+It may go wrong on AWS: late, twice, in another order, not at all. Off by default here.
+https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+"""
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import itertools
+import json
 import logging
 import random
+import secrets
 import threading
 import time
 from collections import defaultdict
@@ -14,7 +21,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from local_account.cloudtrail.faults import DeliveryFaults
-from local_account.cloudtrail.files import file_content, file_key, unique_part
 from local_account.cloudtrail.trails import Destination
 
 Record = Mapping[str, Any]
@@ -39,7 +45,6 @@ class Delivery:
         self.written_at: dict[str, datetime] = {}
         self.refused_with: dict[str, str] = {}
         self._fault_chance = random.Random(faults.seed)  # noqa: S311  repeatable, not secret
-        self._name_chance = random.Random()  # noqa: S311  a file's name
         self._due: list[tuple[float, int, Record, tuple[Destination, ...]]] = []
         self._order = itertools.count()
         self._files: dict[Destination, list[Record]] = defaultdict(list)
@@ -64,6 +69,15 @@ class Delivery:
                 due = (time.monotonic() + lag, next(self._order), record, destinations)
                 heapq.heappush(self._due, due)
             self._changed.notify()
+
+    def latest(self, trail_arn: str) -> dict[str, Any]:
+        """When a trail's file was last written, and S3's error where the latest was refused."""
+        known: dict[str, Any] = {}
+        if written_at := self.written_at.get(trail_arn):
+            known["LatestDeliveryTime"] = int(written_at.timestamp())
+        if error := self.refused_with.get(trail_arn):
+            known["LatestDeliveryError"] = error
+        return known
 
     def _run(self) -> None:
         flush_at = time.monotonic() + FLUSH_SECONDS
@@ -100,17 +114,30 @@ class Delivery:
         files, self._files = self._files, defaultdict(list)
         for destination, records in files.items():
             published = datetime.now(UTC)
-            _, _, _, region, account, _ = destination.trail_arn.split(":", 5)
-            unique = unique_part(self._name_chance)
-            key = file_key(destination.prefix, account, region, published, unique)
+            key = file_key(destination, published)
+            content = gzip.compress(
+                json.dumps({"Records": records}, separators=(",", ":")).encode()
+            )
             try:
-                self._put_object(destination.bucket, key, file_content(records))
+                self._put_object(destination.bucket, key, content)
             except Exception as error:
                 self.refused_with[destination.trail_arn] = _code_of(error)
                 logger.exception("a trail file could not be written to %s", destination.bucket)
             else:
                 self.refused_with.pop(destination.trail_arn, None)
                 self.written_at[destination.trail_arn] = published
+
+
+def file_key(destination: Destination, published: datetime) -> str:
+    """Where a file lies in the trail's bucket; the date is the one of publishing.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
+    """
+    _, _, _, region, account, _ = destination.trail_arn.split(":", 5)
+    root = f"{destination.prefix}/AWSLogs" if destination.prefix else "AWSLogs"
+    folder = f"{root}/{account}/CloudTrail/{region}/{published:%Y/%m/%d}"
+    unique = secrets.token_hex(8)  # tells files of one minute apart
+    return f"{folder}/{account}_CloudTrail_{region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
 
 
 def _code_of(error: Exception) -> str:

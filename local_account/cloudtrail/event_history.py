@@ -1,54 +1,51 @@
 """Event history: the management events of SQS, kept and looked up whatever the trails log.
 
+MiniStack's own records calls before it knows how they end.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
 Which name SQS's events give their queue under Resources is not documented: the ARN here.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+
+from ministack.core.responses import error_response_json, get_account_id, get_region
+from ministack.services import cloudtrail
 
 Record = Mapping[str, Any]
 # Beyond this the oldest are forgotten; AWS keeps 90 days.
 MOST_EVENTS = 20_000
 MOST_RESULTS = 50
+_ATTRIBUTES = ("EventId", "EventName", "EventSource", "ReadOnly", "AccessKeyId", "Username")
+_OF_RESOURCES = ("ResourceName", "ResourceType")
 
 
 class LookupRefused(Exception):
-    """What LookupEvents refuses: the code of CloudTrail's exception, and why."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-def username(identity: Mapping[str, Any]) -> str:
-    """The user of an event: an IAM user's name, a role's session, `root`, or none."""
-    if identity["type"] == "Root":
-        return "root"
-    if identity["type"] == "AssumedRole":
-        return str(identity["arn"]).rpartition("/")[2]
-    return str(identity.get("userName", ""))
+    """Why LookupEvents refuses its attributes."""
 
 
 def shown(record: Record) -> dict[str, Any]:
     """A record as LookupEvents gives it; times in seconds."""
+    identity = record["userIdentity"]
+    session = str(identity.get("arn", "")).rpartition("/")[2]
+    users = {"Root": "root", "AssumedRole": session}
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
         "ReadOnly": str(record["readOnly"]).lower(),
-        "AccessKeyId": record["userIdentity"].get("accessKeyId", ""),
+        "AccessKeyId": identity.get("accessKeyId", ""),
         "EventTime": _seconds(record),
         "EventSource": record["eventSource"],
-        "Username": username(record["userIdentity"]),
-        "Resources": _resources(record),
+        "Username": users.get(identity["type"], str(identity.get("userName", ""))),
+        "Resources": [
+            {"ResourceType": each["type"], "ResourceName": each["ARN"]}
+            for each in record.get("resources", ())
+        ],
         "CloudTrailEvent": json.dumps(record),
     }
     return {name: value for name, value in event.items() if value != ""}
@@ -58,92 +55,8 @@ def _seconds(record: Record) -> float:
     return datetime.fromisoformat(record["eventTime"]).timestamp()
 
 
-def _earlier(record: Record, seconds: int) -> Record:
-    at = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
-    return {**record, "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
-
-
 def _is_about(record: Record, queue_arn: str) -> bool:
     return any(each["ARN"] == queue_arn for each in record.get("resources", ()))
-
-
-def _resources(record: Record) -> list[dict[str, str]]:
-    return [
-        {"ResourceType": each["type"], "ResourceName": each["ARN"]}
-        for each in record.get("resources", ())
-    ]
-
-
-_ATTRIBUTES: Mapping[str, Callable[[Record], list[str]]] = {
-    "AccessKeyId": lambda record: [record["userIdentity"].get("accessKeyId", "")],
-    "EventId": lambda record: [record["eventID"]],
-    "EventName": lambda record: [record["eventName"]],
-    "EventSource": lambda record: [record["eventSource"]],
-    "ReadOnly": lambda record: [str(record["readOnly"]).lower()],
-    "ResourceName": lambda record: [each["ResourceName"] for each in _resources(record)],
-    "ResourceType": lambda record: [each["ResourceType"] for each in _resources(record)],
-    "Username": lambda record: [username(record["userIdentity"])],
-}
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """What one call asks for."""
-
-    attribute: str | None
-    value: str
-    start_seconds: float
-    end_seconds: float
-    most: int
-    below: int | None  # the number of the last event that the page before gave
-
-    def takes(self, record: Record) -> bool:
-        if not self.start_seconds <= _seconds(record) <= self.end_seconds:
-            return False
-        return self.attribute is None or self.value in _ATTRIBUTES[self.attribute](record)
-
-
-def read(asked: Mapping[str, Any]) -> Lookup:
-    """Read the parameters of a call; raises LookupRefused."""
-    attribute, value = _attribute(asked.get("LookupAttributes") or [])
-    start = float(asked.get("StartTime") or 0)
-    end = float(asked.get("EndTime") or "inf")
-    if start > end:
-        raise LookupRefused("InvalidTimeRangeException", "StartTime is after EndTime.")
-    most = asked.get("MaxResults", MOST_RESULTS)
-    if not 1 <= most <= MOST_RESULTS:
-        raise LookupRefused(
-            "InvalidMaxResultsException", f"MaxResults must be from 1 to {MOST_RESULTS}."
-        )
-    return Lookup(attribute, value, start, end, most, _below(asked))
-
-
-def _attribute(given: list[Mapping[str, str]]) -> tuple[str | None, str]:
-    if not given:
-        return None, ""
-    name, value = given[0].get("AttributeKey"), given[0].get("AttributeValue")
-    if len(given) > 1 or name not in _ATTRIBUTES or not value:
-        raise LookupRefused(
-            "InvalidLookupAttributesException",
-            f"Give one attribute with a value, out of {', '.join(_ATTRIBUTES)}.",
-        )
-    return name, value
-
-
-def _below(asked: Mapping[str, Any]) -> int | None:
-    if not (token := asked.get("NextToken")):
-        return None
-    number, _, digest = str(token).partition(".")
-    if not number.isdecimal() or digest != _digest(asked):
-        raise LookupRefused(
-            "InvalidNextTokenException", "NextToken belongs to a call with other parameters."
-        )
-    return int(number)
-
-
-def _digest(asked: Mapping[str, Any]) -> str:
-    same = {name: asked.get(name) for name in ("LookupAttributes", "StartTime", "EndTime")}
-    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class EventHistory:
@@ -153,8 +66,18 @@ class EventHistory:
         self._numbers = itertools.count(1)
         self._events: deque[tuple[int, Record]] = deque(maxlen=MOST_EVENTS)
 
-    def __len__(self) -> int:
-        return len(self._events)
+    def install(self) -> None:
+        """Hook the action; once per process. MiniStack asks IAM before it comes here."""
+
+        def answer(asked: Mapping[str, Any]) -> Any:
+            try:
+                found = self.look_up(asked, get_account_id(), get_region())
+            except LookupRefused as refused:
+                return error_response_json("InvalidLookupAttributesException", f"{refused}", 400)
+            json_type = {"Content-Type": "application/x-amz-json-1.1"}
+            return 200, json_type, json.dumps(found).encode()
+
+        cloudtrail._DISPATCH["LookupEvents"] = answer
 
     def take(self, record: Record) -> None:
         """Keep a record if it is a management event."""
@@ -171,32 +94,49 @@ class EventHistory:
 
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
         """Have what happened to a queue from then on be so much earlier, in its place among all."""
-        earlier = [
-            _earlier(record, seconds)
-            if _is_about(record, queue_arn) and _seconds(record) >= since_seconds
-            else record
-            for _, record in self._events
-        ]
+        moved = []
+        for _, record in self._events:
+            if _is_about(record, queue_arn) and _seconds(record) >= since_seconds:
+                at = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
+                record = {**record, "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}  # noqa: PLW2901
+            moved.append(record)
         self._events.clear()
-        self._events.extend((next(self._numbers), each) for each in sorted(earlier, key=_seconds))
+        self._events.extend((next(self._numbers), each) for each in sorted(moved, key=_seconds))
 
     def look_up(self, asked: Mapping[str, Any], account: str, region: str) -> dict[str, Any]:
         """Answer LookupEvents, newest first; raises LookupRefused."""
-        lookup = read(asked)
-        if category := asked.get("EventCategory"):
-            if category != "insight":
-                raise LookupRefused("InvalidEventCategoryException", "Give insight, or nothing.")
-            return {"Events": []}
-        found = (each for each in self._of(account, region) if lookup.takes(each[1]))
-        if lookup.below is not None:
-            found = (each for each in found if each[0] < lookup.below)
-        page = list(itertools.islice(found, lookup.most + 1))
-        answer: dict[str, Any] = {"Events": [shown(record) for _, record in page[: lookup.most]]}
-        if len(page) > lookup.most:
-            answer["NextToken"] = f"{page[lookup.most - 1][0]}.{_digest(asked)}"
-        return answer
+        name, value = _attribute(asked.get("LookupAttributes") or [])
+        start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
+        most = min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
+        below = float(asked.get("NextToken") or "inf")
+        found = (
+            (number, event)
+            for number, event in self._shown(account, region, below)
+            if start <= event["EventTime"] <= end and (not name or value in _values(event, name))
+        )
+        page = list(itertools.islice(found, most + 1))
+        more = {"NextToken": str(page[most - 1][0])} if len(page) > most else {}
+        return {"Events": [event for _, event in page[:most]], **more}
 
-    def _of(self, account: str, region: str) -> Iterator[tuple[int, Record]]:
+    def _shown(self, account: str, region: str, below: float) -> Iterator[tuple[int, Any]]:
         for number, record in reversed(tuple(self._events)):
-            if (record["recipientAccountId"], record["awsRegion"]) == (account, region):
-                yield number, record
+            is_here = (record["recipientAccountId"], record["awsRegion"]) == (account, region)
+            if is_here and number < below:
+                yield number, shown(record)
+
+
+def _attribute(given: list[Mapping[str, str]]) -> tuple[str, str]:
+    if not given:
+        return "", ""
+    name, value = given[0].get("AttributeKey", ""), given[0].get("AttributeValue", "")
+    if len(given) > 1 or name not in _ATTRIBUTES + _OF_RESOURCES or not value:
+        text = f"Give one attribute with a value, out of {', '.join(_ATTRIBUTES + _OF_RESOURCES)}."
+        raise LookupRefused(text)
+    return name, value
+
+
+def _values(event: Mapping[str, Any], name: str) -> list[Any]:
+    """What an event says under the name of a lookup attribute."""
+    if name in _OF_RESOURCES:
+        return [each[name] for each in event["Resources"]]
+    return [event.get(name, "")]

@@ -1,6 +1,7 @@
 """One CloudTrail record of one SQS call, in the shape that AWS documents.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
+https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
 No failed SQS record is public: that it keeps requestParameters and resources, how its errorCode is
 spelled, and readOnly of ReceiveMessage are assumptions. tlsDetails is left out: there is no TLS.
 """
@@ -11,11 +12,14 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
+from ministack.core import iam_evaluator
+from ministack.services import iam, sts
+
 from infra.data_events import DATA_EVENT_NAMES
-from local_account.sqs.calls import Answer, Call
+from local_account.cloudtrail.calls import Answer, Call
+from local_account.where import ACCOUNT
 
 EVENT_VERSION = "1.11"
 HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"
@@ -29,19 +33,8 @@ _DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _ACCOUNT = re.compile(r"\d{12}")
 
 
-class Spelling(StrEnum):
-    """How errorCode is written; AWS does not document which."""
-
-    QUERY = "query"
-    JSON = "json"
-
-
 def record_of(
-    call: Call,
-    answer: Answer,
-    identity: Mapping[str, Any],
-    at: datetime,
-    spelling: Spelling = Spelling.QUERY,
+    call: Call, answer: Answer, identity: Mapping[str, Any], at: datetime
 ) -> dict[str, Any]:
     """The record of a call that `identity` made, as the queue's owner sees it."""
     account = owner_of(call, identity)
@@ -49,13 +42,13 @@ def record_of(
     record: dict[str, Any] = {
         "eventVersion": EVENT_VERSION,
         "userIdentity": identity,
-        "eventTime": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "eventTime": _time(at),
         "eventSource": "sqs.amazonaws.com",
         "eventName": call.action,
         "awsRegion": call.region,
         "sourceIPAddress": call.source_ip,
         "userAgent": call.user_agent,
-        **_failure(answer, spelling),
+        **_failure(answer),
         "requestParameters": _request_parameters(call, answer, account),
         "responseElements": _response_elements(call, answer),
         "requestID": answer.request_id,
@@ -90,11 +83,13 @@ def queue_name(call: Call) -> str:
     return url.rstrip("/").rpartition("/")[2] or str(name)
 
 
-def _failure(answer: Answer, spelling: Spelling) -> dict[str, str]:
-    code = answer.error_name if spelling is Spelling.JSON else answer.error_code
-    if code is None:
+def _failure(answer: Answer) -> dict[str, str]:
+    if answer.error_code is None:
         return {}
-    return {"errorCode": code, "errorMessage": (answer.error_message or "")[:LONGEST_MESSAGE]}
+    return {
+        "errorCode": answer.error_code,
+        "errorMessage": (answer.error_message or "")[:LONGEST_MESSAGE],
+    }
 
 
 def _request_parameters(call: Call, answer: Answer, account: str) -> dict[str, Any] | None:
@@ -129,3 +124,61 @@ def _shown(name: str, value: Any) -> Any:
     if name == "MessageBody":
         return HIDDEN
     return value if name in _MAPS else _camel(value)
+
+
+def account_of(access_key: str) -> str:
+    """The account that an access key belongs to; this one for a key that is nobody's."""
+    if session := sts._sessions.get(access_key):
+        return str(session["Arn"]).split(":")[4]
+    if iam_evaluator.is_root_access_key(access_key):
+        return access_key if access_key.isdecimal() else ACCOUNT
+    return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
+
+
+def as_seen_by(identity: dict[str, Any], owner: str) -> dict[str, Any]:
+    """Who called, as the records of `owner` say: of another account's callers no ARN."""
+    if identity["accountId"] == owner:
+        return identity
+    return {
+        "type": "AWSAccount",
+        "principalId": identity["principalId"],
+        "accountId": identity["accountId"],
+    }
+
+
+def identity_of(access_key: str, account: str) -> dict[str, Any]:
+    """The identity behind an access key that MiniStack knows; a bare account for any other."""
+    credential = iam_evaluator.resolve_credential(access_key, account)
+    if isinstance(credential, iam_evaluator.CredentialResolutionError):
+        return {"type": "AWSAccount", "principalId": account, "accountId": account}
+    identity: dict[str, Any] = {
+        "type": {"User": "IAMUser"}.get(credential.principal_type, credential.principal_type),
+        "principalId": credential.principal_id,
+        "arn": credential.principal_arn,
+        "accountId": credential.account_id,
+        "accessKeyId": access_key,
+    }
+    if credential.principal_type == "User":
+        identity["userName"] = credential.principal_name
+    if credential.principal_type == "AssumedRole":
+        _, role_name, session_name = credential.principal_arn.split("/", 2)
+        role = iam._roles.get_scoped(credential.account_id, None, role_name) or {}
+        role_id = role.get("RoleId", role_name)
+        session = sts._sessions.get(access_key) or {}
+        started = datetime.fromtimestamp(session.get("IssuedAt", 0), UTC)
+        identity["principalId"] = f"{role_id}:{session_name}"
+        identity["sessionContext"] = {
+            "sessionIssuer": {
+                "type": "Role",
+                "principalId": role_id,
+                "arn": role.get("Arn", f"arn:aws:iam::{account}:role/{role_name}"),
+                "accountId": credential.account_id,
+                "userName": role_name,
+            },
+            "attributes": {"creationDate": _time(started), "mfaAuthenticated": "false"},
+        }
+    return identity
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,14 +1,25 @@
-"""The deployed trails as MiniStack keeps them: which one logs a record, and where to."""
+"""The deployed trails as MiniStack keeps them: which one logs a record, where to, how it stands.
+
+https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ministack.services import cloudtrail
 
-from local_account.cloudtrail.selectors import is_logged
+from local_account.hooks import around
+
+# Any value of any of these suffices; with `Not` before it, one is enough to leave the event out.
+_TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "Equals": str.__eq__,
+    "StartsWith": str.startswith,
+    "EndsWith": str.endswith,
+}
 
 
 @dataclass(frozen=True)
@@ -24,20 +35,57 @@ def destinations_of(record: Mapping[str, Any], account: str) -> tuple[Destinatio
     """The trails that log the record now: switched on, selecting it, in its region."""
     return tuple(
         Destination(trail["TrailARN"], trail["S3BucketName"], trail.get("S3KeyPrefix") or "")
-        for region, name, trail in _logging_trails(account)
-        if (region == record["awsRegion"] or trail.get("IsMultiRegionTrail"))
-        and is_logged(record, _selectors(account, region, name))
+        for (owner, region, name), trail in list(cloudtrail._trails.all_items())
+        if owner == account
+        and trail.get("IsLogging")
+        and (region == record["awsRegion"] or trail.get("IsMultiRegionTrail"))
+        and is_logged(
+            record,
+            cloudtrail._event_selectors.get_scoped(
+                account, region, name, cloudtrail._DEFAULT_EVENT_SELECTORS
+            ),
+        )
     )
 
 
-def _logging_trails(account: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for (owner, region, name), trail in list(cloudtrail._trails.all_items()):
-        if owner == account and trail.get("IsLogging"):
-            yield region, name, trail
-
-
-def _selectors(account: str, region: str, name: str) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = cloudtrail._event_selectors.get_scoped(
-        account, region, name, cloudtrail._DEFAULT_EVENT_SELECTORS
+def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether any selector of a trail takes the record; basic ones take management events."""
+    resource = (record.get("resources") or [{}])[0]
+    fields = {
+        **{name: str(record[name]) for name in ("eventCategory", "eventName", "eventSource")},
+        "eventType": record["eventType"],
+        "readOnly": str(record["readOnly"]).lower(),
+        "resources.type": resource.get("type", ""),
+        "resources.ARN": resource.get("ARN", ""),
+        "userIdentity.arn": record["userIdentity"].get("arn", ""),
+    }
+    return any(
+        all(_takes(fields.get(field["Field"], ""), field) for field in each["FieldSelectors"])
+        if "FieldSelectors" in each
+        else record["managementEvent"] and each.get("IncludeManagementEvents", True)
+        for each in selectors
     )
-    return found
+
+
+def _takes(value: str, conditions: Mapping[str, Any]) -> bool:
+    found: dict[str, list[bool]] = {"": [], "Not": []}
+    for operator, test in _TESTS.items():
+        for negation, results in found.items():
+            results += [test(value, each) for each in conditions.get(negation + operator) or ()]
+    return not any(found["Not"]) and (not found[""] or any(found[""]))
+
+
+def install(latest: Callable[[str], Mapping[str, Any]]) -> None:
+    """Have GetTrailStatus tell what was delivered last, by the trail's ARN; once per process.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_GetTrailStatus.html
+    """
+
+    @around(cloudtrail._DISPATCH, "GetTrailStatus")
+    def get_trail_status(inner: Any, asked: Mapping[str, Any]) -> Any:
+        status, headers, body = inner(asked)
+        if status >= 400:
+            return status, headers, body
+        name = str(asked.get("Name", "")).strip()
+        arn = name if name.startswith("arn:") else cloudtrail._trail_arn(name)
+        return status, headers, json.dumps({**json.loads(body), **latest(arn)}).encode()

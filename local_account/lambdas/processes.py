@@ -9,43 +9,65 @@ from __future__ import annotations
 
 import contextvars
 import os
+import re
+import secrets
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
 from ministack.core import lambda_runtime
+from ministack.services import sts
 
 from functions.settings import variable_of
+from local_account.hooks import around
 
-# What a Lambda gets beside its own variables: from MiniStack's account of the function ...
-RUNTIME_VARIABLES = (
-    *sorted(lambda_runtime._RESERVED_RUNTIME_ENV_VARS),
-    "AWS_ENDPOINT_URL",
-    "_LAMBDA_LAYERS_DIRS",
-)
-# ... and from this machine.
+SDK = "boto3"  # https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+# What a Lambda gets beside its own variables: from MiniStack, and from this machine.
+RUNTIME_VARIABLES = (
+    *lambda_runtime._RESERVED_RUNTIME_ENV_VARS,
+    *("AWS_ENDPOINT_URL", "_LAMBDA_LAYERS_DIRS", *MACHINE_VARIABLES),
+)
 # Here alone the clock of follow_up may be put forward, to see what becomes of a case: past the week
 # that one waits for a person, but not to a year in which none is open any more.
 HERE_ONLY = {variable_of("most_days_ahead"): "15"}
 _ending = threading.Event()
 _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("lambda function")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def install(runtime_packages: Path) -> None:
     """Hook MiniStack's warm workers; once per process."""
+    link_packages(runtime_packages)
     lambda_runtime.subprocess = _Subprocess(runtime_packages)
-    lambda_runtime.Worker._spawn = _remembering(lambda_runtime.Worker._spawn)
+    # With AUTH=false MiniStack would let Lambdas call as the account's root, and nothing could tell
+    # their calls in the trail from anybody else's.
+    lambda_runtime.execution_credentials = execution_credentials
+
+    @around(lambda_runtime.Worker, "_spawn")
+    def spawn(inner: Any, worker: Any) -> None:
+        if _ending.is_set():
+            raise RuntimeError("the account ends: no Lambda starts any more")
+        token = _function.set(worker.config)
+        try:
+            inner(worker)
+        finally:
+            _function.reset(token)
+
+
+def refuse_more() -> None:
+    """Start no process any more: a retry of what is being ended would outlive the account."""
+    _ending.set()
 
 
 def lambda_environment(
     spawned: Mapping[str, str], function: Mapping[str, Any], runtime_packages: Path
 ) -> dict[str, str]:
     """What of the environment that MiniStack made up is the Lambda's."""
-    own = (function.get("Environment") or {}).get("Variables") or {}
-    allowed = {*RUNTIME_VARIABLES, *MACHINE_VARIABLES, *own}
+    allowed = {*RUNTIME_VARIABLES, *((function.get("Environment") or {}).get("Variables") or {})}
     return {
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.get('Runtime', 'python')}",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
@@ -54,24 +76,6 @@ def lambda_environment(
         "PYTHONPATH": str(runtime_packages),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def refuse_more() -> None:
-    """Start no process any more: a retry of what is being ended would outlive the account."""
-    _ending.set()
-
-
-def _remembering(spawn: Callable[[Any], None]) -> Callable[[Any], None]:
-    def spawning(worker: Any) -> None:
-        if _ending.is_set():
-            raise RuntimeError("the account ends: no Lambda starts any more")
-        token = _function.set(worker.config)
-        try:
-            spawn(worker)
-        finally:
-            _function.reset(token)
-
-    return spawning
 
 
 class _Subprocess:
@@ -92,3 +96,51 @@ class _Subprocess:
         environment = lambda_environment(env or os.environ, function, self._runtime_packages)
         leave_out = ["-S"] if str(function.get("Runtime", "")).startswith("python") else []
         return subprocess.Popen([binary, *leave_out, *arguments], env=environment, **options)
+
+
+def execution_credentials(function: Mapping[str, Any]) -> dict[str, str]:
+    """Credentials of a session of the function's role, new for every process."""
+    account, _ = lambda_runtime._account_region_from_function_config(function)
+    role_name = str(function.get("Role", "")).rpartition("/")[2]
+    return session_credentials(account, role_name, str(function.get("FunctionName", ""))[:64])
+
+
+def session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
+    """The variables of a new session of a role, as the SDKs read them."""
+    access_key = f"ASIA{secrets.token_hex(8).upper()}"
+    secret, token = secrets.token_urlsafe(30), secrets.token_urlsafe(96)
+    session = {
+        "Arn": f"arn:aws:sts::{account}:assumed-role/{role_name}/{session_name}",
+        "UserId": f"{role_name}:{session_name}",
+        "SecretAccessKey": secret,
+        "SessionToken": token,
+    }
+    sts.register_session(access_key, session)
+    return {
+        "AWS_ACCESS_KEY_ID": access_key,
+        "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_SESSION_TOKEN": token,
+    }
+
+
+def link_packages(folder: Path, names: Sequence[str] = (SDK,)) -> None:
+    """Fill `folder` with links to packages and what they need, to be a process's PYTHONPATH."""
+    folder.mkdir()
+    seen: set[str] = set()
+    for package in (each for name in names for each in _with_requirements(name, seen)):
+        files = {Path(str(file)).parts[0] for file in package.files or ()}
+        for name in sorted(files - {"..", "__pycache__"}):
+            path = Path(str(package.locate_file(name)))
+            if path.exists():
+                (folder / path.name).symlink_to(path)
+
+
+def _with_requirements(name: str, seen: set[str]) -> Iterator[Distribution]:
+    if name in seen:
+        return
+    seen.add(name)
+    package = distribution(name)
+    yield package
+    for requirement in package.requires or ():
+        if "extra ==" not in requirement and (required := _NAME.match(requirement)):
+            yield from _with_requirements(required[0].lower(), seen)

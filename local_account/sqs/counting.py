@@ -1,29 +1,37 @@
-"""Counting what happens to queues, in front of MiniStack's handlers, pollers among the callers.
+"""The metrics of queues in namespace AWS/SQS: one value a minute of each, as SQS reports them.
 
 A message is noted once, in itself, whoever put it in the queue: API, EventBridge, SNS, Lambda. One
-that comes noted by another queue was moved there, which SQS does not count as sent where it is a
-dead letter. Of move tasks AWS says nothing: "Reported for each successful manual send" speaks
-against counting them. So they count nowhere here, neither as sent to the destination, where they
-look like messages handled twice, nor as received and deleted from the dead-letter queue, where they
-hide letters that still arrive: what Mendq concludes must stand that.
+that comes noted by another queue was moved there, which SQS does not count as sent.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ministack.services import sqs
 
-from local_account.sqs import queue_metrics as metric
-from local_account.sqs.move_tasks import put_back_tasks
-from local_account.sqs.queue_metrics import QueueMetrics
+from local_account.hooks import around
 
-Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
-Handler = Callable[[Parameters, str], dict[str, Any]]
+NAMESPACE = "AWS/SQS"
+SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
+DELETED, EMPTY_RECEIVES = "NumberOfMessagesDeleted", "NumberOfEmptyReceives"
+COUNTED = (SENT, RECEIVED, DELETED, EMPTY_RECEIVES)
+OLDEST_AGE = "ApproximateAgeOfOldestMessage"
+GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # of FIFO queues alone
+_READ_OFF = {
+    "ApproximateNumberOfMessagesVisible": "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible": "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
+}
+MINUTE_SECONDS = 60
+ACTIVE_SECONDS = 6 * 3600
+POISON_AFTER_RECEIVES = 3
 # Lambda's pollers ask with long polls of this length; MiniStack's asks each second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
@@ -34,27 +42,40 @@ _RECEIVED_BEFORE = "local_account_received_before"
 
 
 class Counting:
-    """Hooks that write into one QueueMetrics; the clock is theirs to read."""
+    """Counts what happens to queues, and measures them; for several threads."""
 
-    def __init__(self, metrics: QueueMetrics, clock: Callable[[], float] = time.time) -> None:
-        self._metrics = metrics
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
+        self._values: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
         self._polled_since: dict[str, float] = {}
+        self._lock = threading.Lock()
 
     def install(self) -> None:
         """Hook everything, inside what refuses calls; once per process."""
-        sqs._get_q = self._noting_access(sqs._get_q)
-        sqs._collect_msgs = self._noting_arrivals(sqs._collect_msgs)
-        handlers = sqs._HANDLERS
-        for name in ("SendMessage", "SendMessageBatch"):
-            handlers[name] = self._counting_sent(handlers[name])
-        handlers["ReceiveMessage"] = self._counting_received(handlers["ReceiveMessage"])
-        handlers["DeleteMessage"] = self._counting_deleted(handlers["DeleteMessage"], _one)
-        handlers["DeleteMessageBatch"] = self._counting_deleted(
-            handlers["DeleteMessageBatch"], lambda answer: len(answer["Successful"])
-        )
-        sqs._receive_messages_for_esm = self._counting_polls(sqs._receive_messages_for_esm)
-        sqs._delete_messages_for_esm = self._counting_polled(sqs._delete_messages_for_esm)
+        self._note_calls()
+        self._count_polls()
+
+        @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
+        def send(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            answer = inner(data, url)
+            with sqs._queues_lock:
+                self._note_arrivals(_queue(data, url))
+            return answer
+
+        @around(sqs._HANDLERS, "ReceiveMessage")
+        async def receive(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            queue = _queue(data, url)
+            answer = await inner(data, url)
+            received = len(answer.get("Messages", ()))
+            self._count(queue, RECEIVED if received else EMPTY_RECEIVES, received or 1)
+            return answer
+
+        @around(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
+        def delete(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            """Count every delete that answers 200, duplicates among them."""
+            answer = inner(data, url)
+            self._count(_queue(data, url), DELETED, len(answer.get("Successful", "1")))
+            return answer
 
     def measure(self) -> None:
         """Measure every queue now, and let those that count nothing report zeros."""
@@ -63,109 +84,105 @@ class Counting:
             with sqs._queues_lock:
                 self._note_arrivals(queue)
                 created_at = float(queue["attributes"].get("CreatedTimestamp") or now)
-                if not metric.is_active(
-                    has_messages=bool(queue["messages"]),
-                    accessed_at=queue.get(_ACCESSED, created_at),
-                    now=now,
-                ):
-                    continue
+                accessed_at = queue.get(_ACCESSED, created_at)
+                if not queue["messages"] and now - accessed_at >= ACTIVE_SECONDS:
+                    continue  # as SQS, which reports no idle queue
                 measured = _measured(queue, now)
-            arn = queue["attributes"]["QueueArn"]
-            self._metrics.measure(arn, measured, now)
-            for counted in metric.COUNTED:
-                self._metrics.count(arn, counted, 0, now)
+            with self._lock:
+                for name, value in measured.items():
+                    self._of(queue, name)[_minute(now)] = value
+            for name in COUNTED:
+                self._count(queue, name, 0)
 
-    def _noting_access(self, get: Callable[..., Queue]) -> Callable[..., Queue]:
-        def getting(url: str, action: str | None = None) -> Queue:
-            queue = get(url, action)
+    def series(self, account: str, region: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """The points of each (queue's name, metric) of one account and Region, for MiniStack."""
+        prefix = f"arn:aws:sqs:{region}:{account}:"
+        with self._lock:
+            found = {key: sorted(values.items()) for key, values in self._values.items()}
+        return {
+            (arn.removeprefix(prefix), name): [
+                {
+                    "Timestamp": at,
+                    "Unit": "Seconds" if name == OLDEST_AGE else "Count",
+                    "Dimensions": {"QueueName": arn.removeprefix(prefix)},
+                    "Value": value,
+                }
+                for at, value in points
+            ]
+            for (arn, name), points in found.items()
+            if arn.startswith(prefix)
+        }
+
+    def put_back(self, queue: Queue, seconds: int) -> None:
+        """Have what is known of a queue, and its messages, be so much earlier; whole minutes."""
+        self.measure()  # how it stands now belongs to its past
+        with self._lock:
+            for key, values in self._values.items():
+                if key[0] == queue["attributes"]["QueueArn"]:
+                    self._values[key] = {at - seconds: value for at, value in values.items()}
+        for message in queue["messages"]:
+            for name in {"sent_at", "enqueued_at", _SINCE} & message.keys():
+                message[name] -= seconds
+            if sent := message.get("sys", {}).get("SentTimestamp"):
+                message["sys"]["SentTimestamp"] = str(int(sent) - seconds * 1000)
+
+    def _note_calls(self) -> None:
+        @around(sqs, "_get_q")
+        def get(inner: Any, url: str, action: str | None = None) -> Any:
+            queue = inner(url, action)
             queue[_ACCESSED] = self._clock()
             return queue
 
-        return getting
-
-    def _noting_arrivals(self, collect: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        def collecting(queue: Queue, *rest: Any) -> list[Any]:
+        @around(sqs, "_collect_msgs")
+        def collect(inner: Any, queue: Queue, *rest: Any) -> Any:
             with sqs._queues_lock:
                 self._note_arrivals(queue)
-                return collect(queue, *rest)
+                return inner(queue, *rest)
 
-        return collecting
+    def _count_polls(self) -> None:
+        @around(sqs, "_receive_messages_for_esm")
+        def poll(inner: Any, queue_url: str, most: int) -> Any:
+            received, now = inner(queue_url, most), self._clock()
+            if received:
+                self._polled_since.pop(queue_url, None)
+                self._count(sqs._get_q(queue_url), RECEIVED, len(received))
+            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
+                self._polled_since[queue_url] = now
+                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES, 1)
+            return received
+
+        @around(sqs, "_delete_messages_for_esm")
+        def delete(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
+            inner(queue_url, receipt_handles)
+            if receipt_handles:
+                self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
 
     def _note_arrivals(self, queue: Queue) -> None:
         """Whatever arrives is appended, so that what is not noted yet stands at the end."""
-        arn = queue["attributes"]["QueueArn"]
-        sent = 0
+        arn, sent = queue["attributes"]["QueueArn"], 0
         for message in reversed(queue["messages"]):
             noted = message.get(_IN)
             if noted == arn:
                 break
             sqs._ensure_msg_fields(message)
             message[_IN] = arn
-            message[_SINCE] = _moved_at(message, self._clock()) if noted else message["sent_at"]
+            # What is delayed where it is moved to has come all the same.
+            moved_at = min(message["visible_at"], self._clock())
+            message[_SINCE] = float(moved_at) if noted else message["sent_at"]
             message[_RECEIVED_BEFORE] = message["receive_count"] if noted else 0
             sent += not noted
         if sent:
-            self._count(queue, metric.SENT, sent)
-
-    def _counting_sent(self, send: Handler) -> Handler:
-        def sending(data: Parameters, url: str) -> dict[str, Any]:
-            answer = send(data, url)
-            with sqs._queues_lock:
-                self._note_arrivals(_queue(data, url))
-            return answer
-
-        return sending
-
-    def _counting_received(
-        self, receive: Callable[[Parameters, str], Awaitable[dict[str, Any]]]
-    ) -> Callable[[Parameters, str], Awaitable[dict[str, Any]]]:
-        async def receiving(data: Parameters, url: str) -> dict[str, Any]:
-            queue = _queue(data, url)
-            answer = await receive(data, url)
-            received = len(answer.get("Messages", ()))
-            self._count(
-                queue, metric.RECEIVED if received else metric.EMPTY_RECEIVES, received or 1
-            )
-            return answer
-
-        return receiving
-
-    def _counting_deleted(
-        self, delete: Handler, how_many: Callable[[dict[str, Any]], int]
-    ) -> Handler:
-        """Every delete that answers 200, duplicates among them."""
-
-        def deleting(data: Parameters, url: str) -> dict[str, Any]:
-            answer = delete(data, url)
-            self._count(_queue(data, url), metric.DELETED, how_many(answer))
-            return answer
-
-        return deleting
-
-    def _counting_polls(self, receive: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        def polling(queue_url: str, most: int) -> list[Any]:
-            received = receive(queue_url, most)
-            now = self._clock()
-            if received:
-                self._polled_since.pop(queue_url, None)
-                self._count(sqs._get_q(queue_url), metric.RECEIVED, len(received))
-            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
-                self._polled_since[queue_url] = now
-                self._count(sqs._get_q(queue_url), metric.EMPTY_RECEIVES, 1)
-            return received
-
-        return polling
-
-    def _counting_polled(self, delete: Callable[..., None]) -> Callable[..., None]:
-        def deleting(queue_url: str, receipt_handles: set[str]) -> None:
-            delete(queue_url, receipt_handles)
-            if receipt_handles:
-                self._count(sqs._get_q(queue_url), metric.DELETED, len(receipt_handles))
-
-        return deleting
+            self._count(queue, SENT, sent)
 
     def _count(self, queue: Queue, name: str, how_many: int) -> None:
-        self._metrics.count(queue["attributes"]["QueueArn"], name, how_many, self._clock())
+        """Add to what this minute has counted; 0 says that the queue was looked at."""
+        minute = _minute(self._clock())
+        with self._lock:
+            values = self._of(queue, name)
+            values[minute] = values.get(minute, 0.0) + how_many
+
+    def _of(self, queue: Queue, name: str) -> dict[float, float]:
+        return self._values[queue["attributes"]["QueueArn"], name]
 
 
 def note_moved(message: dict[str, Any], from_arn: str) -> None:
@@ -173,53 +190,32 @@ def note_moved(message: dict[str, Any], from_arn: str) -> None:
     message[_IN] = from_arn
 
 
-def put_back_arrivals(queue: Queue, seconds: float) -> None:
-    """Have a queue's messages and move tasks be so much older; leases that run go on."""
-    put_back_tasks(queue, seconds)
-    for message in queue["messages"]:
-        for name in ("sent_at", "enqueued_at", _SINCE):
-            if name in message:
-                message[name] -= seconds
-        told = message.get("sys", {})
-        if "SentTimestamp" in told:
-            told["SentTimestamp"] = str(int(told["SentTimestamp"]) - int(seconds * 1000))
+def _minute(at_seconds: float) -> float:
+    return float(at_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
 
 
-def _queue(data: Parameters, url: str) -> Queue:
+def _queue(data: Mapping[str, Any], url: str) -> Queue:
     queue: Queue = sqs._get_q(data.get("QueueUrl") or url)
     return queue
 
 
-def _moved_at(message: dict[str, Any], now: float) -> float:
-    """What is delayed where it is moved to has come all the same."""
-    return float(min(message["visible_at"], now))
-
-
-def _one(_answer: dict[str, Any]) -> int:
-    return 1
-
-
 def _measured(queue: Queue, now: float) -> dict[str, float]:
+    """A message received more than three times here is no longer the oldest, but in FIFO queues."""
     sqs._refresh_counts(queue)
-    attributes = queue["attributes"]
-    arrivals = [(each[_SINCE], _receives_here(each)) for each in queue["messages"] if _IN in each]
-    return {
-        **({metric.GROUPS_IN_FLIGHT: _groups_in_flight(queue, now)} if queue["is_fifo"] else {}),
-        metric.VISIBLE: float(attributes["ApproximateNumberOfMessages"]),
-        metric.NOT_VISIBLE: float(attributes["ApproximateNumberOfMessagesNotVisible"]),
-        metric.DELAYED: float(attributes["ApproximateNumberOfMessagesDelayed"]),
-        metric.OLDEST_AGE: metric.oldest_age_seconds(arrivals, is_fifo=queue["is_fifo"], now=now),
-    }
-
-
-def _receives_here(message: Queue) -> int:
-    """A dead letter keeps its count; what it was received elsewhere makes it no poison here."""
-    return int(message["receive_count"]) - int(message.get(_RECEIVED_BEFORE, 0))
-
-
-def _groups_in_flight(queue: Queue, now: float) -> float:
-    """What was never received and is not visible is delayed."""
-    held = (
-        each for each in queue["messages"] if each["receive_count"] and each["visible_at"] > now
-    )
-    return float(len({each.get("group_id") for each in held}))
+    measured = {name: float(queue["attributes"][read]) for name, read in _READ_OFF.items()}
+    arrivals = [
+        each[_SINCE]
+        for each in queue["messages"]
+        if _IN in each
+        and (
+            queue["is_fifo"]
+            or each["receive_count"] - each.get(_RECEIVED_BEFORE, 0) <= POISON_AFTER_RECEIVES
+        )
+    ]
+    measured[OLDEST_AGE] = float(int(now - min(arrivals))) if arrivals else 0.0
+    if queue["is_fifo"]:  # what was never received and is not visible is delayed
+        held = (
+            each for each in queue["messages"] if each["receive_count"] and each["visible_at"] > now
+        )
+        measured[GROUPS_IN_FLIGHT] = float(len({each.get("group_id") for each in held}))
+    return measured

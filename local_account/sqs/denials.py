@@ -7,117 +7,77 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.services import sqs
 
-BATCH = "Batch"
+from local_account.hooks import around
+
 DENIED = "AccessDenied"
-_STATUS = 403
-_QUEUES = "arn:aws:sqs:"
 Queue = dict[str, Any]
 
 
 def install() -> None:
     """Hook what decides and what words a denial; once per process."""
-    iam_actions.extract_iam_action = _without_batches(iam_actions.extract_iam_action)
-    iam_evaluator.combine_resource_policy = _naming_resource(iam_evaluator.combine_resource_policy)
-    iam_actions.access_denied_response = _worded(iam_actions.access_denied_response)
-    sqs._enforce_queue_policy = _refusing(sqs._enforce_queue_policy)
+
+    @around(iam_actions, "extract_iam_action")
+    def extract(inner: Any, service: str, *rest: Any) -> Any:
+        """Batches have no action of their own."""
+        action = inner(service, *rest)
+        return action.removesuffix("Batch") if action and service == "sqs" else action
+
+    @around(iam_evaluator, "combine_resource_policy")
+    def combine(inner: Any, identity: Any, ctx: Any, *rest: Any, **named: Any) -> Any:
+        """Say that the queue's policy decided where the identity's allow and it is silent."""
+        result = inner(identity, ctx, *rest, **named)
+        is_queue = ctx.resource_arn.startswith("arn:aws:sqs:")
+        if is_queue and identity.decision == "Allow" and result.decision != "Allow":
+            result.resource_policy_arn = ctx.resource_arn
+        return result
+
+    @around(iam_actions, "access_denied_response")
+    def respond(
+        inner: Any, service: str, action: str, principal: str, *rest: Any, **named: Any
+    ) -> Any:
+        if service == "sqs" and not named.get("error_code") and not named.get("message"):
+            named["message"] = denial(
+                principal,
+                action,
+                named.get("resource_arn", "*"),
+                by_queue=bool(named.get("resource_policy_arn")),
+                explicit=bool(named.get("explicit_deny")),
+            )
+        return inner(service, action, principal, *rest, **named)
+
+    @around(sqs, "_enforce_queue_policy")
+    def enforce(inner: Any, queue: Queue, action: str) -> None:
+        """Word what MiniStack's own look at the policy refuses: a root user, another account."""
+        try:
+            inner(queue, action)
+        except sqs._Err as refused:
+            arn, caller = queue["attributes"]["QueueArn"], iam_evaluator.caller_arn()
+            explicit = _is_denied(queue, caller, action, arn)
+            said = denial(caller, action, arn, by_queue=True, explicit=explicit)
+            raise sqs._Err(DENIED, said, 403) from refused
 
 
-def iam_action(action: str) -> str:
-    """The action that permits a call: batches have none of their own.
-
-    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsqs.html
-    """
-    return action.removesuffix(BATCH)
-
-
-def denial(caller_arn: str, action: str, resource_arn: str, *, policy: str, explicit: bool) -> str:
-    """The message; `policy` is the kind that decided, such as `identity-based`."""
+def denial(
+    caller_arn: str, action: str, resource_arn: str, *, by_queue: bool, explicit: bool
+) -> str:
+    """The message; `by_queue` says that the queue's policy decided, not the caller's."""
     action = action.lower()
-    reason = (
-        f"with an explicit deny in {_a(policy)} policy"
-        if explicit
-        else f"because no {policy} policy allows the {action} action"
-    )
+    policy = "resource-based" if by_queue else "identity-based"
+    reason = f"because no {policy} policy allows the {action} action"
+    if explicit:
+        reason = f"with an explicit deny in {'a' if by_queue else 'an'} {policy} policy"
     return (
         f"User: {caller_arn} is not authorized to perform: {action} "
         f"on resource: {resource_arn} {reason}"
     )
 
 
-def _a(policy: str) -> str:
-    return f"an {policy}" if policy.startswith("i") else f"a {policy}"
-
-
-def _policy(resource_decided: bool) -> str:
-    return "resource-based" if resource_decided else "identity-based"
-
-
-def _without_batches(extract: Callable[..., str | None]) -> Callable[..., str | None]:
-    def extracting(service: str, *rest: Any) -> str | None:
-        action = extract(service, *rest)
-        return iam_action(action) if action and service == "sqs" else action
-
-    return extracting
-
-
-def _naming_resource(combine: Callable[..., Any]) -> Callable[..., Any]:
-    """The result says so where the identity's policies allow and the resource's is silent."""
-
-    def combining(identity: Any, ctx: Any, *rest: Any, **named: Any) -> Any:
-        result = combine(identity, ctx, *rest, **named)
-        is_queue = ctx.resource_arn.startswith(_QUEUES)
-        if is_queue and identity.decision == "Allow" and result.decision != "Allow":
-            result.resource_policy_arn = ctx.resource_arn
-        return result
-
-    return combining
-
-
-def _worded(respond: Callable[..., Any]) -> Callable[..., Any]:
-    def responding(
-        service: str, action: str, principal_arn: str, request_id: str, **named: Any
-    ) -> Any:
-        if service == "sqs" and not named.get("error_code") and not named.get("message"):
-            named["message"] = denial(
-                principal_arn,
-                action,
-                named.get("resource_arn", "*"),
-                policy=_policy(bool(named.get("resource_policy_arn"))),
-                explicit=bool(named.get("explicit_deny")),
-            )
-        return respond(service, action, principal_arn, request_id, **named)
-
-    return responding
-
-
-def _refusing(enforce: Callable[[Queue, str], None]) -> Callable[[Queue, str], None]:
-    """What MiniStack's own look at the queue's policy refuses: a root user, or another account."""
-
-    def enforcing(queue: Queue, action: str) -> None:
-        try:
-            enforce(queue, action)
-        except sqs._Err as refused:
-            arn = queue["attributes"]["QueueArn"]
-            said = denial(
-                iam_evaluator.caller_arn(),
-                action,
-                arn,
-                policy=_policy(resource_decided=True),
-                explicit=_is_explicit(queue, action, arn),
-            )
-            raise sqs._Err(DENIED, said, _STATUS) from refused
-
-    return enforcing
-
-
-def _is_explicit(queue: Queue, action: str, arn: str) -> bool:
-    caller = iam_evaluator.caller_arn()
+def _is_denied(queue: Queue, caller: str, action: str, arn: str) -> bool:
     context = iam_evaluator.EvalContext(
         principal_arn=caller,
         principal_type="Root",

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_account.access_analyzer import AccessAnalyzer
 from local_account.process import LocalAccount
-from local_account.switch import SwitchRefused
 from tests.local_account.callers import policy, user
 from tests.local_account.queues import error_of
 
@@ -68,11 +66,3 @@ def test_who_may_not_check_is_denied(told: LocalAccount) -> None:
     _, nobody = user(told)
     code, _ = error_of(_checks(told.client("accessanalyzer", **nobody))[0])
     assert code.startswith("AccessDenied")
-
-
-@pytest.mark.parametrize("asked", [None, {}, {"result": "MAYBE"}, ["PASS"]])
-def test_no_other_answer_can_be_told(asked: object) -> None:
-    analyzer = AccessAnalyzer()
-    with pytest.raises(SwitchRefused):
-        analyzer.replace(asked)
-    assert analyzer.as_json() == {"result": None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,23 +39,6 @@ def test_of_somebody_elses_trail_nothing_is_selected(tmp_path: Path) -> None:
     settings = checked(raw_settings(path))
     assert settings.trail == TrailSettings(create=False, bucket="our-logs")
     assert settings.tag_may_raise_to is Mode.HEAL
-
-
-@pytest.mark.parametrize(
-    ("trail", "said"), [({"create": False}, "trail.bucket: is missing"), ([], "trail: ")]
-)
-def test_a_trail_that_cannot_be(tmp_path: Path, trail: Any, said: str) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"trail": trail}))
-    with pytest.raises(CannotStart, match=said):
-        raw_settings(path)
-
-
-def test_a_range_is_named_without_its_floor(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"timing": {"cooldownMinutes": -1}}))
-    with pytest.raises(CannotStart, match=r"-1 is out of range; say a whole number from 0 to 1440"):
-        raw_settings(path)
 
 
 def test_floors_are_lifted_and_said(tmp_path: Path) -> None:

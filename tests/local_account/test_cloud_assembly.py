@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from local_account.cannot_start import CannotStart
-from local_account.cloud_assembly import read_assembly
-from local_account.deployment import content_of, zip_folder
+from local_account.deployment import read_assembly, zip_folder
 from tests.local_account.assemblies import write_assembly
 
 
@@ -21,22 +19,13 @@ def test_an_assembly(tmp_path: Path) -> None:
     assert stack.template["Resources"]["Trail"]["Type"] == "AWS::CloudTrail::Trail"
     (asset,) = stack.assets
     assert (asset.bucket, asset.key) == ("assets-000000000000", "code.zip")
-    with zipfile.ZipFile(io.BytesIO(content_of(asset))) as archive:
+    with zipfile.ZipFile(io.BytesIO(zip_folder(asset.path))) as archive:
         assert archive.namelist() == ["index.py"]
 
 
 def test_a_folder_without_one(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="holds no cloud assembly"):
         read_assembly(tmp_path)
-
-
-def test_several_stacks_are_refused(tmp_path: Path) -> None:
-    folder = write_assembly(tmp_path / "cdk.out")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["artifacts"]["Second"] = manifest["artifacts"]["Tiny"]
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CannotStart, match="holds 2 stacks"):
-        read_assembly(folder)
 
 
 def test_equal_folders_give_equal_zips(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,8 +9,8 @@ import boto3
 import pytest
 
 from local_account.process import STACK_NAME, LocalAccount
-from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
-from tests.local_account.queues import error_of, eventually, new_queue
+from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from tests.local_account.queues import eventually, new_queue
 
 pytestmark = pytest.mark.account
 
@@ -32,39 +30,6 @@ def _resources(session: boto3.Session, resource_type: str) -> list[str]:
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME)
     found = [each for page in pages for each in page["StackResourceSummaries"]]
     return [each["PhysicalResourceId"] for each in found if each["ResourceType"] == resource_type]
-
-
-def test_what_is_not_there_is_said_to_be_missing(session: boto3.Session) -> None:
-    clients: Mapping[str, Any] = {
-        name: session.client(name)
-        for name in ("cloudformation", "cloudtrail", "scheduler", "events", "lambda", "sns", "iam")
-    }
-    nobody = f"nobody-{uuid.uuid4()}"
-    arn = f"arn:aws:sns:{REGION}:{ACCOUNT}:{nobody}"
-    missing = {
-        "ValidationError": lambda: clients["cloudformation"].describe_stacks(StackName=nobody),
-        "TrailNotFoundException": lambda: clients["cloudtrail"].get_trail_status(Name=nobody),
-        "ResourceNotFoundException": lambda: clients["scheduler"].get_schedule(Name=nobody),
-        "NotFound": lambda: clients["sns"].list_subscriptions_by_topic(TopicArn=arn),
-        "NoSuchEntity": lambda: clients["iam"].get_role(RoleName=nobody),
-    }
-    for code, call in missing.items():
-        assert error_of(call)[0] == code
-    function = {"FunctionName": nobody}
-    for call in (
-        lambda: clients["events"].describe_rule(Name=nobody),
-        lambda: clients["lambda"].get_function_configuration(**function),
-    ):
-        assert error_of(call)[0] == "ResourceNotFoundException"
-
-
-def test_who_and_what_is_deployed(session: boto3.Session) -> None:
-    identity = session.client("sts").get_caller_identity()
-    assert (identity["Account"], identity["Arn"]) == (ACCOUNT, f"arn:aws:iam::{ACCOUNT}:root")
-    (stack,) = session.client("cloudformation").describe_stacks(StackName=STACK_NAME)["Stacks"]
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
-    outputs = {each["OutputKey"] for each in stack["Outputs"]}
-    assert outputs >= {"TrailBucket", "CaseBucket", "LedgerTable", "ReportBucket"}
 
 
 def test_the_trail_and_what_it_selects(account: LocalAccount, session: boto3.Session) -> None:
@@ -92,46 +57,6 @@ def test_the_trail_and_what_it_selects(account: LocalAccount, session: boto3.Ses
         each.get("resources.type") for each in fields
     ]
     assert any(each.get("userIdentity.arn", {}).get("NotStartsWith") for each in fields)
-
-
-def test_schedules_rules_and_their_targets(session: boto3.Session) -> None:
-    scheduler, events = session.client("scheduler"), session.client("events")
-    names = {each["Name"] for each in scheduler.list_schedules()["Schedules"]}
-    deployed = _resources(session, "AWS::Scheduler::Schedule")
-    assert deployed
-    assert names >= set(deployed)
-    for name in deployed:
-        schedule = scheduler.get_schedule(Name=name)
-        assert schedule["State"] == "ENABLED"
-        assert schedule["ScheduleExpression"]
-        assert schedule["Target"]["RoleArn"].startswith(f"arn:aws:iam::{ACCOUNT}:role/")
-    rules = [each.rpartition("|")[2] for each in _resources(session, "AWS::Events::Rule")]
-    assert rules
-    for name in rules:
-        rule = events.describe_rule(Name=name)
-        assert (rule["State"], bool(rule["EventPattern"])) == ("ENABLED", True)
-        assert events.list_targets_by_rule(Rule=name)["Targets"]
-
-
-def test_functions_roles_and_topics(session: boto3.Session) -> None:
-    lambdas, iam, sns = session.client("lambda"), session.client("iam"), session.client("sns")
-    functions = _resources(session, "AWS::Lambda::Function")
-    assert functions
-    for name in functions:
-        configuration = lambdas.get_function_configuration(FunctionName=name)
-        assert (configuration["State"], configuration["FunctionName"]) == ("Active", name)
-        role = configuration["Role"].rpartition("/")[2]
-        assert iam.get_role(RoleName=role)["Role"]["Arn"] == configuration["Role"]
-    topics = _resources(session, "AWS::SNS::Topic")
-    assert topics
-    reader = f"arn:aws:sqs:{REGION}:{ACCOUNT}:reader-{uuid.uuid4()}"
-    for arn in topics:
-        subscribed = sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=reader)
-        listed = sns.list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]
-        assert reader in {each["Endpoint"] for each in listed}
-        sns.unsubscribe(SubscriptionArn=subscribed["SubscriptionArn"])
-        listed = sns.list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]
-        assert reader not in {each["Endpoint"] for each in listed}
 
 
 def test_queues_by_name_and_by_tag(account: LocalAccount, session: boto3.Session) -> None:

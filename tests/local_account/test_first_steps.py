@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.__main__ import app
-from local_account.account_settings import checked, raw_settings
-from local_account.first_steps import first_steps
+from local_account.account_settings import checked, first_steps, raw_settings
 from local_account.where import ACCOUNT
 from tests.local_account.assemblies import write_assembly
 
@@ -80,16 +79,6 @@ def test_they_follow_the_ready_line_which_stays_one_line(tmp_path: Path) -> None
     assert ready == f"ready {url} account={ACCOUNT} region=us-east-1"
     assert f"  export AWS_ENDPOINT_URL={url}" in lines[lines.index(ready) :]
     assert process.returncode == 0
-
-
-@pytest.mark.account
-def test_nobody_has_to_read_on_behind_ready(tmp_path: Path) -> None:
-    process = _account(tmp_path)
-    assert process.stdout is not None
-    next(line for line in process.stdout if line.startswith("ready "))
-    process.stdout.close()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
 
 
 def _account(folder: Path) -> subprocess.Popen[str]:

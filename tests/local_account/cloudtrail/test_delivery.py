@@ -15,7 +15,6 @@ from botocore.exceptions import ClientError
 from local_account.cloudtrail import delivery as module
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.faults import DeliveryFaults
-from local_account.cloudtrail.trail_status import latest
 from local_account.cloudtrail.trails import Destination
 
 TRAIL = Destination("arn:aws:cloudtrail:us-east-1:000000000000:trail/mendq", "logs", "")
@@ -55,13 +54,6 @@ def _running(written: Written, faults: DeliveryFaults | None = None) -> Iterator
         delivery.stop()
 
 
-def test_an_event_does_not_wait_for_the_file() -> None:
-    written = Written()
-    with _running(written) as delivery:
-        delivery.take({"eventID": "1"}, (TRAIL,))
-        assert written.wait_for(lambda: written.events == ["1"])
-
-
 def test_files_are_flushed_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FLUSH_SECONDS", 0.05)
     written = Written()
@@ -87,13 +79,6 @@ def test_stopping_writes_what_arrived() -> None:
             delivery.take({"eventID": str(number)}, (TRAIL,))
     records = [each for file in written.files.values() for each in file["Records"]]
     assert [each["eventID"] for each in records] == written.events == [str(n) for n in range(50)]
-
-
-def test_what_is_lost_reaches_neither() -> None:
-    written = Written()
-    with _running(written, DeliveryFaults(lost_share=1)) as delivery:
-        delivery.take({"eventID": "1"}, (TRAIL,))
-    assert (written.events, written.files) == ([], {})
 
 
 def test_what_is_doubled_arrives_twice_with_one_event_id() -> None:
@@ -129,12 +114,12 @@ def test_a_bucket_that_refuses_is_remembered_until_a_file_is_written() -> None:
     delivery = Delivery(written.put_event, put_object)
     delivery.take({"eventID": "1"}, (TRAIL,))
     _deliver_all(delivery)
-    assert latest(delivery, TRAIL.trail_arn) == {"LatestDeliveryError": "AccessDenied"}
+    assert delivery.latest(TRAIL.trail_arn) == {"LatestDeliveryError": "AccessDenied"}
     refusing = False
     delivery.take({"eventID": "2"}, (TRAIL,))
     _deliver_all(delivery)
-    assert latest(delivery, TRAIL.trail_arn).keys() == {"LatestDeliveryTime"}
-    assert latest(delivery, OTHER.trail_arn) == {}
+    assert delivery.latest(TRAIL.trail_arn).keys() == {"LatestDeliveryTime"}
+    assert delivery.latest(OTHER.trail_arn) == {}
 
 
 def _deliver_all(delivery: Delivery) -> None:

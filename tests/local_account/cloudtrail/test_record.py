@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local_account.cloudtrail.record import HIDDEN, Spelling, record_of
-from local_account.sqs.calls import Answer, Call
+from local_account.cloudtrail.calls import Answer, Call
+from local_account.cloudtrail.record import HIDDEN, record_of
 
 ACCOUNT = "000000000000"
 ROOT = {"type": "Root", "accountId": ACCOUNT, "arn": f"arn:aws:iam::{ACCOUNT}:root"}
@@ -50,8 +50,8 @@ def _call(action: str, **parameters: Any) -> Call:
     return Call(action, {"QueueUrl": URL, **parameters}, "test", "us-east-1", "aws-cli", "10.0.0.1")
 
 
-def _record(call: Call, answer: Answer = OK, spelling: Spelling = Spelling.QUERY) -> dict[str, Any]:
-    return record_of(call, answer, ROOT, AT, spelling)
+def _record(call: Call, answer: Answer = OK) -> dict[str, Any]:
+    return record_of(call, answer, ROOT, AT)
 
 
 def test_a_success_has_the_members_of_the_sample_and_no_others() -> None:
@@ -63,17 +63,6 @@ def test_a_failure_adds_its_code_and_message() -> None:
     assert record.keys() == SAMPLE | {"errorCode", "errorMessage"}
     assert record["errorMessage"] == "The specified queue does not exist."
     assert record["responseElements"] is None
-
-
-@pytest.mark.parametrize(
-    ("spelling", "code"),
-    [
-        (Spelling.QUERY, "AWS.SimpleQueueService.NonExistentQueue"),
-        (Spelling.JSON, "QueueDoesNotExist"),
-    ],
-)
-def test_either_spelling_of_the_code(spelling: Spelling, code: str) -> None:
-    assert _record(_call("DeleteMessage"), FAILED, spelling)["errorCode"] == code
 
 
 def test_what_a_message_says_stays_hidden() -> None:
@@ -91,11 +80,6 @@ def test_what_a_message_says_stays_hidden() -> None:
     batch = _call("SendMessageBatch", Entries=[{"Id": "1", "MessageBody": "secret"}])
     assert "secret" not in str(_record(batch))
     assert "handle-1" not in str(_record(_call("DeleteMessage", ReceiptHandle="handle-1")))
-
-
-def test_names_of_attributes_stay_as_they_are() -> None:
-    parameters = _record(_call("SetQueueAttributes", Attributes={"VisibilityTimeout": "100"}))
-    assert parameters["requestParameters"]["attributes"] == {"VisibilityTimeout": "100"}
 
 
 def test_a_denied_call_shows_no_parameters_but_the_queue() -> None:

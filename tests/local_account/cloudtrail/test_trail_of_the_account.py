@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
-import boto3
 import pytest
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 
 from local_account.process import LocalAccount
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
@@ -61,37 +55,6 @@ def test_a_success_is_recorded_too_and_answers_and_records_agree(
     assert record["responseElements"]["messageId"] == sent["MessageId"]
     assert "secret words" not in json.dumps(record)
     assert "errorCode" not in record
-
-
-def test_file_names(account: LocalAccount, files: TrailFiles) -> None:
-    queue = new_queue(account)
-    queue.send()
-    eventually(lambda: files.records(queue, "SendMessage"))
-    folder = time.strftime("AWSLogs/000000000000/CloudTrail/us-east-1/%Y/%m/", time.gmtime())
-    assert all(key.startswith(folder) for key in files.keys)
-    assert all(key.endswith(".json.gz") for key in files.keys)
-
-
-def test_the_old_query_protocol_is_seen(account: LocalAccount, files: TrailFiles) -> None:
-    queue = new_queue(account, fifo=True)
-    handle = queue.expired_handle()
-    body = urlencode({"Action": "DeleteMessage", "Version": "2012-11-05", "ReceiptHandle": handle})
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    request = AWSRequest("POST", queue.url, data=body, headers=form)
-    SigV4Auth(Credentials("test", "test"), "sqs", "us-east-1").add_auth(request)
-    http = urllib.request.Request(  # noqa: S310
-        queue.url, body.encode(), dict(request.headers.items())
-    )
-    with pytest.raises(urllib.error.HTTPError) as failed:
-        urllib.request.urlopen(http)  # noqa: S310
-    with failed.value as answer:
-        xml = answer.read().decode()
-        header = answer.headers["x-amzn-requestid"]
-    assert "The receipt handle has expired." in xml
-    assert f"<RequestId>{header}</RequestId>" in xml
-    eventually(lambda: files.records(queue, "DeleteMessage"))
-    (record,) = files.records(queue, "DeleteMessage")
-    assert (record["errorCode"], record["requestID"]) == ("InvalidParameterValue", header)
 
 
 def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFiles) -> None:
@@ -187,28 +150,3 @@ def test_what_the_trail_does_not_log_reaches_neither_file_nor_bus(
     assert names == ["DeleteMessage"]
     eventually(lambda: files.records(queue, "DeleteMessage"))
     assert len(files.records(queue, "DeleteMessage")) == 1
-
-
-def test_own_roles_are_left_out_as_the_deployed_selectors_say(account: LocalAccount) -> None:
-    selectors = account.client("cloudtrail").get_event_selectors(TrailName="mendq")
-    ours = [
-        prefix
-        for each in selectors["AdvancedEventSelectors"]
-        for field in each["FieldSelectors"]
-        for prefix in field.get("NotStartsWith", ())
-    ]
-    assert any(":assumed-role/mendq-heal-us-east-1" in each for each in ours)
-
-
-def test_boto3_of_another_region_is_another_region(account: LocalAccount) -> None:
-    elsewhere = boto3.client(
-        "sqs",
-        endpoint_url=account.endpoint_url,
-        region_name="eu-west-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    elsewhere.create_queue(QueueName="elsewhere")
-    listener = Listener(account, {"source": ["aws.sqs"], "region": ["eu-west-1"]})
-    error_of(lambda: elsewhere.get_queue_url(QueueName="gone"))
-    assert listener.queue.count() == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local_account.cloudwatch.embedded_metrics import Datum, metrics_in
+from local_account.cloudwatch import metrics_in
 
 
 def _line(dimensions: Any, **root: Any) -> str:
@@ -37,14 +37,14 @@ def test_other_lines_carry_none(line: str) -> None:
 
 
 def test_a_metric_without_dimensions() -> None:
-    expected = Datum("Mendq", "AutoFixes", {}, 1_700_000_000.5, "Count", (1.0,))
+    expected = ("Mendq", "AutoFixes", {}, 1_700_000_000.5, "Count", None, [1.0], None, None)
     assert metrics_in(_line([[]])) == (expected,)
     assert metrics_in(_line([])) == (expected,)
 
 
 def test_one_metric_for_each_set_of_dimensions() -> None:
     data = metrics_in(_line([["symptom"], ["symptom", "mode"], []], symptom="x", mode="heal"))
-    assert [each.dimensions for each in data] == [
+    assert [each[2] for each in data] == [
         {"symptom": "x"},
         {"symptom": "x", "mode": "heal"},
         {},
@@ -53,4 +53,4 @@ def test_one_metric_for_each_set_of_dimensions() -> None:
 
 def test_several_values_of_one_moment() -> None:
     (datum,) = metrics_in(_line([[]], AutoFixes=[1, 2.5]))
-    assert datum.values == (1.0, 2.5)
+    assert datum[6] == [1.0, 2.5]

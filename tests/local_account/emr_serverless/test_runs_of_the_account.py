@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
 from tests.local_account.assemblies import write_assembly
@@ -90,11 +89,6 @@ def _run(account: LocalAccount, run_id: str) -> dict[str, Any]:
 def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
     eventually(lambda: _run(account, run_id)["state"] in ("SUCCESS", "FAILED"))
     return _run(account, run_id)
-
-
-def test_the_application_has_its_id_and_arn(tiny: LocalAccount) -> None:
-    outputs = tiny.outputs
-    assert outputs["ApplicationArn"].endswith(f":/applications/{outputs['Application']}")
 
 
 def test_a_module_that_the_package_forgot_fails_the_run_and_is_told(tiny: LocalAccount) -> None:
@@ -188,12 +182,6 @@ def test_an_archive_is_unpacked_where_the_driver_starts_and_looked_into(tiny: Lo
         assert gzip.decompress(log).decode() == f"{said}\n"
 
 
-def test_what_is_no_archive_fails_the_run_before_it_starts(tiny: LocalAccount) -> None:
-    run = _ended(tiny, _with_archive(tiny, "broken.tgz", b"<html>"))
-    assert run["state"] == "FAILED"
-    assert "broken.tgz cannot be unpacked" in run["stateDetails"]
-
-
 def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None:
     iam = tiny.client("iam")
     iam.create_user(UserName="starter")
@@ -265,9 +253,3 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def test_an_unknown_application_is_no_500(tiny: LocalAccount) -> None:
-    with pytest.raises(ClientError) as failed:
-        tiny.client("emr-serverless").list_job_runs(applicationId="00none")
-    assert failed.value.response["Error"]["Code"] == "ResourceNotFoundException"

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 
-import pytest
-
-from local_account.lambdas import processes
-from local_account.lambdas.processes import lambda_environment
-from local_account.lambdas.runtime_packages import link_runtime_packages
+from local_account.lambdas.processes import lambda_environment, link_packages
 
 PACKAGES = Path("/runtime")
 FUNCTION = {"Runtime": "python3.13", "Environment": {"Variables": {"MENDQ_MODE": "heal"}}}
@@ -42,7 +36,7 @@ def test_a_lambda_sees_its_own_variables_and_nothing_of_ours() -> None:
 
 
 def test_a_lambda_imports_the_sdk_and_no_package_of_ours(tmp_path: Path) -> None:
-    link_runtime_packages(tmp_path / "runtime")
+    link_packages(tmp_path / "runtime")
 
     def imports(name: str) -> bool:
         command = [sys.executable, "-S", "-c", f"import {name}"]
@@ -53,15 +47,3 @@ def test_a_lambda_imports_the_sdk_and_no_package_of_ours(tmp_path: Path) -> None
     assert not imports("aws_lambda_powertools")
     assert not imports("pytest")
     assert imports("boto3, botocore, s3transfer, jmespath, urllib3, dateutil, six")
-
-
-def test_none_starts_once_they_are_being_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_ending", threading.Event())
-    started: list[object] = []
-    spawn = processes._remembering(started.append)
-    worker = SimpleNamespace(config=FUNCTION)
-    spawn(worker)
-    processes.refuse_more()
-    with pytest.raises(RuntimeError, match="the account ends"):
-        spawn(worker)
-    assert started == [worker]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from local_account.scheduler.due import is_on, known_since, next_after
+from local_account.scheduler import next_after
 
 NOW = datetime(2026, 3, 28, 12, 30, tzinfo=UTC)  # a Saturday; Europe's clocks change that night
 
@@ -37,20 +36,6 @@ def test_what_is_over_or_unreadable_never_comes_due(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "on"),
-    [
-        ({"State": "DISABLED"}, False),
-        ({"StartDate": NOW.timestamp() + 1}, False),
-        ({"EndDate": NOW.timestamp() - 1}, False),
-        ({"StartDate": NOW.timestamp(), "EndDate": NOW.timestamp()}, True),
-        ({}, True),
-    ],
-)
-def test_a_schedule_is_on_within_its_dates(over: dict[str, Any], on: bool) -> None:
-    assert is_on({"State": "ENABLED", **over}, NOW) is on
-
-
-@pytest.mark.parametrize(
     ("started_seconds_ago", "due_in_seconds"),
     [(-1, 1), (0, 60), (1, 59), (59, 1), (60, 60), (3601, 59)],
 )
@@ -58,10 +43,3 @@ def test_a_rate_keeps_the_beat_of_its_start(started_seconds_ago: int, due_in_sec
     started = NOW.timestamp() - started_seconds_ago
     schedule = {"ScheduleExpression": "rate(1 minute)", "StartDate": started}
     assert next_after(schedule, NOW) == NOW + timedelta(seconds=due_in_seconds)
-
-
-def test_a_changed_schedule_begins_anew() -> None:
-    created = NOW.timestamp() - 86_400
-    assert known_since({"CreationDate": created}) == NOW - timedelta(days=1)
-    changed = {"CreationDate": created, "LastModificationDate": NOW.timestamp()}
-    assert known_since(changed) == NOW

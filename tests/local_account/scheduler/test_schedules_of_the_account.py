@@ -13,7 +13,7 @@ import pytest
 
 from local_account.demo.trail import Trail
 from local_account.process import LocalAccount
-from local_account.scheduler.context import NotFired
+from local_account.switch import NotFired, SwitchRefused
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 
 pytestmark = pytest.mark.account
@@ -72,12 +72,7 @@ def test_from_the_schedule_to_the_incidents_once(account: LocalAccount) -> None:
     assert len(_named(account, name)) == 1
 
 
-@pytest.fixture
-def dead_letters(account: LocalAccount) -> Queue:
-    return new_queue(account)
-
-
-def _new_schedule(account: LocalAccount, dead_letters: Queue, **target: Any) -> str:
+def _new_schedule(account: LocalAccount, **target: Any) -> str:
     name = f"test-{uuid.uuid4()}"
     deployed = _deployed(account, "night")
     account.client("scheduler").create_schedule(
@@ -88,7 +83,6 @@ def _new_schedule(account: LocalAccount, dead_letters: Queue, **target: Any) -> 
             "Arn": deployed["Target"]["Arn"],
             "RoleArn": deployed["Target"]["RoleArn"],
             "Input": '{"at": "<aws.scheduler.scheduled-time>"}',
-            "DeadLetterConfig": {"Arn": dead_letters.arn},
         }
         | target,
     )
@@ -96,35 +90,13 @@ def _new_schedule(account: LocalAccount, dead_letters: Queue, **target: Any) -> 
 
 
 def test_a_schedule_whose_role_is_not_enough_invokes_nothing(
-    account: LocalAccount, dead_letters: Queue
+    account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
-    name = _new_schedule(account, dead_letters, Arn=queue.arn)
+    name = _new_schedule(account, Arn=queue.arn)
     with pytest.raises(NotFired, match="sqs:SendMessage"):
         account.fire(name, datetime.now(UTC))
-    assert (queue.count(), dead_letters.count()) == (0, 0)
-
-
-def test_what_could_not_be_sent_is_kept_where_the_role_may(
-    account: LocalAccount, dead_letters: Queue
-) -> None:
-    role = f"poster-{uuid.uuid4().hex[:8]}"
-    iam = account.client("iam")
-    trust = {"Service": "scheduler.amazonaws.com"}
-    statement = {"Effect": "Allow", "Principal": trust, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName=role, AssumeRolePolicyDocument=_policy(statement))
-    posts = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": dead_letters.arn}
-    iam.put_role_policy(RoleName=role, PolicyName="posts", PolicyDocument=_policy(posts))
-    arn = f"arn:aws:iam::000000000000:role/{role}"
-    name = _new_schedule(account, dead_letters, RoleArn=arn)
-    with pytest.raises(NotFired, match=INVOKE):
-        account.fire(name, datetime(2026, 11, 10, 2, tzinfo=UTC))
-    answer = dead_letters.sqs.receive_message(
-        QueueUrl=dead_letters.url, MessageAttributeNames=["All"]
-    )
-    (message,) = answer["Messages"]
-    assert json.loads(message["Body"]) == {"at": "2026-11-10T02:00:00Z"}
-    assert INVOKE in message["MessageAttributes"]["ERROR_MESSAGE"]["StringValue"]
+    assert queue.count() == 0
 
 
 def _policy(statement: dict[str, Any]) -> str:
@@ -132,10 +104,10 @@ def _policy(statement: dict[str, Any]) -> str:
 
 
 def test_a_role_that_scheduler_may_not_take_on_is_refused(
-    account: LocalAccount, dead_letters: Queue
+    account: LocalAccount,
 ) -> None:
     role = "arn:aws:iam::000000000000:role/mendq-heal-us-east-1"
-    name = _new_schedule(account, dead_letters, RoleArn=role)
+    name = _new_schedule(account, RoleArn=role)
     with pytest.raises(NotFired, match=r"does not let scheduler\.amazonaws\.com assume it"):
         account.fire(name, datetime.now(UTC))
 
@@ -143,7 +115,7 @@ def test_a_role_that_scheduler_may_not_take_on_is_refused(
 def test_an_unknown_schedule_and_a_time_without_a_zone_are_refused(account: LocalAccount) -> None:
     with pytest.raises(NotFired, match="there is no schedule nobody"):
         account.fire("nobody", datetime.now(UTC))
-    with pytest.raises(NotFired, match="which zone"):
+    with pytest.raises(SwitchRefused, match="which zone"):
         account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused
 
 

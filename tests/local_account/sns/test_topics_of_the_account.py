@@ -1,4 +1,4 @@
-"""Topics as boto3 sees them: keys that roles need, and who has not confirmed."""
+"""Topics as boto3 sees them: keys that roles need."""
 
 from __future__ import annotations
 
@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from local_account.sns.encryption import key_arn
 from tests.local_account.callers import policy
 from tests.local_account.lambdas.functions import new_function
 from tests.local_account.queues import eventually, new_queue
 from tests.local_account.roles import allow
-
-KEY = "arn:aws:kms:us-east-1:000000000000:key/1"
-
-
-@pytest.mark.parametrize(
-    ("named", "arn"),
-    [("alias/aws/sns", None), ("arn:aws:kms:us-east-1:0:alias/mine", None), ("1", KEY), (KEY, KEY)],
-)
-def test_which_key_a_topic_names(named: str, arn: str | None) -> None:
-    assert key_arn(named, "000000000000", "us-east-1") == arn
 
 
 @pytest.fixture
@@ -73,15 +62,3 @@ def test_the_deployed_topics_keep_their_key(account: LocalAccount) -> None:
     }
     (key,) = keys
     assert account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["Enabled"]
-
-
-@pytest.mark.account
-def test_who_has_not_confirmed_has_no_arn(account: LocalAccount) -> None:
-    sns, queue = account.client("sns"), new_queue(account)
-    topic = sns.create_topic(Name=f"test-{uuid.uuid4()}")["TopicArn"]
-    sns.subscribe(TopicArn=topic, Protocol="https", Endpoint="https://127.0.0.1:9/")
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
-    listed = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
-    arns = {each["Protocol"]: each["SubscriptionArn"] for each in listed}
-    assert arns["https"] == "PendingConfirmation"
-    assert arns["sqs"].startswith(f"{topic}:")

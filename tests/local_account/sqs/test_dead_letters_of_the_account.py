@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from local_account.process import LocalAccount
+from local_account.switch import SwitchRefused
 from tests.local_account.callers import user
 from tests.local_account.queues import Queue, error_of, new_queue
 from tests.local_account.roles import allow
@@ -48,15 +49,35 @@ def test_listing_move_tasks_needs_a_permission_on_that_queue(account: LocalAccou
     assert other.arn in message
 
 
+def test_a_task_of_somebody_else_is_listed_until_it_ends(account: LocalAccount) -> None:
+    dead = new_queue(account)
+    list_them = partial(dead.sqs.list_message_move_tasks, SourceArn=dead.arn, MaxResults=10)
+    assert list_them()["Results"] == []
+    dead.send()
+    account.put_move_task(dead.arn)
+    (task,) = list_them()["Results"]
+    assert (task["Status"], task["SourceArn"]) == ("RUNNING", dead.arn)
+    assert (task["ApproximateNumberOfMessagesToMove"], bool(task["TaskHandle"])) == (1, True)
+    account.put_move_task(dead.arn, "COMPLETED")
+    assert [each["Status"] for each in list_them()["Results"]] == ["COMPLETED"]
+    account.put_move_task(dead.arn)
+    newest = dead.sqs.list_message_move_tasks(SourceArn=dead.arn)["Results"]
+    assert [each["Status"] for each in newest] == ["RUNNING"]
+    with pytest.raises(SwitchRefused):
+        account.put_move_task(f"{dead.arn}-gone")
+    gone = partial(dead.sqs.list_message_move_tasks, SourceArn=f"{dead.arn}-gone")
+    assert error_of(gone)[0] == "ResourceNotFoundException"
+
+
 def test_a_name_is_taken_by_what_stands_otherwise(account: LocalAccount) -> None:
     queue = new_queue(account, VisibilityTimeout="7")
     name = queue.url.rpartition("/")[2]
     create = partial(queue.sqs.create_queue, QueueName=name)
     assert create()["QueueUrl"] == create(Attributes={"VisibilityTimeout": "7"})["QueueUrl"]
     before = queue.attributes()
-    code, message = error_of(partial(create, Attributes={"RedrivePolicy": _to(new_queue(account))}))
+    code, message = error_of(partial(create, Attributes={"VisibilityTimeout": "8"}))
     assert code == "QueueAlreadyExists"
-    assert message.endswith("a different value for attribute RedrivePolicy")
+    assert message.endswith("a different value for attribute VisibilityTimeout")
     assert queue.attributes() == before
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from functions.healing.failed_call import FailedCall, read
 from local_account.process import LocalAccount
-from local_account.sqs.denials import denial, iam_action
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy, user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
@@ -38,28 +37,6 @@ def _statement(effect: str, queue: Queue, who: str = "*", action: str = SEND) ->
 
 def _send(account: LocalAccount, queue: Queue, **credentials: str) -> None:
     account.client("sqs", **credentials).send_message(QueueUrl=queue.url, MessageBody="x")
-
-
-def test_the_words() -> None:
-    words = denial("ann", "sqs:SendMessage", "arn", policy="identity-based", explicit=False)
-    assert words == (
-        "User: ann is not authorized to perform: sqs:sendmessage on resource: arn "
-        "because no identity-based policy allows the sqs:sendmessage action"
-    )
-    deny = denial("ann", "sqs:SendMessage", "arn", policy="resource-based", explicit=True)
-    assert deny.endswith(" with an explicit deny in a resource-based policy")
-
-
-@pytest.mark.parametrize(
-    ("action", "permits"),
-    [
-        ("sqs:SendMessage", "sqs:SendMessage"),
-        ("sqs:SendMessageBatch", "sqs:SendMessage"),
-        ("sqs:ChangeMessageVisibilityBatch", "sqs:ChangeMessageVisibility"),
-    ],
-)
-def test_a_batch_has_no_action_of_its_own(action: str, permits: str) -> None:
-    assert iam_action(action) == permits
 
 
 @pytest.mark.account

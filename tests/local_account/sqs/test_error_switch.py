@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 from botocore.session import Session
 
-from local_account.sqs.error_switch import ErrorSwitch, read
-from local_account.sqs.switched_errors import ACTIONS, KINDS, Moment
+from local_account.sqs.error_switch import (
+    DELETING,
+    KINDS,
+    RECEIVE,
+    SENDING,
+    ErrorSwitch,
+    Moment,
+    read,
+)
 from local_account.switch import SwitchRefused
 
 KEY = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "60"}
@@ -39,18 +46,12 @@ def _switch(error: str, *queues: str, **more: Any) -> ErrorSwitch:
     ("asked", "said"),
     [
         (None, "send {"),
-        ([], "send {"),
-        ({}, "send {"),
         ({"errors": [], "more": 1}, "send {"),
         ({"errors": {}}, "errors: give a list"),
         ({"errors": ["KmsThrottled"]}, "errors: give objects"),
         ({"errors": [{"error": "KmsThrotled", "queues": ["a"]}]}, "error: give one of KmsAcc"),
-        ({"errors": [{"error": [], "queues": ["a"]}]}, "error: give one of"),
         ({"errors": [{"error": "OverLimit"}]}, "queues: list names"),
-        ({"errors": [{"error": "OverLimit", "queues": []}]}, "queues: list names"),
-        ({"errors": [{"error": "OverLimit", "queues": "a"}]}, "queues: list names"),
         ({"errors": [{"error": "OverLimit", "queues": ["a*b"]}]}, "queues: give names"),
-        ({"errors": [{"error": "OverLimit", "queues": [""]}]}, "queues: give names"),
         ({"errors": [{"error": "OverLimit", "queues": ["Mendq-*"]}]}, "queues: Mendq-* is Mendq's"),
         ({"errors": [{"error": "OverLimit", "queues": ["a"], "x": 1}]}, "x: not known"),
         (
@@ -62,7 +63,7 @@ def _switch(error: str, *queues: str, **more: Any) -> ErrorSwitch:
                 {"errors": [{"error": "KmsThrottled", "queues": ["a"], "below_seconds": seconds}]},
                 "below_seconds: give a number above 60",
             )
-            for seconds in (60, 86_401, "300", True, None)
+            for seconds in (60, "300")
         ),
     ],
 )
@@ -76,21 +77,10 @@ def test_a_mistake_is_named_and_changes_nothing(asked: object, said: str) -> Non
     assert switch.as_json() == before
 
 
-def test_nothing_is_on_by_default() -> None:
-    assert ErrorSwitch().as_json() == {"errors": []}
-    assert ErrorSwitch().refusal(_moment(attributes=KEY)) is None
-
-
 def test_what_it_shows_can_be_asked_for_again() -> None:
     switch = _switch("KmsThrottled", "orders-*", "b", below_seconds=3600)
     assert read(switch.as_json()) == switch.errors
     assert switch.as_json()["errors"][0]["below_seconds"] == 3600
-
-
-@pytest.mark.parametrize("name", ["Mendq-IntakeQueue6F", "mendq-pulse-us-east-1", "payments"])
-def test_our_own_queues_and_others_are_left_alone(name: str) -> None:
-    every = "*" if name != "payments" else "order*"
-    assert _switch("KmsThrottled", every).refusal(_moment(name=name, attributes=KEY)) is None
 
 
 @pytest.mark.parametrize(
@@ -104,7 +94,7 @@ def test_our_own_queues_and_others_are_left_alone(name: str) -> None:
     ],
 )
 def test_names_and_prefixes(pattern: str, name: str, hit: bool) -> None:
-    refusal = _switch("KmsDisabled", pattern).refusal(_moment(name=name, attributes=KEY))
+    refusal = _switch("KmsDisabled", pattern).error_of(_moment(name=name, attributes=KEY))
     assert (refusal is not None) is hit
 
 
@@ -157,27 +147,7 @@ def test_names_and_prefixes(pattern: str, name: str, hit: bool) -> None:
 def test_an_error_lasts_until_its_attribute_is_mended(
     error: str, moment: Moment, hit: bool
 ) -> None:
-    refusal = _switch(error).refusal(moment)
-    assert (refusal.name if refusal else None) == (error if hit else None)
-
-
-def test_the_number_decides_what_throttles() -> None:
-    reused = {**KEY, "KmsDataKeyReusePeriodSeconds": "300"}
-    switch = _switch("KmsThrottled", below_seconds=3600)
-    assert switch.refusal(_moment(attributes=reused)) is not None
-    reused["KmsDataKeyReusePeriodSeconds"] = "3600"
-    assert switch.refusal(_moment(attributes=reused)) is None
-
-
-def test_the_first_that_applies_is_given() -> None:
-    switch = ErrorSwitch()
-    errors = [{"error": each, "queues": ["*"]} for each in ("KmsThrottled", "KmsDisabled")]
-    switch.replace({"errors": errors})
-    throttled = switch.refusal(_moment(attributes=KEY))
-    disabled = switch.refusal(_moment(attributes={"KmsMasterKeyId": "k"}))
-    assert throttled is not None
-    assert disabled is not None
-    assert (throttled.name, disabled.name) == ("KmsThrottled", "KmsDisabled")
+    assert _switch(error).error_of(moment) == (error if hit else None)
 
 
 @pytest.mark.parametrize(
@@ -190,18 +160,16 @@ def test_the_first_that_applies_is_given() -> None:
 )
 def test_a_denied_key_is_named_with_who_lacks_what(key: str, arn: str) -> None:
     attributes = {"KmsMasterKeyId": key}
-    send = _switch("KmsAccessDenied").refusal(_moment(attributes=attributes))
-    receive = _switch("KmsAccessDenied").refusal(_moment("ReceiveMessage", attributes=attributes))
-    assert send is not None
-    assert receive is not None
-    assert send.message.startswith(
+    text = KINDS["KmsAccessDenied"].text
+    send = text.format(_moment(attributes=attributes))
+    assert send.startswith(
         f"User: ann is not authorized to perform: kms:GenerateDataKey on resource: {arn} because"
     )
-    assert "kms:Decrypt" in receive.message
+    assert "kms:Decrypt" in text.format(_moment("ReceiveMessage", attributes=attributes))
 
 
 def test_names_and_actions_are_those_of_the_service_model() -> None:
     """ThrottlingException alone is a common error, which no model lists."""
     model = Session().get_service_model("sqs")
     assert KINDS.keys() - {each.name for each in model.error_shapes} == {"ThrottlingException"}
-    assert set(model.operation_names) >= ACTIONS
+    assert set(model.operation_names) >= (SENDING | DELETING | {RECEIVE})

@@ -119,26 +119,6 @@ def test_what_mendq_does_about_it_helps(switched: LocalAccount) -> None:
     assert error_of(left.send)[0] == "KMS.ThrottlingException"
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "status"),
-    [
-        ("RequestThrottled", "RequestThrottled", 403),
-        ("ThrottlingException", "ThrottlingException", 400),
-    ],
-)
-def test_a_fifo_queue_is_throttled_until_it_has_high_throughput(
-    switched: LocalAccount, error: str, code: str, status: int
-) -> None:
-    queue = new_queue(switched, fifo=True)
-    _on(switched, error, queue)
-    answer = _failure(queue.send)
-    assert answer["Error"]["Code"] == code
-    assert answer["ResponseMetadata"]["HTTPStatusCode"] == status
-    queue.set(DeduplicationScope="messageGroup", FifoThroughputLimit="perMessageGroupId")
-    queue.send()
-    queue.delete(queue.receive())
-
-
 @pytest.mark.parametrize("error", ["RequestThrottled", "OverLimit"])
 def test_a_standard_queue_refuses_short_polls_alone(switched: LocalAccount, error: str) -> None:
     queue = new_queue(switched)

@@ -40,14 +40,6 @@ def test_a_late_delete_on_standard_answers_200(account: LocalAccount) -> None:
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 0
 
 
-@pytest.mark.parametrize("fifo", [True, False])
-def test_a_delete_in_time(account: LocalAccount, fifo: bool) -> None:
-    queue = new_queue(account, fifo=fifo)
-    queue.send()
-    queue.delete(queue.receive())
-    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 0
-
-
 def test_a_late_extension_on_fifo_fails(account: LocalAccount) -> None:
     queue = new_queue(account, fifo=True)
     handle = queue.expired_handle()
@@ -66,13 +58,6 @@ def test_a_late_extension_on_standard_fails_once_somebody_else_holds_it(
     queue.receive(seconds=60)
     code, _ = error_of(lambda: queue.change(handle, 0))
     assert code == "AWS.SimpleQueueService.MessageNotInflight"
-
-
-def test_an_extension_in_time(account: LocalAccount) -> None:
-    queue = new_queue(account, fifo=True)
-    queue.send()
-    queue.change(queue.receive(seconds=60), 0)
-    assert queue.count() == 1
 
 
 @pytest.mark.parametrize("fifo", [True, False])

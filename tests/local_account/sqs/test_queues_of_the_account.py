@@ -22,7 +22,18 @@ pytestmark = pytest.mark.account
         (
             {"VisibilityTimeout": "43201"},
             "InvalidAttributeValue",
-            "Invalid value for the parameter VisibilityTimeout.",
+            (
+                "Invalid value for the parameter VisibilityTimeout. "
+                "Value must be between 0 and 43200."
+            ),
+        ),
+        (
+            {"RedriveAllowPolicy": '{"redrivePermission": "byQueue"}'},
+            "InvalidParameterValue",
+            (
+                'Value {"redrivePermission": "byQueue"} for parameter RedriveAllowPolicy is '
+                "invalid. Reason: sourceQueueArns goes with byQueue, and only with it."
+            ),
         ),
         (
             {"ContentBasedDeduplication": "true"},

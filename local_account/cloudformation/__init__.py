@@ -1,1 +1,0 @@
-"""What of a template MiniStack cannot deploy: provisioned here, or accepted and listed."""

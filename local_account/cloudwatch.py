@@ -1,0 +1,155 @@
+"""CloudWatch where MiniStack leaves something out: metrics of queues, Lambdas and log lines.
+
+A query takes exactly the dimensions that it names; its StartTime is rounded down to the minute, and
+GetMetricData's newest value comes first. Alarms look at no dimension and at no missing data: those
+on queues and Lambdas, which any other would raise, are not evaluated.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from ministack.core import lambda_runtime
+from ministack.core.responses import get_account_id, get_region, request_scope
+from ministack.services import cloudwatch, lambda_svc
+
+from local_account.hooks import around
+from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, Counting
+
+OF_LAMBDA = "AWS/Lambda"
+MOST_DIMENSIONS = 30
+Asked = Mapping[str, Any]
+logger = logging.getLogger("mendq.metrics")
+_newest_first: ContextVar[bool] = ContextVar("newest_first", default=False)
+
+
+class _Dimensions(dict[str, str]):
+    """True even when empty: a query without dimensions asks for the metric without any."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def install(counting: Counting) -> None:
+    """Hook everything, and start the threads that read and measure; once per process."""
+    _keep_metrics_of_lambdas()
+
+    @around(cloudwatch, "_dims_from_list")
+    def dimensions(inner: Any, listed: Any) -> _Dimensions:
+        return _Dimensions(inner(listed))
+
+    @around(cloudwatch, "_get_metric_statistics", "_get_metric_data", "_list_metrics")
+    def ask(inner: Any, params: Asked, asked: Asked, *protocol: bool) -> Any:
+        counting.measure()
+        for (name, metric), points in counting.series(get_account_id(), get_region()).items():
+            key = (NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
+            cloudwatch._metrics[key] = points
+        start = cloudwatch._parse_ts(asked.get("StartTime"))
+        if start is not None:
+            asked = {**asked, "StartTime": start // MINUTE_SECONDS * MINUTE_SECONDS}
+        token = _newest_first.set(asked.get("ScanBy") != "TimestampAscending")
+        try:
+            return inner(params, asked, *protocol)
+        finally:
+            _newest_first.reset(token)
+
+    @around(cloudwatch, "_cbor_ok", "_json_ok")
+    def respond(inner: Any, answer: Any) -> Any:
+        for each in answer.get("MetricDataResults", ()) if _newest_first.get() else ():
+            each.update({name: each[name][::-1] for name in ("Timestamps", "Values")})
+        return inner(answer)
+
+    @around(cloudwatch, "_evaluate_alarm")
+    def evaluate(inner: Any, alarm: Asked) -> None:
+        if alarm.get("Namespace") not in (NAMESPACE, OF_LAMBDA):
+            inner(alarm)
+
+    threading.Thread(target=_measure, args=(counting,), name="queue-metrics", daemon=True).start()
+
+
+def _measure(counting: Counting) -> None:
+    """An empty queue that nobody asks about reports as well, each minute."""
+    while True:
+        time.sleep(MINUTE_SECONDS - time.time() % MINUTE_SECONDS)
+        try:
+            counting.measure()
+        except Exception:
+            logger.exception("the metrics of the queues are lost for this minute")
+
+
+def _keep_metrics_of_lambdas() -> None:
+    """Of every run, whoever started it; no Lambda waits: a thread of its own reads what it said."""
+    runs: queue.SimpleQueue[tuple[str, str, str, bool, str]] = queue.SimpleQueue()
+
+    @around(lambda_svc, "_emit_lambda_logs")
+    def emit(
+        inner: Any,
+        function: Asked,
+        request_id: str,
+        text: str,
+        error: bool,
+        *rest: Any,
+        **named: Any,
+    ) -> None:
+        config = function.get("config") or function
+        account, region = lambda_runtime._account_region_from_function_config(config)
+        runs.put((account, region, config["FunctionName"], error, text))
+        inner(function, request_id, text, error, *rest, **named)
+
+    @around(lambda_svc, "_emit_lambda_metrics")
+    def count_nothing(_inner: Any, *_: object, **__: object) -> None:
+        """Or what a client invokes would count twice."""
+
+    def read() -> None:
+        while True:
+            account, region, name, failed, text = runs.get()
+            try:
+                with request_scope(account, region):
+                    _store(name, failed, text)
+            except Exception:
+                logger.exception("the metrics of a Lambda's log lines are lost")
+
+    threading.Thread(target=read, name="metrics", daemon=True).start()
+
+
+def _store(name: str, failed: bool, text: str) -> None:
+    function = {"FunctionName": name}
+    cloudwatch.record_metric(OF_LAMBDA, "Invocations", 1, "Count", function)
+    cloudwatch.record_metric(OF_LAMBDA, "Errors", int(failed), "Count", function)
+    for line in text.splitlines():
+        for datum in metrics_in(line):
+            cloudwatch._store_datum(*datum)
+    cloudwatch._evaluate_all_alarms()
+
+
+def metrics_in(line: str) -> tuple[tuple[Any, ...], ...]:
+    """The data of a log line as MiniStack stores them; none where it is not in the format."""
+    if '"_aws"' not in line:
+        return ()
+    try:
+        return tuple(_data(json.loads(line)))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ()
+
+
+def _data(root: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    at_seconds = root["_aws"]["Timestamp"] / 1000
+    for directive in root["_aws"]["CloudWatchMetrics"]:
+        for names in directive.get("Dimensions") or [[]]:
+            if len(names) > MOST_DIMENSIONS:
+                continue
+            dimensions = {name: str(root[name]) for name in names}
+            for metric in directive["Metrics"]:
+                value = root[metric["Name"]]
+                values = [float(each) for each in (value if isinstance(value, list) else [value])]
+                what = (directive["Namespace"], metric["Name"], dimensions, at_seconds)
+                yield (*what, metric.get("Unit", "None"), None, values, None, None)

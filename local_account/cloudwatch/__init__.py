@@ -1,1 +1,0 @@
-"""CloudWatch where MiniStack leaves something out: metrics in log lines, exact dimensions."""

@@ -1,0 +1,113 @@
+"""Whether a service may take on a role, and what roles may do beside the calls MiniStack judges.
+
+Those calls are made inside it, on a service's behalf, or it does not ask for their keys and
+identities. With AUTH=false everything is allowed, as everywhere in the account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import ministack.app
+from ministack.core import iam_evaluator
+from ministack.core.responses import get_account_id, get_region
+from ministack.services import iam, sns
+from ministack.services.cloudformation import provisioners
+
+from local_account.hooks import around
+
+KEY = "KmsMasterKeyId"
+OF_KEYS = ("kms:GenerateDataKey", "kms:Decrypt")
+Parameters = Mapping[str, Any]
+
+
+def refusal_to_assume(role_arn: str, service: str) -> str | None:
+    """Why `service` (e.g. scheduler.amazonaws.com) cannot take on the role, or None."""
+    role = iam._roles.get(role_arn.rpartition("/")[2])
+    if role is None:
+        return f"The role {role_arn} does not exist"
+    if not ministack.app.AUTH:
+        return None
+    context = _context(service, "Service", "sts:AssumeRole", role_arn)
+    context.service_context = {"aws:sourceaccount": get_account_id()}
+    trust = _with_resources(role["AssumeRolePolicyDocument"])
+    decided = iam_evaluator.evaluate_resource_policy(trust, context, service=service)
+    if decided.decision == "Allow":
+        return None
+    return f"The role {role_arn} does not let {service} assume it"
+
+
+def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
+    """Why the role may not do `action` on a resource, or None; resource policies aside."""
+    if not ministack.app.AUTH:
+        return None
+    name = role_arn.rpartition("/")[2]
+    session = f"arn:aws:sts::{get_account_id()}:assumed-role/{name}/service"
+    policies = iam_evaluator._gather_role_policies(name, get_account_id())
+    context = _context(session, "AssumedRole", action, resource_arn)
+    if iam_evaluator.evaluate(context, policies).decision == "Allow":
+        return None
+    return f"{session} is not authorized to perform: {action} on resource: {resource_arn}"
+
+
+def _context(principal: str, kind: str, action: str, resource_arn: str) -> Any:
+    return iam_evaluator.EvalContext(
+        principal_arn=principal,
+        principal_type=kind,
+        principal_account=get_account_id(),
+        action=action,
+        resource_arn=resource_arn,
+        region=get_region(),
+        secure_transport=True,
+    )
+
+
+def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A trust policy names no resource, which is the role; the evaluator wants one."""
+    document = json.loads(trust) if isinstance(trust, str) else trust
+    statements = document["Statement"]
+    listed = [statements] if isinstance(statements, dict) else statements
+    return {**document, "Statement": [{"Resource": "*", **each} for each in listed]}
+
+
+def install() -> None:
+    """Have roles that publish to an encrypted topic need its key; once per process.
+
+    Of what SNS asks for, the identity-based policies of roles are judged; key policies are not, nor
+    are users, and nothing is encrypted. CloudFormation here forgets the key of a topic.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+    """
+
+    @around(provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"], "create", "update")
+    def provision(inner: Any, *given: Any) -> Any:
+        """The properties are the last mapping: an update brings the old ones before them."""
+        provisioned = inner(*given)
+        properties = [each for each in given if isinstance(each, Mapping)][-1]
+        sns._topics[provisioned[0]]["attributes"][KEY] = properties.get(KEY) or ""
+        return provisioned
+
+    @around(sns, "_publish", "_publish_batch")
+    def publish(inner: Any, parameters: Parameters) -> Any:
+        arn = sns._p(parameters, "TopicArn") or sns._p(parameters, "TargetArn")
+        topic = sns._topic_by_arn_any_scope(sns._normalize_arn(arn))
+        if topic and (refusal := _refusal_of_key(topic["attributes"].get(KEY) or "")):
+            return sns._error("KMSAccessDenied", refusal, 400)
+        return inner(parameters)
+
+
+def _refusal_of_key(key: str) -> str | None:
+    """None for an alias: SNS's own key lets everybody of the account use it."""
+    caller = iam_evaluator.caller_arn()
+    if not key or "alias/" in key or ":assumed-role/" not in caller:
+        return None
+    arn = key if ":" in key else f"arn:aws:kms:{get_region()}:{get_account_id()}:key/{key}"
+    role = f"arn:aws:iam::{get_account_id()}:role/{caller.split('/')[1]}"
+    for action in OF_KEYS:
+        if refusal_to_act(role, action, arn):
+            return (
+                f"User: {caller} is not authorized to perform: {action} on resource: {arn} "
+                f"because no identity-based policy allows the {action} action"
+            )
+    return None

@@ -1,1 +1,0 @@
-"""EventBridge Scheduler: time zones, context attributes and roles, which MiniStack leaves out."""

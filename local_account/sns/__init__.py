@@ -1,1 +1,0 @@
-"""SNS where MiniStack leaves something out: encrypted topics, subscriptions nobody confirmed."""

@@ -1,1 +1,0 @@
-"""The Resource Groups Tagging API in pages, which MiniStack leaves out."""
