@@ -1,7 +1,7 @@
 """What the account says of itself, and what it does beside AWS's calls.
 
 GET /_mendq/account; GET, PUT and DELETE of what can be switched: /_mendq/sqs-errors as
-`sqs/error_switch.py` says, /_mendq/access-analyzer as `access_analyzer.py`, /_mendq/mails as
+`sqs/error_switch.py` says, /_mendq/access-analyzer as `permissions.py`, /_mendq/mails as
 `mail.py`. POST /_mendq/fire with {"schedule": name, "time": "2026-11-10T02:00:00Z"},
 /_mendq/earlier as `emulator.py` says, and /_mendq/move-task as `sqs/move_tasks.py`.
 """

@@ -87,7 +87,7 @@ def _measure(counting: Counting) -> None:
 
 
 def _keep_metrics_of_lambdas() -> None:
-    """Of every run, whoever started it; no Lambda waits: a thread of its own reads what it said."""
+    """Count every run, whoever started it; a thread of its own reads what Lambdas said."""
     runs: queue.SimpleQueue[tuple[str, str, str, bool, str]] = queue.SimpleQueue()
 
     @around(lambda_svc, "_emit_lambda_logs")

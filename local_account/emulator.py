@@ -16,7 +16,6 @@ from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
 from local_account import account_page, cloudformation, cloudwatch, permissions, scheduler
-from local_account.access_analyzer import AccessAnalyzer
 from local_account.account_page import AccountPage, firing
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
@@ -28,6 +27,7 @@ from local_account.emr_serverless.job_process import JobProcesses
 from local_account.lambdas import failures, mappings, processes
 from local_account.mail import Mails
 from local_account.not_emulated import NotEmulated
+from local_account.permissions import AccessAnalyzer
 from local_account.sqs import move_task_ramp
 from local_account.sqs.counting import MINUTE_SECONDS
 from local_account.sqs.install import SqsMemory
@@ -129,7 +129,7 @@ class Emulator:
         return {name: attributes[name] for name in (CREATED, MODIFIED)}
 
     def _last_change(self, arn: str, attributes: Mapping[str, str], seconds: int) -> int:
-        """When it was; raise SwitchRefused where it would come before what happened before it."""
+        """The time of it; raise SwitchRefused where it would come before what happened earlier."""
         modified = int(attributes[MODIFIED])
         told = (each for each in self.history.changed_at(arn) if each < modified)
         before = max(told, default=float(attributes[CREATED]))

@@ -196,7 +196,7 @@ class MakeParent:
         self._watched = bool(_MAKE.search(self._status()))
 
     def has_stopped(self) -> bool:
-        """Whether a make that ran this process has been interrupted, or is gone."""
+        """Tell whether a make that ran this process has been interrupted, or is gone."""
         if not self._watched:
             return False
         return os.getppid() != self._process or not _hears_interrupts(self._status())

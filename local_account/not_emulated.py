@@ -33,7 +33,7 @@ ALWAYS = (
     "DynamoDB: indexes are up to date at once; one gives attributes that it does not project",
     "DynamoDB: point-in-time recovery; items outlive their TTL by up to a minute",
     "S3: lifecycle rules, object ownership",
-    "EMR Serverless: sizes, capacity, queueing (this machine's Spark, one run at a time), stops",
+    "EMR Serverless: sizes, timeouts, queueing (this machine's Spark, one run at a time), stops",
     "EMR Serverless: the job's compiled packages are this machine's, not those for arm64",
     "EMR Serverless: Spark reads and writes S3 through Arrow, not through EMRFS",
     "EventBridge Scheduler: retries, flexible windows",

@@ -1,7 +1,8 @@
-"""Whether a service may take on a role, and what roles may do beside the calls MiniStack judges.
+"""Permissions of services on roles, and of roles beside the calls that MiniStack judges.
 
 Those calls are made inside it, on a service's behalf, or it does not ask for their keys and
-identities. With AUTH=false everything is allowed, as everywhere in the account.
+identities. With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer
+answers as it is told.
 """
 
 from __future__ import annotations
@@ -11,20 +12,28 @@ from collections.abc import Mapping
 from typing import Any
 
 import ministack.app
-from ministack.core import iam_evaluator
+from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import iam, sns
 from ministack.services.cloudformation import provisioners
 
 from local_account.hooks import around
+from local_account.switch import SwitchRefused
 
 KEY = "KmsMasterKeyId"
 OF_KEYS = ("kms:GenerateDataKey", "kms:Decrypt")
+ANALYZER = "access-analyzer"
+CHECKS = {
+    "/policy/check-no-public-access": "CheckNoPublicAccess",
+    "/policy/check-no-new-access": "CheckNoNewAccess",
+}
+RESULTS = ("PASS", "FAIL")
+HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 Parameters = Mapping[str, Any]
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
-    """Why `service` (e.g. scheduler.amazonaws.com) cannot take on the role, or None."""
+    """Tell why `service` (e.g. scheduler.amazonaws.com) cannot take on the role, or None."""
     role = iam._roles.get(role_arn.rpartition("/")[2])
     if role is None:
         return f"The role {role_arn} does not exist"
@@ -40,7 +49,7 @@ def refusal_to_assume(role_arn: str, service: str) -> str | None:
 
 
 def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
-    """Why the role may not do `action` on a resource, or None; resource policies aside."""
+    """Tell why the role may not do `action` on a resource, or None; resource policies aside."""
     if not ministack.app.AUTH:
         return None
     name = role_arn.rpartition("/")[2]
@@ -85,7 +94,9 @@ def install() -> None:
         """The properties are the last mapping: an update brings the old ones before them."""
         provisioned = inner(*given)
         properties = [each for each in given if isinstance(each, Mapping)][-1]
-        sns._topics[provisioned[0]]["attributes"][KEY] = properties.get(KEY) or ""
+        attributes = sns._topics[provisioned[0]]["attributes"]
+        attributes.pop(KEY, None)
+        attributes.update({KEY: properties[KEY]} if properties.get(KEY) else {})
         return provisioned
 
     @around(sns, "_publish", "_publish_batch")
@@ -111,3 +122,48 @@ def _refusal_of_key(key: str) -> str | None:
                 f"because no identity-based policy allows the {action} action"
             )
     return None
+
+
+class AccessAnalyzer:
+    """IAM Access Analyzer's checks of a policy: `result` is what both answer, None: refused.
+
+    Nothing here reads a policy as it does: {"result": "PASS"} or {"result": "FAIL"} at
+    /_mendq/access-analyzer has both checks answer so.
+    https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoPublicAccess.html
+    https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoNewAccess.html
+    """
+
+    def __init__(self) -> None:
+        self.result: str | None = None
+
+    def install(self) -> None:
+        """Hook MiniStack, once per process."""
+        ministack.app.SERVICE_HANDLERS[ANALYZER] = self._handle
+        iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
+        iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
+
+    def replace(self, asked: object) -> None:
+        """Have both checks answer so from now on; raises SwitchRefused."""
+        result = asked.get("result") if isinstance(asked, Mapping) else None
+        if result not in RESULTS:
+            raise SwitchRefused(f'send {{"result": one of {", ".join(RESULTS)}}}')
+        self.result = result
+
+    def end(self) -> None:
+        """Have both refused again."""
+        self.result = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"result": self.result}
+
+    async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
+        check, status = CHECKS.get(path.rstrip("/")), 200
+        said = {
+            "result": self.result,
+            "message": f"{check} answers as it was told to.",
+            "reasons": [{"description": "It was told to fail."}] * (self.result == "FAIL"),
+        }
+        if check is None or self.result is None:
+            status, message = 400, f"{check or path} is not emulated here; {HOW}"
+            said = {"__type": "NotEmulated", "message": message}
+        return status, {"Content-Type": "application/json"}, json.dumps(said).encode()

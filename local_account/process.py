@@ -156,9 +156,12 @@ class LocalAccount:
         asked = {"queue_arn": queue_arn, "minutes": minutes, "of": of}
         self._asked("POST", EARLIER_PATH, asked)
 
-    def put_move_task(self, queue_arn: str, status: str = "RUNNING") -> None:
+    def put_move_task(
+        self, queue_arn: str, status: str = "RUNNING", destination_arn: str = ""
+    ) -> None:
         """Have ListMessageMoveTasks tell of a task of somebody else's, in that status."""
-        self._asked("POST", MOVE_TASK_PATH, {"queue_arn": queue_arn, "status": status})
+        asked = {"queue_arn": queue_arn, "status": status, "destination_arn": destination_arn}
+        self._asked("POST", MOVE_TASK_PATH, asked)
 
     def have_access_analyzer_answer(self, result: str) -> None:
         """Have both checks of a policy answer PASS or FAIL; raises SwitchRefused."""

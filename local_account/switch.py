@@ -10,7 +10,7 @@ class SwitchRefused(Exception):
 
 
 class NotFired(Exception):
-    """Why a schedule's target was not invoked."""
+    """The reason why a schedule's target was not invoked."""
 
 
 class Switch(Protocol):

@@ -71,7 +71,7 @@ class Delivery:
             self._changed.notify()
 
     def latest(self, trail_arn: str) -> dict[str, Any]:
-        """When a trail's file was last written, and S3's error where the latest was refused."""
+        """The time of a trail's last file, and S3's error where the latest was refused."""
         known: dict[str, Any] = {}
         if written_at := self.written_at.get(trail_arn):
             known["LatestDeliveryTime"] = int(written_at.timestamp())
@@ -129,7 +129,7 @@ class Delivery:
 
 
 def file_key(destination: Destination, published: datetime) -> str:
-    """Where a file lies in the trail's bucket; the date is the one of publishing.
+    """The key of a file in the trail's bucket; the date is the one of publishing.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
     """

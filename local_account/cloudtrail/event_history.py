@@ -26,7 +26,7 @@ _OF_RESOURCES = ("ResourceName", "ResourceType")
 
 
 class LookupRefused(Exception):
-    """Why LookupEvents refuses its attributes."""
+    """The reason why LookupEvents refuses its attributes."""
 
 
 def shown(record: Record) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class EventHistory:
             self._events.append((next(self._numbers), record))
 
     def changed_at(self, queue_arn: str) -> list[float]:
-        """When a queue was changed, as far as calls that went through tell; in seconds."""
+        """The times of a queue's changes, of calls that went through; in seconds."""
         return [
             _seconds(record)
             for _, record in self._events

@@ -43,7 +43,7 @@ def put_entry(entry: Event, account: str, region: str) -> None:
 
 
 def rule_sees(state: str, event: Event) -> bool:
-    """Whether a rule in `state` is tried for an event: reading management events need their own."""
+    """Tell whether a rule in `state` is tried for an event: reads need their own state."""
     if state == SEES_READING_MANAGEMENT_TOO or event.get("DetailType") != DETAIL_TYPE:
         return state in (SEES_READING_MANAGEMENT_TOO, "ENABLED")
     record = json.loads(event.get("Detail") or "{}")
@@ -80,7 +80,7 @@ def _send(target: Event, event: Event, rule: Event, view: Any) -> None:
 
 
 def _refusal(queue_arn: str, rule: Event) -> str | None:
-    """Why SQS would not take the event; AWS does not try such a delivery again."""
+    """Tell why SQS would not take the event; AWS does not try such a delivery again."""
     if sqs._queue_by_arn(queue_arn) is None:
         return "NO_RESOURCE"
     context = contextvars.copy_context()

@@ -1,4 +1,4 @@
-"""How delivery may go wrong on AWS: late, twice, in another order, not at all. Off by default.
+"""Faults of delivery on AWS: late, twice, in another order, not at all. Off by default.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 """

@@ -24,7 +24,7 @@ _TESTS: Mapping[str, Callable[[str, str], bool]] = {
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a trail's files go."""
+    """The bucket and prefix that a trail's files go to."""
 
     trail_arn: str
     bucket: str
@@ -49,7 +49,7 @@ def destinations_of(record: Mapping[str, Any], account: str) -> tuple[Destinatio
 
 
 def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether any selector of a trail takes the record; basic ones take management events."""
+    """Tell whether any selector of a trail takes the record; basic ones take management events."""
     resource = (record.get("resources") or [{}])[0]
     fields = {
         **{name: str(record[name]) for name in ("eventCategory", "eventName", "eventSource")},

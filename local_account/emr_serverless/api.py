@@ -27,11 +27,10 @@ SERVICE = "emr-serverless"
 PRINCIPAL = "emr-serverless.amazonaws.com"
 PASS_ROLE = "iam:PassRole"  # noqa: S105  an action
 SUBMITTED, PENDING, SCHEDULED, RUNNING = "SUBMITTED", "PENDING", "SCHEDULED", "RUNNING"
-SUCCESS, FAILED, CANCELLED = "SUCCESS", "FAILED", "CANCELLED"
+SUCCESS, FAILED = "SUCCESS", "FAILED"
 DETAILS_LENGTH = 256  # the model's String256
-DEFAULT_TIMEOUT_MINUTES = 720
+_SHOWN = ("name", "jobDriver", "configurationOverrides")
 Answer = tuple[int, dict[str, str], bytes]
-Properties = Mapping[str, Any]
 _EMULATED = (("GET", False), ("GET", True), ("POST", False))
 _PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run>[^/]+))?/?")
 
@@ -45,23 +44,12 @@ class Refused(Exception):
     message: str
 
 
-@dataclass(frozen=True)
-class Application:
-    """What of an application shows in its job runs."""
-
-    id: str
-    arn: str
-    release_label: str
-    type: str
-
-
 @dataclass
 class JobRun:
-    """One run; `request` is StartJobRun's body."""
+    """One run of an application; `request` is StartJobRun's body."""
 
-    application: Application
+    application_arn: str
     request: Mapping[str, Any]
-    created_by: str
     id: str = field(default_factory=lambda: f"00{secrets.token_hex(7)}")
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     updated_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -69,12 +57,16 @@ class JobRun:
     details: str = ""
 
     @property
-    def role_arn(self) -> str:
-        return str(self.request.get("executionRoleArn", ""))
+    def arn(self) -> str:
+        return f"{self.application_arn}/jobruns/{self.id}"
 
     @property
-    def timeout_minutes(self) -> int:
-        return int(self.request.get("executionTimeoutMinutes") or DEFAULT_TIMEOUT_MINUTES)
+    def application_id(self) -> str:
+        return self.application_arn.rpartition("/")[2]
+
+    @property
+    def role_arn(self) -> str:
+        return str(self.request.get("executionRoleArn", ""))
 
     def move(self, state: str, details: str = "") -> None:
         """Put it into a state, and tell the bus of its account and region.
@@ -85,42 +77,33 @@ class JobRun:
         self.updated_at = datetime.now(UTC)
         detail = {
             "jobRunId": self.id,
-            "applicationId": self.application.id,
-            "arn": f"{self.application.arn}/jobruns/{self.id}",
-            "releaseLabel": self.application.release_label,
+            "applicationId": self.application_id,
+            "arn": self.arn,
             "state": state,
             "previousState": before,
-            "createdBy": self.created_by,
-            "createdAt": self.created_at.isoformat().replace("+00:00", "Z"),
-            "updatedAt": self.updated_at.isoformat().replace("+00:00", "Z"),
         }
         entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
             "Detail": json.dumps(detail),
-            "Resources": [detail["arn"]],
+            "Resources": [self.arn],
         }
-        _, _, _, region, account, _ = self.application.arn.split(":", 5)
+        _, _, _, region, account, _ = self.arn.split(":", 5)
         put_entry(entry, account, region)
 
     def shown(self) -> dict[str, Any]:
-        """A JobRun, which has everything that a JobRunSummary has."""
-        asked = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes", "tags")
+        """What Mendq reads of a JobRun and of a JobRunSummary, with what was asked for."""
         return {
+            **{name: self.request[name] for name in _SHOWN if name in self.request},
             "id": self.id,
             "jobRunId": self.id,
-            "applicationId": self.application.id,
-            "arn": f"{self.application.arn}/jobruns/{self.id}",
-            "createdBy": self.created_by,
+            "applicationId": self.application_id,
+            "arn": self.arn,
             "createdAt": self.created_at.timestamp(),
             "updatedAt": self.updated_at.timestamp(),
             "executionRole": self.role_arn,
             "state": self.state,
             "stateDetails": self.details,
-            "releaseLabel": self.application.release_label,
-            "mode": "BATCH",
-            "type": self.application.type,
-            **{name: self.request[name] for name in asked if name in self.request},
         }
 
 
@@ -129,7 +112,7 @@ class EmrServerless:
 
     def __init__(self, begin: Callable[[JobRun], None]) -> None:
         self._begin = begin
-        self._applications: dict[str, Application] = {}
+        self._applications: dict[str, str] = {}  # id -> ARN
         self._runs: dict[str, JobRun] = {}
         self._lock = threading.Lock()
 
@@ -139,8 +122,8 @@ class EmrServerless:
         iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
         iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
         provisioners._RESOURCE_HANDLERS[TYPE] = {
-            "create": lambda _id, properties, _stack: self._put(_new_id(), properties),
-            "update": lambda identifier, _old, new, *_: self._put(identifier, new),
+            "create": lambda *_: self._put(f"00{secrets.token_hex(7)}"),
+            "update": lambda identifier, *_: self._put(identifier),
             "delete": lambda identifier, _properties: self._applications.pop(identifier, None),
         }
 
@@ -151,10 +134,9 @@ class EmrServerless:
             named = path.rstrip("/").removesuffix("/jobruns")
             return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{named}"
 
-    def _put(self, identifier: str, properties: Properties) -> tuple[str, dict[str, str]]:
+    def _put(self, identifier: str) -> tuple[str, dict[str, str]]:
         arn = f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:/applications/{identifier}"
-        release, kind = str(properties["ReleaseLabel"]), str(properties["Type"]).title()
-        self._applications[identifier] = Application(identifier, arn, release, kind)
+        self._applications[identifier] = arn
         return identifier, {"Arn": arn, "ApplicationId": identifier}  # Ref is the id, as on AWS
 
     async def _handle(
@@ -174,50 +156,40 @@ class EmrServerless:
         found = _PATH.fullmatch(path)
         if found is None or (method, bool(found["run"])) not in _EMULATED:
             raise Refused("ValidationException", 400, f"{method} {path} is not emulated")
-        application = self._applications.get(found["application"])
-        run = self._runs.get(found["run"] or "")
-        missing = application is None or (
-            found["run"] and (not run or run.application != application)
-        )
-        if application is None or missing:
+        arn, run = self._applications.get(found["application"]), self._runs.get(found["run"] or "")
+        runs = [each for each in self._runs.values() if each.application_arn == arn]
+        if arn is None or (found["run"] and run not in runs):
             raise Refused("ResourceNotFoundException", 404, f"{path} does not exist")
         if run is not None:
             return {"jobRun": run.shown()}
         if method == "GET":
             states = query.get("states", [])
-            runs = [each for each in self._runs.values() if each.application == application]
             chosen = [each.shown() for each in runs if not states or each.state in states]
             return {"jobRuns": chosen[::-1]}
-        key = router.extract_access_key_id(headers, query)
-        caller = iam_evaluator.request_caller_arn(headers, query)
-        run = self._start(application, json.loads(body or b"{}"), key, caller)
-        return {"applicationId": application.id, "jobRunId": run.id, "arn": run.shown()["arn"]}
+        access_key = router.extract_access_key_id(headers, query)
+        run = self._start(arn, json.loads(body or b"{}"), access_key)
+        return {"applicationId": run.application_id, "jobRunId": run.id, "arn": run.arn}
 
-    def _start(
-        self, application: Application, asked: dict[str, Any], access_key: str, caller: str
-    ) -> JobRun:
-        run = JobRun(application, asked, caller)
+    def _start(self, application_arn: str, asked: dict[str, Any], access_key: str) -> JobRun:
+        run = JobRun(application_arn, asked)
         if refusal := _refusal_to_pass(access_key, run.role_arn):
             raise Refused("AccessDeniedException", 403, refusal)
         if not asked.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPoint"):
             missing = "jobDriver.sparkSubmit.entryPoint is missing"
             raise Refused("ValidationException", 400, missing)
-        token = (application.id, asked.get("clientToken"))
+        token = (application_arn, asked.get("clientToken"))
         with self._lock:
             for each in self._runs.values():
-                if (each.application.id, each.request.get("clientToken")) == token:
-                    if each.request != asked:
-                        said = f"Client token {token[1]} was used with other parameters"
-                        raise Refused("ConflictException", 409, said)
-                    return each
+                if (each.application_arn, each.request.get("clientToken")) != token:
+                    continue
+                if each.request != asked:
+                    said = f"Client token {token[1]} was used with other parameters"
+                    raise Refused("ConflictException", 409, said)
+                return each
             self._runs[run.id] = run
         run.move(SUBMITTED)
         self._begin(run)
         return run
-
-
-def _new_id() -> str:
-    return f"00{secrets.token_hex(7)}"
 
 
 def _refusal_to_pass(access_key: str, role_arn: str) -> str | None:

@@ -75,7 +75,7 @@ logger = logging.getLogger("mendq.emr-serverless")
 
 
 class CannotRun(Exception):
-    """Why a run fails before its driver starts."""
+    """The reason why a run fails before its driver starts."""
 
 
 class JobProcesses:
@@ -144,16 +144,14 @@ class JobProcesses:
         command += [str(entry_point), *asked.get("entryPointArguments", [])]
         code = self._exit_code(run, command, environment, scratch)
         _publish_logs(run, s3, scratch)
-        if code is None:
-            run.move(api.CANCELLED, f"It took longer than {run.timeout_minutes} minutes.")
-        elif code:
+        if code:
             said = f"Last line: {_last_line(scratch)}"
             run.move(api.FAILED, f"Job failed. ExitCode: {code}. {said}")
         else:
             run.move(api.SUCCESS)
 
     def _credentials(self, run: JobRun) -> dict[str, str]:
-        _, _, _, region, account, _ = run.application.arn.split(":", 5)
+        _, _, _, region, account, _ = run.arn.split(":", 5)
         with request_scope(account, region):
             if refusal := refusal_to_assume(run.role_arn, api.PRINCIPAL):
                 raise CannotRun(refusal)
@@ -219,8 +217,7 @@ class JobProcesses:
 
     def _exit_code(
         self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
-    ) -> int | None:
-        """The driver's exit code; None where it took longer than it may."""
+    ) -> int:
         with contextlib.ExitStack() as opened:
             out, err = (opened.enter_context((scratch / each).open("wb")) for each in STREAMS)
             self._process = process = subprocess.Popen(
@@ -235,11 +232,7 @@ class JobProcesses:
         run.move(api.RUNNING)
         if self._stopping:
             self._end_process()
-        try:
-            return process.wait(run.timeout_minutes * 60)
-        except subprocess.TimeoutExpired:
-            self._end_process()
-            return None
+        return process.wait()
 
     def _end_process(self) -> None:
         process = self._process
@@ -250,7 +243,7 @@ class JobProcesses:
 
 
 def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
-    """Where the run's logUri says; without the permission they are lost and the run is not.
+    """Put the logs where logUri says; without the permission they are lost, the run is not.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
@@ -259,7 +252,7 @@ def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
     if not uri:
         return
     bucket, prefix = _place(uri)
-    folder = f"applications/{run.application.id}/jobs/{run.id}/SPARK_DRIVER"
+    folder = f"applications/{run.application_id}/jobs/{run.id}/SPARK_DRIVER"
     for stream in STREAMS:
         key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
         content = gzip.compress((scratch / stream).read_bytes())

@@ -31,7 +31,7 @@ MOST_SOURCES = 10
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why SQS would not do something; `name` as in the JSON protocol."""
+    """The reason why SQS would not do something; `name` as in the JSON protocol."""
 
     name: str
     message: str
@@ -70,7 +70,7 @@ def invalid_parameter(value: object, parameter: str, reason: str) -> Refusal:
 def refusal_of(
     attributes: Mapping[str, str], target: Target, find_queue: FindQueue
 ) -> Refusal | None:
-    """Why SQS refuses these attributes as a whole, or None; a refused call changes nothing."""
+    """Tell why SQS refuses these attributes as a whole, or None; a refused call changes nothing."""
     for name, value in attributes.items():
         if refusal := _unknown(name, value, target) or _invalid(name, value):
             return refusal
@@ -138,7 +138,7 @@ def _pair_refusal(asked: Mapping[str, str], after: Mapping[str, str]) -> Refusal
 
 
 def _redrive_policy_refusal(policy: str, source: Target, find_queue: FindQueue) -> Refusal | None:
-    """Why a source may not name this dead-letter queue; MiniStack itself refuses a wrong shape.
+    """Tell why a source may not name this queue; MiniStack itself refuses a wrong shape.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """

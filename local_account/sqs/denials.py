@@ -57,8 +57,8 @@ def install() -> None:
             inner(queue, action)
         except sqs._Err as refused:
             arn, caller = queue["attributes"]["QueueArn"], iam_evaluator.caller_arn()
-            explicit = _is_denied(queue, caller, action, arn)
-            said = denial(caller, action, arn, by_queue=True, explicit=explicit)
+            denied = _is_denied(queue, caller, action, arn)
+            said = denial(caller, action, arn, by_queue=True, explicit=denied)
             raise sqs._Err(DENIED, said, 403) from refused
 
 

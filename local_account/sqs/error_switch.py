@@ -38,7 +38,7 @@ class Moment:
 
     @property
     def is_short_poll(self) -> bool:
-        """Whether it is a receive that waits for nothing."""
+        """Tell whether it is a receive that waits for nothing."""
         own = int(self.attributes.get("ReceiveMessageWaitTimeSeconds", "0"))
         return self.action == RECEIVE and not (
             own if self.wait_seconds is None else self.wait_seconds
@@ -127,7 +127,7 @@ class SwitchedError:
     below_seconds: int = BELOW_SECONDS
 
     def applies(self, moment: Moment) -> bool:
-        """Whether a call gives the error: while the configuration of a chosen queue earns it."""
+        """Tell whether a call fails: while the configuration of a chosen queue earns it."""
         name = moment.queue_arn.rpartition(":")[2]
         chosen = any(
             name.startswith(each[:-1]) if each.endswith("*") else name == each
@@ -170,32 +170,27 @@ def _is_own(queue_name: str) -> bool:
 
 def read(asked: object) -> tuple[SwitchedError, ...]:
     """Read what was asked, the errors in their order; raises SwitchRefused at the first mistake."""
-    if not isinstance(asked, Mapping) or set(asked) != {"errors"}:
+    errors = asked.get("errors") if isinstance(asked, Mapping) and len(asked) == 1 else None
+    if not isinstance(errors, list) or not all(isinstance(each, Mapping) for each in errors):
         raise SwitchRefused('send {"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}')
-    if not isinstance(asked["errors"], list):
-        raise SwitchRefused("errors: give a list")
-    return tuple(_read_one(each) for each in asked["errors"])
+    return tuple(_read_one(each) for each in errors)
 
 
-def _read_one(asked: object) -> SwitchedError:
-    if not isinstance(asked, Mapping):
-        raise SwitchRefused('errors: give objects such as {"error": .., "queues": [..]}')
+def _read_one(asked: Mapping[str, Any]) -> SwitchedError:
     if unknown := sorted(set(asked) - {"error", "queues", "below_seconds"}):
         raise SwitchRefused(f"{unknown[0]}: not known; there are error, queues and below_seconds")
     error, queues = asked.get("error"), asked.get("queues")
     if not isinstance(error, str) or error not in KINDS:
         raise SwitchRefused(f"error: give one of {', '.join(sorted(KINDS))}")
-    if not isinstance(queues, list) or not queues:
-        raise SwitchRefused('queues: list names, or prefixes such as "orders-*"')
-    for each in queues:
-        if not isinstance(each, str) or not each or "*" in each[:-1]:
-            raise SwitchRefused('queues: give names, or prefixes such as "orders-*"')
-        if _is_own(each):
-            raise SwitchRefused(f"queues: {each} is Mendq's own, which give no such errors")
+    if not isinstance(queues, list) or not queues or not all(map(_is_pattern, queues)):
+        raise SwitchRefused('queues: list names, or prefixes such as "orders-*"; none of Mendq\'s')
     below = asked.get("below_seconds", BELOW_SECONDS)
-    if "below_seconds" in asked and error != THROTTLED_BY_KMS:
-        raise SwitchRefused(f"below_seconds: leave it out, it belongs to {THROTTLED_BY_KMS}")
-    if type(below) is not int or not _LEAST_SECONDS < below <= _MOST_SECONDS:
+    is_number = type(below) is int and _LEAST_SECONDS < below <= _MOST_SECONDS
+    if not is_number or ("below_seconds" in asked and error != THROTTLED_BY_KMS):
         numbers = f"a number above {_LEAST_SECONDS}, at most {_MOST_SECONDS}"
-        raise SwitchRefused(f"below_seconds: give {numbers}")
+        raise SwitchRefused(f"below_seconds: give {THROTTLED_BY_KMS} {numbers}, others none")
     return SwitchedError(error, tuple(queues), below)
+
+
+def _is_pattern(text: object) -> bool:
+    return isinstance(text, str) and bool(text) and "*" not in text[:-1] and not _is_own(text)

@@ -56,7 +56,8 @@ def install(memory: SqsMemory) -> None:
     _word_errors()
     denials.install()
     messages.install()
-    _refuse(memory)
+    _refuse_new(memory)
+    _refuse_changes()
     _tell_of_dead_letters()
     move_tasks.install()
 
@@ -82,8 +83,8 @@ def _word_errors() -> None:
         return inner(_JSON_NAMES.get(code, code), message, status)
 
 
-def _refuse(memory: SqsMemory) -> None:
-    """Have CreateQueue and SetQueueAttributes refuse what AWS refuses, before anything changes."""
+def _refuse_new(memory: SqsMemory) -> None:
+    """Have CreateQueue refuse what AWS refuses, a name that was deleted a moment ago among it."""
 
     @around(sqs._HANDLERS, "CreateQueue")
     def create_queue(inner: Any, data: Parameters, url: str) -> Any:
@@ -116,6 +117,10 @@ def _refuse(memory: SqsMemory) -> None:
         answer = inner(data, url)
         memory.deleted_at[arn] = time.monotonic()
         return answer
+
+
+def _refuse_changes() -> None:
+    """Have SetQueueAttributes refuse what AWS refuses, before anything changes."""
 
     @around(sqs._HANDLERS, "SetQueueAttributes")
     def set_queue_attributes(inner: Any, data: Parameters, url: str) -> Any:

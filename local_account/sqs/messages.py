@@ -47,18 +47,18 @@ class Receipt:
 
     @property
     def holds(self) -> bool:
-        """Whether the receive that gave this handle still hides the message."""
+        """Tell whether the receive that gave this handle still hides the message."""
         return self.message_exists and self.is_latest and self.is_in_flight
 
     def delete_refusal(self) -> Refusal | None:
-        """Why DeleteMessage fails, or None where it answers 200."""
+        """Tell why DeleteMessage fails, or None where it answers 200."""
         if not self.is_fifo or (self.is_latest and self.is_in_flight):
             return None  # also for a message that this handle has deleted a moment ago
         reason = "The receipt handle has expired."
         return invalid_parameter(self.handle, "ReceiptHandle", reason)  # (recorded)
 
     def change_refusal(self, seconds: int) -> Refusal | None:
-        """Why ChangeMessageVisibility fails, or None where it answers 200."""
+        """Tell why ChangeMessageVisibility fails, or None where it answers 200."""
         if refusal := _visibility_refusal(seconds):
             return refusal
         if not self.message_exists:

@@ -103,7 +103,7 @@ def _carry_out(task: Task, source: dict[str, Any]) -> None:
 
 
 def _move_one(task: Task, source: dict[str, Any]) -> bool:
-    """Whether there was one to move."""
+    """Move one message; tell whether there was one."""
     with sqs._queues_lock:
         sqs._expire_retained(source)
         received = sqs._collect_msgs(source, 1, 30)

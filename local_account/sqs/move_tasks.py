@@ -1,7 +1,8 @@
 """ListMessageMoveTasks of tasks that somebody put here: none is started, and none moves anything.
 
-POST /_mendq/move-task with {"queue_arn": .., "status": "RUNNING"} puts one out of a queue, or
-changes its status. StartMessageMoveTask and CancelMessageMoveTask are refused as no action of SQS.
+POST /_mendq/move-task with {"queue_arn": .., "status": "RUNNING"}, and a "destination_arn" if it
+has one, puts one out of a queue, or changes its status. StartMessageMoveTask and
+CancelMessageMoveTask are refused as no action of SQS.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """
 
@@ -72,6 +73,8 @@ def put_move_task(asked: object) -> Mapping[str, Any]:
     if not tasks or tasks[-1]["Status"] not in ("RUNNING", "CANCELLING"):
         tasks.append(_new_task(queue))
     tasks[-1]["Status"] = given["status"]
+    if destination := given.get("destination_arn"):
+        tasks[-1]["DestinationArn"] = destination
     if given["status"] != "RUNNING":
         tasks[-1].pop("TaskHandle", None)
     return tasks[-1]

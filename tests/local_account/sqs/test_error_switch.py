@@ -47,21 +47,21 @@ def _switch(error: str, *queues: str, **more: Any) -> ErrorSwitch:
     [
         (None, "send {"),
         ({"errors": [], "more": 1}, "send {"),
-        ({"errors": {}}, "errors: give a list"),
-        ({"errors": ["KmsThrottled"]}, "errors: give objects"),
+        ({"errors": {}}, "send {"),
+        ({"errors": ["KmsThrottled"]}, "send {"),
         ({"errors": [{"error": "KmsThrotled", "queues": ["a"]}]}, "error: give one of KmsAcc"),
         ({"errors": [{"error": "OverLimit"}]}, "queues: list names"),
-        ({"errors": [{"error": "OverLimit", "queues": ["a*b"]}]}, "queues: give names"),
-        ({"errors": [{"error": "OverLimit", "queues": ["Mendq-*"]}]}, "queues: Mendq-* is Mendq's"),
+        ({"errors": [{"error": "OverLimit", "queues": ["a*b"]}]}, "queues: list names"),
+        ({"errors": [{"error": "OverLimit", "queues": ["Mendq-*"]}]}, "queues: list names"),
         ({"errors": [{"error": "OverLimit", "queues": ["a"], "x": 1}]}, "x: not known"),
         (
             {"errors": [{"error": "OverLimit", "queues": ["a"], "below_seconds": 300}]},
-            "below_seconds: leave it out",
+            "below_seconds: give KmsThrottled a number",
         ),
         *(
             (
                 {"errors": [{"error": "KmsThrottled", "queues": ["a"], "below_seconds": seconds}]},
-                "below_seconds: give a number above 60",
+                "below_seconds: give KmsThrottled a number",
             )
             for seconds in (60, "300")
         ),
