@@ -37,9 +37,10 @@ def test_other_lines_carry_none(line: str) -> None:
 
 
 def test_a_metric_without_dimensions() -> None:
-    expected = ("Mendq", "AutoFixes", {}, 1_700_000_000.5, "Count", None, [1.0], None, None)
-    assert metrics_in(_line([[]])) == (expected,)
-    assert metrics_in(_line([])) == (expected,)
+    for dimensions in ([[]], []):
+        (datum,) = metrics_in(_line(dimensions))
+        assert datum[:5] == ("Mendq", "AutoFixes", {}, 1_700_000_000.5, "Count")
+        assert datum[5:] == (None, [1.0], None, None)
 
 
 def test_one_metric_for_each_set_of_dimensions() -> None:
