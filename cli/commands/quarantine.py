@@ -42,9 +42,9 @@ from functions.aws.moved import Moved
 from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_because
+from functions.healing.message_filter import MessageFilter
 from functions.healing.plain_text import counted
 from functions.healing.retention_clock import UNHURRIED, most_urgent_first, span
-from functions.healing.where import Where
 
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
@@ -195,7 +195,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
 
 
 def _asked(
-    call: Invocation, named: str, chosen: Where, limit: int | None, per_second: float | None
+    call: Invocation, named: str, chosen: MessageFilter, limit: int | None, per_second: float | None
 ) -> Asked:
     """A letter that was marked for another source stays."""
     with call.out.waiting("looking at the quarantine and its source"):

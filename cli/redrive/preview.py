@@ -16,6 +16,7 @@ from functions.healing.plain_text import counted, plain
 from functions.healing.retention_clock import left_of
 
 _MOST_ROWS = 10
+_MOST_ERRORS = 3
 
 
 def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) -> None:
@@ -78,11 +79,14 @@ def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
 
 
 def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
-    name, asked = route.letters.name, tally.selection.where.fields
-    judged = tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING]
-    for each in asked:
-        if missing := tally.missing[each.written]:
-            yield f"{each.written} is missing in {missing:,} of {counted(judged, 'letter')}"
+    name = route.letters.name
+    judged = counted(
+        tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING], "letter"
+    )
+    for way, missing in tally.missing.items():
+        yield f"{way} is missing in {missing:,} of {judged}"
+    for error, failed in tally.errors.most_common(_MOST_ERRORS):
+        yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
     if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
         stay = f"{_it(others)} here"
         yield f"{counted(others, 'letter')} died in another queue that shares {name}: {stay}"

@@ -9,10 +9,9 @@ from datetime import datetime
 from enum import Enum, auto
 from operator import attrgetter
 
-from functions.healing.letters import Letter, MessageAttribute
+from functions.healing.letters import Letter
+from functions.healing.message_filter import Judgement, MessageFilter
 from functions.healing.plain_text import value
-from functions.healing.where import Where
-from functions.healing.where_reading import MISSING, Field, Reading
 
 MOST_SAMPLES = 3
 _WIDEST = 60
@@ -40,20 +39,18 @@ class Selection:
     the source only where there is no other (`is_sole_source`).
     """
 
-    where: Where
+    chosen_by: MessageFilter
     source_arn: str
     is_sole_source: bool
     now: datetime
     died_in: Callable[[Letter], str | None] = attrgetter("source_arn")
 
-    def standing_of(self, letter: Letter) -> Standing:
+    def excluded(self, letter: Letter) -> Standing | None:
+        """Why it stays whatever the filter says; None where the filter decides."""
         source_arn = self.died_in(letter)
         if source_arn is None and not self.is_sole_source:
             return Standing.OF_NO_SOURCE
-        if source_arn not in (None, self.source_arn):
-            return Standing.OF_ANOTHER_SOURCE
-        matches = self.where.matches(letter, self.now)
-        return Standing.CHOSEN if matches else Standing.NOT_MATCHING
+        return Standing.OF_ANOTHER_SOURCE if source_arn not in (None, self.source_arn) else None
 
 
 @dataclass
@@ -71,48 +68,44 @@ class Tally:
     groups: set[str] = field(default_factory=set)
     values: dict[str, Counter[str]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, letter: Letter) -> Standing:
         """Count it; once, however often it is seen."""
-        standing = self.selection.standing_of(letter)
+        judged = self.selection.chosen_by.judge(letter, self.selection.now)
+        matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
+        standing = self.selection.excluded(letter) or matching
         if letter.message_id in self.seen:
             return standing
         self.seen.add(letter.message_id)
         self.oldest_at = min(self.oldest_at or letter.sent_at, letter.sent_at)
         self.standings[standing] += 1
-        if standing in (Standing.CHOSEN, Standing.NOT_MATCHING):
-            self._note_missing(letter)
+        if standing is matching:
+            self.missing.update(name for name, found in judged.values.items() if found is None)
+            self.errors.update([judged.error] if judged.error else [])
         if standing is Standing.CHOSEN:
-            self._note_chosen(letter)
+            self._note_chosen(letter, judged)
         return standing
 
-    def _note_missing(self, letter: Letter) -> None:
-        reading = Reading(letter, self.selection.now)
-        for each in self.selection.where.fields:
-            self.missing[each.written] += reading.value(each) is MISSING
-
-    def _note_chosen(self, letter: Letter) -> None:
+    def _note_chosen(self, letter: Letter, judged: Judgement) -> None:
         self.chosen[letter.message_id] = None
         self.unsigned += self.selection.died_in(letter) is None
         self.sent_back_before += letter.hops > 0
         self.groups.add(letter.group_id)
         hours = (self.selection.now - letter.sent_at).total_seconds() / 3_600
         self.ages[next((words for end, words in AGES if hours < end), _OLDER)] += 1
-        for each in self.selection.where.fields:
-            if shown := _value_of(each, letter):
-                counted = self.values.setdefault(each.written, Counter())
+        for name, found in judged.values.items():
+            if _may_be_shown(name) and found is not None:
+                shown, counted = _shown(found), self.values.setdefault(name, Counter())
                 counted[shown if shown in counted or len(counted) < MOST_VALUES else "others"] += 1
 
 
-def _value_of(asked: Field, letter: Letter) -> str:
-    """By attribute and group alone: what stands in a body is nobody's to be shown unasked."""
-    if asked.name == "group":
-        return value(letter.group_id, _WIDEST)
-    found = letter.attributes.get(str(asked.steps[0])) if asked.name == "attr" else None
-    return "" if found is None else _shown(found)
+def _may_be_shown(name: str) -> bool:
+    """What stands in a body is nobody's to be shown unasked."""
+    return name == "group_id" or name.startswith("attributes.")
 
 
-def _shown(found: MessageAttribute) -> str:
-    if isinstance(found.value, bytes):
-        return f"({len(found.value)} bytes)"
-    return value(found.value, _WIDEST) or '""'
+def _shown(found: object) -> str:
+    if isinstance(found, bytes):
+        return f"({len(found)} bytes)"
+    return value(str(found), _WIDEST) or '""'

@@ -131,7 +131,7 @@ def test_nothing_goes_unasked(queues: DeadLetters, tmp_path: Path) -> None:
 def test_what_returns_loses_the_mark_and_counts_its_hops(queues: DeadLetters) -> None:
     _keep(queues, {"n": 1}, hops=2)
     _keep(queues, {"n": 2})
-    done = _quarantine(queues, "return", "--where", "body.n = 1", "--yes")
+    done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0}
     (arrived,) = queues.seen(queues.source)
     assert QUARANTINED not in arrived.attributes
@@ -204,7 +204,7 @@ def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Pat
     for number in range(12):
         _keep(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, died_in="", **{HOPS: "1"})
-    done = _quarantine(queues, "drop", "--where", "body.n >= 3", "--yes", "--file", str(path))
+    done = _quarantine(queues, "drop", "--where", "body.n >= `3`", "--yes", "--file", str(path))
     assert done == {"matched": 10, "dropped": 10, "left": 3, "failed": 0, "file": str(path)}
     lines = path.read_text().splitlines()
     bodies = [json.loads(json.loads(line)["body"]) for line in lines]

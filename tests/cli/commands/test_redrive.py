@@ -22,7 +22,7 @@ from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
 __all__ = ["at_once"]
 pytestmark = pytest.mark.usefixtures("at_once")
-ORDERS = 'attr.type = "order" and age < 2h and body.error.code = "X"'
+ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_nothing_is_sent_unasked(queues: DeadLetters) -> None:
     ("arguments", "says"),
     [
         ((), "either"),
-        (("--all", "--where", "receives = 1"), "either"),
+        (("--all", "--where", "receive_count == `1`"), "either"),
         (("--where", ""), "--where"),
-        (("--where", "attr.type = order"), "character 13: attr.type =  >>> order"),
+        (("--where", "body.a = 1"), "character 8: body.a  >>> = 1"),
         (("--all", "--rate", "fast"), "--rate"),
         (("--all", "--rate", "0"), "--rate"),
         (("--all", "--rate", "-1/s"), "--rate"),
@@ -125,7 +125,7 @@ def test_more_letters_than_are_held_at_once_are_all_looked_at(
     monkeypatch.setattr("cli.redrive.passes.MOST_IN_HAND", held)
     for number in range(33):
         queues.write({"n": number})
-    done = queues.redrive("--where", "body.n >= 20", "--yes")
+    done = queues.redrive("--where", "body.n >= `20`", "--yes")
     assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
     numbers = [json.loads(each.body)["n"] for each in queues.seen(queues.letters)]
     assert sorted(numbers) == list(range(20))
@@ -404,18 +404,22 @@ def test_no_body_and_no_part_of_one_is_shown(queues: DeadLetters) -> None:
     sample = queues.write({"secret": "s3cret"}, type="order")
     queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
     result = queues.operator.mendq(
-        "redrive", "orders", "--where", 'body.secret = "s3cret" and exists(attr.type)', "--dry-run"
+        "redrive",
+        "orders",
+        "--where",
+        "body.secret == 's3cret' && exists(attributes.type)",
+        "--dry-run",
     )
     assert "s3cret" not in result.output
     assert "\x1b" not in result.output
-    assert "1  attr.type order" in result.output
+    assert "1  attributes.type order" in result.output
     assert sample in result.output
 
 
 def test_what_is_missing_is_counted(queues: DeadLetters) -> None:
     _mixed(queues)
     shown = queues.operator.mendq("redrive", "orders", "--where", ORDERS, "--dry-run").output
-    assert "attr.type is missing in 1 of 8 letters" in shown
+    assert "attributes.type is missing in 1 of 8 letters" in shown
     assert "body.error.code is missing in 1 of 8 letters" in shown
 
 
@@ -423,7 +427,7 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
     queues = dead_letters(operator, fifo=True)
     for number in range(36):
         queues.write({"n": number}, group=f"g{number % 3}")
-    done = queues.redrive("--where", "body.n >= 6", "--yes")
+    done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (30, 6, 0)
     assert done["matched"] == 30
     arrived = [json.loads(each.body)["n"] for each in queues.taken(queues.source)]
@@ -437,9 +441,9 @@ def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
     queues = dead_letters(operator, fifo=True)
     for number in range(24):
         queues.write({"n": number})
-    done = queues.redrive("--where", "body.n = 23", "--dry-run")
+    done = queues.redrive("--where", "body.n == `23`", "--dry-run")
     assert (done["moved"], done["left"], done["failed"]) == (0, 24, 0)
-    done = queues.redrive("--where", "body.n = 3", "--yes")
+    done = queues.redrive("--where", "body.n == `3`", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 23, "failed": 0}
 
 
