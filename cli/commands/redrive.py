@@ -13,12 +13,10 @@ from cli.exit_codes import Exit, Stopped
 from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
 from cli.queues import queue_arn_of
-from cli.redrive.asked import Asked
-from cli.redrive.pace import rate_of
-from cli.redrive.preview import print_preview
+from cli.redrive.asked import Asked, told_of_nothing
+from cli.redrive.passes import rate_of
+from cli.redrive.preview import Selection, print_preview
 from cli.redrive.route import Route, route_from
-from cli.redrive.selection import Selection
-from cli.redrive.told import told_of_nothing
 from functions.healing.message_filter import (
     EVERY_MESSAGE,
     MessageFilter,
@@ -71,6 +69,7 @@ def shown_and_sent(asked: Asked, again: Callable[[], Route], *, dry_run: bool, y
     warn_of_freeze(asked.call)
     if dry_run or not tally.chosen:
         return told_of_nothing(out, asked.not_begun(tally))
+    asked.require_in_time(tally)
     confirm(asked.question(len(tally.chosen)), yes=yes)
     return asked.sent(tally, again)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from functions.aws.hand import LEASE_SECONDS, MOST_IN_HAND
+from functions.aws.message_mover import MOST_HELD, VISIBILITY_SECONDS
 from functions.healing.message_filter import (
     DEEPEST,
     LONGEST_EXPRESSION,
@@ -39,5 +39,5 @@ def test_every_root_is_told_and_no_other() -> None:
 
 def test_the_bounds_are_those_of_the_code() -> None:
     assert f"{LONGEST_EXPRESSION:,} characters and {DEEPEST} levels" in PAGE
-    assert f"{MOST_IN_HAND:,} letters are held at once" in PAGE
-    assert (LEASE_SECONDS, "hidden for two minutes" in PAGE) == (120, True)
+    assert f"{MOST_HELD:,} letters are held at once" in PAGE
+    assert (VISIBILITY_SECONDS, "hidden for two minutes" in PAGE) == (120, True)

@@ -15,10 +15,10 @@ import pytest
 
 from cli.commands import quarantine as command
 from functions.aws.course_ledger import CourseLedger
-from functions.aws.hand import Hand
+from functions.aws.message_mover import MessageMover
 from functions.healing.letters import HOPS, QUARANTINED
 from functions.healing.quarantines import arn_for
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -188,13 +188,13 @@ def test_mendq_s_own_redrive_waits_while_letters_return(
 ) -> None:
     _keep(queues, "one")
     ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
-    put, found = Hand.put, list[object]()
+    put, found = MessageMover.put, list[object]()
 
-    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
         found.append(ledger.claim(f"{queues.source}-dlq", "a tick", datetime.now(UTC)))
         return put(hand, letters, to)
 
-    monkeypatch.setattr(Hand, "put", watched)
+    monkeypatch.setattr(MessageMover, "put", watched)
     assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
     assert found == [None]
 
@@ -292,10 +292,10 @@ def test_whatever_else_fails_of_the_file_nothing_is_lost(
         closed(handle)
 
     closed, synced = os.close, os.fsync
-    monkeypatch.setattr(f"cli.redrive.dropped.os.{where}", fail)
+    monkeypatch.setattr(f"cli.redrive.quarantines.os.{where}", fail)
     if where == "ftruncate":
         monkeypatch.setattr(
-            "cli.redrive.dropped.os.fsync",
+            "cli.redrive.quarantines.os.fsync",
             lambda handle: fail(handle) if S_ISREG(os.fstat(handle).st_mode) else synced(handle),
         )
     code = 0 if where == "close" else 1
@@ -345,7 +345,7 @@ def test_a_delete_that_sqs_does_not_take_is_told(
     queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
-    monkeypatch.setattr(Hand, "delete", lambda *_: frozenset())
+    monkeypatch.setattr(MessageMover, "delete", lambda *_: frozenset())
     path = tmp_path / "kept.jsonl"
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
     assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)

@@ -13,10 +13,10 @@ from cli.commands import redrive as command
 from cli.exit_codes import Exit, Stopped
 from cli.redrive import hold
 from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
-from functions.aws.hand import Hand
+from functions.aws.message_mover import MessageMover
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -122,7 +122,7 @@ def test_more_letters_than_a_batch_all_go(queues: DeadLetters) -> None:
 def test_more_letters_than_are_held_at_once_are_all_looked_at(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("cli.redrive.passes.MOST_IN_HAND", held)
+    monkeypatch.setattr("cli.redrive.passes.MOST_HELD", held)
     for number in range(33):
         queues.write({"n": number})
     done = queues.redrive("--where", "body.n >= `20`", "--yes")
@@ -262,14 +262,14 @@ def test_mendq_s_own_redrive_waits_for_a_person_s(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("one")
-    ledger, put = _ledger(queues), Hand.put
+    ledger, put = _ledger(queues), MessageMover.put
     found: list[object] = []
 
-    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
         found.append(ledger.claim(queues.letters, "a tick", datetime.now(UTC)))
         return put(hand, letters, to)
 
-    monkeypatch.setattr(Hand, "put", watched)
+    monkeypatch.setattr(MessageMover, "put", watched)
     assert queues.redrive("--all", "--yes")["moved"] == 1
     assert found == [None], "it was held while letters went"
     assert ledger.claim(queues.letters, "a tick", datetime.now(UTC)), "and is free at once"
@@ -291,20 +291,20 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
     for number in range(25):
         queues.write(f"letter {number}")
     monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
-    put, ends, stops = Hand.put, hold.Hold.ends, list[Event]()
+    put, ends, stops = MessageMover.put, hold.Hold.ends, list[Event]()
 
     def noted(held: hold.Hold, stop: Event) -> None:
         stops.append(stop)
         ends(held, stop)
 
-    def stolen(hand: Hand, letters: Any, to: Any) -> Any:
+    def stolen(hand: MessageMover, letters: Any, to: Any) -> Any:
         yield from put(hand, letters, to)
         later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
         assert _ledger(queues).claim(queues.letters, "a tick", later)
         assert stops[0].wait(10), "the next beat finds that out"
 
     monkeypatch.setattr(hold.Hold, "ends", noted)
-    monkeypatch.setattr(Hand, "put", stolen)
+    monkeypatch.setattr(MessageMover, "put", stolen)
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     said = " ".join(result.output.split())
     assert result.exit_code == 1
@@ -355,16 +355,16 @@ def test_a_letter_that_dies_again_meanwhile_is_not_sent_twice(
     """Each that goes back is a dead letter again before the next batch, under its new id."""
     for number in range(25):
         queues.write(f"poison {number}")
-    put = Hand.put
+    put = MessageMover.put
 
-    def poisoned(hand: Hand, letters: Any, to: Any) -> Any:
+    def poisoned(hand: MessageMover, letters: Any, to: Any) -> Any:
         for moved in put(hand, letters, to):
             for each in queues.seen(queues.source):
                 queues.write(each.body, queue=queues.letters, **{HOPS: str(each.hops)})
             queues.taken(queues.source)
             yield moved
 
-    monkeypatch.setattr(Hand, "put", poisoned)
+    monkeypatch.setattr(MessageMover, "put", poisoned)
     assert queues.redrive("--all", "--yes")["moved"] == 25
     assert {each.hops for each in queues.seen(queues.letters)} == {1}
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.redrive.selection import AGES, MOST_VALUES, Selection, Standing, Tally
+from cli.redrive.preview import AGES, MOST_VALUES, Selection, Standing, Tally
 from functions.healing.letters import Letter, MessageAttribute
 from functions.healing.message_filter import MessageFilter, message_filter
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.redrive.in_hand import Bar
-from cli.redrive.pace import Pace
+from cli.redrive.passes import Bar, Pace
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 

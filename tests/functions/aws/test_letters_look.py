@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.aws.letters_look import letter_of
+from functions.aws.message_mover import letter_of
 from functions.healing.letters import Letter, MessageAttribute
 
 WHOLE = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.aws.moved import Moved
+from functions.aws.send_batches import MoveResult
 from tests.functions.aws.conftest import Account
 from tests.functions.aws.letters import (
     BOTH,
@@ -109,7 +109,7 @@ def test_a_refusal_of_everything_is_met_once(timed: Account, code: str, *, fifo:
     sqs = Answers(queues.sqs, send_message_batch=send)
     with queues.hand(sqs) as hand:
         letters = hand.take(30)
-        moved = sum(hand.put(letters, queues.to()), Moved())
+        moved = sum(hand.put(letters, queues.to()), MoveResult())
     assert len(calls) == 1
     assert moved.moved == 0
     assert len(moved.failed) == len(letters)
@@ -141,7 +141,7 @@ def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(timed: A
         return real(**asked)
 
     with queues.hand(Answers(queues.sqs, delete_message=delete)) as hand:
-        moved = sum(hand.put(hand.take(1), queues.to()), Moved())
+        moved = sum(hand.put(hand.take(1), queues.to()), MoveResult())
         assert (moved.moved, moved.copied) == (0, 1)
         timed.later(seconds=LONGER_THAN_A_LEASE)
         assert hand.take(1) == []
@@ -155,7 +155,7 @@ def test_what_is_held_no_more_is_not_sent(timed: Account) -> None:
     with queues.hand() as hand:
         letters = hand.take(1)
         timed.later(seconds=LONGER_THAN_A_LEASE)
-        moved = sum(hand.put(letters, queues.to()), Moved())
+        moved = sum(hand.put(letters, queues.to()), MoveResult())
     assert [each.code for each in moved.failed] == ["lost"]
     assert queues.arrived() == []
     assert [each.body for each in queues.left()] == ["late"]

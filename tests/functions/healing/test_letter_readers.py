@@ -9,10 +9,10 @@ import pytest
 
 from functions.healing.examples import AT, DEAD_LETTER_ARN, measured, queue
 from functions.healing.facts import LambdaConsumer
-from functions.healing.letter_readers import who_reads, who_takes
 from functions.healing.measured import LATELY
 from functions.healing.measuring import Window
 from functions.healing.measuring import measured as measured_in
+from functions.healing.redriving import who_reads, who_takes
 
 LETTERS = queue(queue_arn=DEAD_LETTER_ARN)
 HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:letters", 30, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functions.healing.examples import DEAD_LETTER_ARN, STANDARD_ARN
-from functions.healing.redrive_grants import KeyGrant, key_grants, sentence
+from functions.healing.redrive_consent import KeyGrant, key_grants, key_sentence
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0abc"
 OTHER = "alias/letters"
@@ -40,7 +40,7 @@ def test_what_asks_nobody_needs_no_grant() -> None:
 
 
 def test_a_sentence_says_who_needs_what_and_nothing_where_nobody_does() -> None:
-    assert sentence((), "Mendq") == ""
-    said = sentence(grants(OTHER, KEY), "Mendq's redrive role")
+    assert key_sentence((), "Mendq") == ""
+    said = key_sentence(grants(OTHER, KEY), "Mendq's redrive role")
     assert said.startswith("Mendq's redrive role needs kms:Decrypt on alias/letters (orders-dlq); ")
     assert not said.endswith(".")

@@ -12,7 +12,7 @@ from functions.healing import examples
 from functions.healing.examples import case
 from functions.healing.facts import Facts, SourceQueue
 from functions.healing.plan import Refusal
-from functions.healing.redrive_refusals import first_against
+from functions.healing.redriving import first_against
 from functions.healing.states import State
 from tests.functions.healing.dead_letters import WATCHED, with_source
 

@@ -95,13 +95,28 @@ def test_the_retention_is_raised_where_letters_could_expire(
 
 
 def test_a_slow_consumer_makes_it_long_and_the_letters_are_kept_for_it() -> None:
-    """200 letters at 0.0005 a second take more than four days."""
-    facts = replace(
-        with_deletes(WATCHED, 0.005),
-        attributes={**WATCHED.attributes, "MessageRetentionPeriod": str(12 * DAY)},
-    )
+    """6,000 at one a minute, which is the least, take more than four days."""
+    kept = {"MessageRetentionPeriod": str(12 * DAY), "ApproximateNumberOfMessages": "6000"}
+    facts = replace(with_deletes(WATCHED, 0.005), attributes={**WATCHED.attributes, **kept})
     assert len(planned(facts).steps) == 2
     assert len(planned(with_deletes(facts, 20)).steps) == 1
+
+
+@pytest.mark.parametrize("per_second", [0.005, 0.1])
+def test_what_could_not_end_before_they_expire_is_refused_with_its_figures(
+    per_second: float,
+) -> None:
+    attributes = {**WATCHED.attributes, "ApproximateNumberOfMessages": "30000"}
+    slow = replace(with_deletes(WATCHED, per_second), attributes=attributes)
+    refusal = send_back(slow, "30,000 dead letters wait")
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "redrive_too_slow"
+    assert "30,000 messages would take 23 d 6 h" in refusal.reason
+    assert "at 0.02 a second" in refusal.reason
+    assert "the first expires" in refusal.reason
+    assert refusal.next_command.startswith("mendq redrive orders --all --dry-run")
+    assert isinstance(send_back(with_deletes(slow, 10), "they wait"), Plan)
+    assert isinstance(send_back(with_deletes(slow, 0), "nobody is known to delete"), Plan)
 
 
 def test_the_account_s_soak_factor_counts_in_what_is_said_and_in_what_is_lost() -> None:
