@@ -14,7 +14,6 @@ from functions.aws.clients import Clients
 from functions.aws.emitting import NAMESPACE, to_line
 from functions.aws.redrive import Ticked, redrive
 from functions.aws.redrive_looks import RedriveRun, RedriveStart
-from functions.aws.run import Outcome
 from functions.aws.telemetry import emit_taken_up
 from functions.healing.own_metrics import OwnMetric
 from functions.healing.steps import Owner
@@ -48,22 +47,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         whose=Owner.REDRIVE,
     )
     outcome = redrive(event, run)
-    _emit(outcome)
-    progress = outcome.progress if isinstance(outcome, Ticked) else None
-    course = progress.document() if progress else {}
-    course.pop("fingerprints", None)  # thousands, and of use to the next tick alone
+    course: dict[str, Any] = {}
+    if isinstance(outcome, Ticked):
+        # Only while something goes on: a series of zeros costs money and says nothing here.
+        metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
+        metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
+        course = outcome.progress.document() if outcome.progress else {}
+        course.pop("fingerprints", None)  # thousands, and of use to the next tick alone
+    else:
+        emit_taken_up(metrics, outcome)
     logger.info("redrove a case", request=event, course=course, **outcome.document())
     return outcome.document()
-
-
-def _emit(outcome: Outcome) -> None:
-    """A case that was taken up counts as what became of it, a tick as the messages it moved.
-
-    Only while something goes on: a series of zeros that exists all month costs money and says
-    nothing here. https://aws.amazon.com/cloudwatch/pricing/
-    """
-    if not isinstance(outcome, Ticked):
-        emit_taken_up(metrics, outcome)
-        return
-    metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
-    metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self, get_type_hints
+from typing import Any, Self, cast, get_type_hints
 
 from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
@@ -209,9 +209,10 @@ def _read(kind: Any, value: Any) -> Any:
         return _READ[kind](value)
     if not isinstance(value, Mapping):
         raise TypeError(f"no document: {value!r:.99}")
-    make: Callable[..., Any] = kind
     kinds = get_type_hints(kind).items()
-    return make(**{name: _read(each, value[name]) for name, each in kinds if name in value})
+    return cast("Any", kind)(
+        **{name: _read(each, value[name]) for name, each in kinds if name in value}
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -493,3 +493,27 @@ def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: DeadLette
     assert "run this command there" in error["message"]
     queues.refused.clear()
     _nothing_changed(queues, ids)
+
+
+def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: DeadLetters) -> None:
+    for number in range(20):
+        queues.write({"n": number})
+    ids = queues.ids(queues.letters)
+    slow = ("--all", "--rate", "0.001/s", "--yes")
+    queues.sqs.set_queue_attributes(
+        QueueUrl=queues.operator.aws.url(queues.letters),
+        Attributes={"MessageRetentionPeriod": "3600"},
+    )
+    error = queues.redrive(*slow, code=1)["error"]
+    assert error["code"] == "redrive_too_slow"
+    assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
+    _nothing_changed(queues, ids)
+    assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
+
+
+def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: DeadLetters) -> None:
+    queues.write({"n": 1})
+    native = f"aws sqs start-message-move-task --source-arn {queues.letters}"
+    for chosen, is_printed in ((("--all",), True), (("--where", "body.n == `1`"), False)):
+        shown = queues.operator.mendq("redrive", "orders", *chosen, "--dry-run").output
+        assert (native in " ".join(shown.split())) is is_printed
