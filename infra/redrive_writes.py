@@ -1,7 +1,4 @@
-"""What moving letters takes: of managed queues, of quarantines by their names, and of their keys.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queue-redrive-permissions.html
-"""
+"""What moving messages takes: of managed queues, of quarantines by name, and of their keys."""
 
 from __future__ import annotations
 
@@ -13,8 +10,7 @@ from aws_cdk import aws_iam as iam
 from functions.healing.companions import FIFO
 from functions.healing.dead_letter_steps import CreateDeadLetters
 from functions.healing.quarantines import SUFFIX
-from functions.healing.redrive_consent import ON, REDRIVE_TAG
-from functions.healing.redrive_grants import READ, SEND
+from functions.healing.redrive_consent import ON, READ, REDRIVE_TAG, SEND
 from functions.healing.redrive_step import INTO_QUARANTINE, LETTER_ACTIONS, RedriveDeadLetters
 from functions.healing.steps import Owner, SetMessageRetention
 from infra.own_queues import queue_arn
@@ -30,7 +26,7 @@ from infra.settings import DeploymentSettings
 _TAG = f"aws:ResourceTag/{REDRIVE_TAG}"
 _MAKING = CreateDeadLetters.iam_action
 # It may raise a dead-letter queue's retention first.
-TAKEN = (*LETTER_ACTIONS, SetMessageRetention.iam_action, RedriveDeadLetters.iam_action)
+TAKEN = (*LETTER_ACTIONS, SetMessageRetention.iam_action)
 
 
 def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Iterator[iam.PolicyStatement]:

@@ -25,26 +25,29 @@ from cli.exit_codes import Exit
 from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
 from cli.output import age, table
-from cli.redrive.asked import Asked
-from cli.redrive.cures import with_cures
-from cli.redrive.dropped import DropFile, drop_file, place_of
-from cli.redrive.letter_view import document_of, show_letter
-from cli.redrive.pace import rate_of
-from cli.redrive.passes import Act
-from cli.redrive.preview import print_preview
-from cli.redrive.quarantines import Quarantine, quarantine_named, quarantines, route_out_of
-from cli.redrive.route import Route, require_last
-from cli.redrive.selection import Selection
-from cli.redrive.told import left_in, tell_faults, told_of_nothing
-from functions.aws.hand import Hand
-from functions.aws.letter_batches import NotMoved
-from functions.aws.moved import Moved
+from cli.redrive.asked import Asked, left_in, tell_faults, told_of_nothing
+from cli.redrive.passes import Act, rate_of
+from cli.redrive.preview import Selection, print_preview
+from cli.redrive.quarantines import (
+    DropFile,
+    Quarantine,
+    document_of,
+    drop_file,
+    place_of,
+    quarantine_named,
+    quarantines,
+    route_out_of,
+    show_letter,
+)
+from cli.redrive.route import Route, require_last, with_cures
+from functions.aws.message_mover import MessageMover
+from functions.aws.send_batches import MoveResult, NotMoved
 from functions.healing.evidence import to_text
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_because
+from functions.healing.message_filter import MessageFilter
 from functions.healing.plain_text import counted
 from functions.healing.retention_clock import UNHURRIED, most_urgent_first, span
-from functions.healing.where import Where
 
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
@@ -118,7 +121,7 @@ def peek(
     with (
         call.out.waiting("looking at letters"),
         with_cures(Route(found, found)),
-        Hand(call.account.clients.sqs, found.url) as hand,
+        MessageMover(call.account.clients.sqs, found.url) as hand,
     ):
         letters = hand.take(limit)
     call.out.document([document_of(each, with_body=bodies) for each in letters])
@@ -195,7 +198,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
 
 
 def _asked(
-    call: Invocation, named: str, chosen: Where, limit: int | None, per_second: float | None
+    call: Invocation, named: str, chosen: MessageFilter, limit: int | None, per_second: float | None
 ) -> Asked:
     """A letter that was marked for another source stays."""
     with call.out.waiting("looking at the quarantine and its source"):
@@ -211,15 +214,15 @@ def _kept_for(letter: Letter) -> str | None:
     return None if kept is None else kept.source
 
 
-def _dropping(hand: Hand, kept: DropFile) -> Act:
+def _dropping(hand: MessageMover, kept: DropFile) -> Act:
     """First written, then deleted."""
 
-    def act(letters: Sequence[Letter]) -> Iterator[Moved]:
+    def act(letters: Sequence[Letter]) -> Iterator[MoveResult]:
         kept.keep(letters)
         gone = hand.delete(letters)
         stays = (each for each in letters if each.message_id not in gone)
         reason = "SQS did not take the delete: it is in the file, and in the queue still"
         failed = tuple(NotMoved(each.message_id, "not_deleted", reason) for each in stays)
-        yield Moved(moved=len(gone), failed=failed)
+        yield MoveResult(moved=len(gone), failed=failed)
 
     return act

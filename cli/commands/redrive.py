@@ -13,19 +13,21 @@ from cli.exit_codes import Exit, Stopped
 from cli.frozen import warn_of_freeze
 from cli.invocation import Invocation, with_invocation
 from cli.queues import queue_arn_of
-from cli.redrive.asked import Asked
-from cli.redrive.pace import rate_of
-from cli.redrive.preview import print_preview
+from cli.redrive.asked import Asked, told_of_nothing
+from cli.redrive.passes import rate_of
+from cli.redrive.preview import Selection, print_preview
 from cli.redrive.route import Route, route_from
-from cli.redrive.selection import Selection
-from cli.redrive.told import told_of_nothing
-from functions.healing.where import EVERYTHING, Where, where
-from functions.healing.where_words import Misread
+from functions.healing.message_filter import (
+    EVERY_MESSAGE,
+    MessageFilter,
+    Misread,
+    message_filter,
+)
 
 _BEFORE, _BEHIND = 60, 20
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
 WhereText = Annotated[
-    str | None, typer.Option("--where", metavar="EXPR", help="Which letters: docs/redrive.md.")
+    str | None, typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/redrive.md.")
 ]
 EveryLetter = Annotated[bool, typer.Option("--all", help="All letters of this source.")]
 Limit = Annotated[int | None, typer.Option(help="Send at most so many.", min=1)]
@@ -67,15 +69,16 @@ def shown_and_sent(asked: Asked, again: Callable[[], Route], *, dry_run: bool, y
     warn_of_freeze(asked.call)
     if dry_run or not tally.chosen:
         return told_of_nothing(out, asked.not_begun(tally))
+    asked.require_in_time(tally)
     confirm(asked.question(len(tally.chosen)), yes=yes)
     return asked.sent(tally, again)
 
 
-def chosen_by(expression: str | None, *, every: bool) -> Where:
+def chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
     """What a person has chosen; Stopped where that is nothing, both, or cannot be read."""
     if (expression is None) is not every:
-        raise Stopped("give either --where EXPR or --all", Exit.USAGE)
-    found = EVERYTHING if expression is None else where(expression)
+        raise Stopped("give either --where JMESPATH or --all", Exit.USAGE)
+    found = EVERY_MESSAGE if expression is None else message_filter(expression)
     if isinstance(found, Misread):
         raise Stopped(f"--where: {_where_in(expression or '', found)}", Exit.USAGE)
     return found

@@ -28,7 +28,7 @@ from cli.case_view import (
 from cli.invocation import Invocation, with_invocation
 from cli.later_writes import Answer, name_later_cases
 from cli.output import Output, table
-from cli.redrive.course_view import course_lines, course_of
+from cli.redrive.hold import course_lines, course_of
 from cli.roll_back_answers import attribute_line
 from functions.aws.errors import QueueGone
 from functions.aws.queue_look import attributes_of
@@ -41,7 +41,7 @@ from functions.healing.next_lines import mendq_command
 from functions.healing.owners import owner_of_case
 from functions.healing.page_record import PageRecord
 from functions.healing.plain_text import counted, plain, value
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_progress import RedriveProgress
 from functions.healing.rollback import Outcome
 from functions.healing.steps import Owner
 
@@ -65,7 +65,7 @@ class Whole:
     standing: tuple[Answer, ...] = ()
     undo: tuple[str, ...] = ()
     hold_up: HoldUp | None = None
-    course: Course | None = None
+    course: RedriveProgress | None = None
 
     @property
     def case(self) -> Case:

@@ -1,25 +1,122 @@
-"""One redrive that somebody has asked for: looked at first, then sent."""
+"""One redrive that somebody has asked for: looked at first, then sent, and what came of it."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from datetime import timedelta
 from threading import Event
 
 from cli.exit_codes import Exit, Stopped
 from cli.interrupts import stoppable
 from cli.invocation import Invocation
-from cli.redrive.cures import with_cures
+from cli.output import Output
 from cli.redrive.hold import Hold, held
-from cli.redrive.in_hand import ENDING, holding
-from cli.redrive.pace import Pace
-from cli.redrive.passes import Act, Done, Taking, count
-from cli.redrive.route import Route
-from cli.redrive.selection import Selection, Tally
-from cli.redrive.told import Ended, tell
-from functions.aws.hand import Hand
-from functions.healing.plain_text import counted
+from cli.redrive.passes import ENDING, Act, Pace, Taking, count, holding
+from cli.redrive.preview import Selection, Tally
+from cli.redrive.route import Route, cure, with_cures
+from functions.aws.message_mover import MessageMover
+from functions.aws.send_batches import MoveResult
+from functions.healing.letters import HOPS
+from functions.healing.plain_text import counted, plain
+from functions.healing.retention_clock import left_of, span
+
+_MOST_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`matched` letters were asked for of all that are `there`; `fault` says why it ended early.
+
+    `hidden` of those that are there were in somebody else's hand, and nobody could look at them.
+    """
+
+    done: MoveResult
+    matched: int
+    there: int
+    hidden: int = 0
+    fault: str = ""
+
+    @property
+    def moved(self) -> int:
+        return self.done.moved + self.done.copied
+
+    @property
+    def left(self) -> int:
+        """Those that are still there and that were not tried."""
+        return self.there - self.moved - len(self.done.failed)
+
+    @property
+    def matching_left(self) -> int:
+        """Those of them that are known to match."""
+        return max(0, min(self.left, self.matched - self.done.tried))
+
+    @property
+    def exit(self) -> Exit:
+        return Exit.FAILED if self.fault or self.done.failed else Exit.DONE
+
+    def document(self, done: str = "moved") -> dict[str, int]:
+        """`done` is what the letters were that did not stay."""
+        failed = len(self.done.failed)
+        return {"matched": self.matched, done: self.moved, "left": self.left, "failed": failed}
+
+
+def told_of_nothing(out: Output, ended: Ended, done: str = "moved") -> Exit:
+    """Where nothing is done: what would be, or that there is nothing."""
+    out.document(ended.document(done))
+    if not ended.matched:
+        which = "letter that can be seen" if ended.hidden else "letter"
+        out.say(f"no {which} matches: there is nothing to do", "yellow")
+    out.say(f"nothing was {done}; each letter that was looked at counts a receive more", "dim")
+    return Exit.DONE
+
+
+def tell(out: Output, route: Route, ended: Ended) -> Exit:
+    """What became of the letters that were to go back."""
+    out.document(ended.document())
+    done = ended.done
+    out.say(
+        f"{counted(ended.moved, 'letter')} sent back, {len(done.failed):,} failed, "
+        f"{left_in(route, ended)}",
+        "green" if ended.exit is Exit.DONE else "red",
+    )
+    if done.copied:
+        out.say(
+            f"{done.copied:,} of them could not be deleted from {route.letters.name} and are there "
+            "as well: delete them there, or they are handled twice",
+            "yellow",
+        )
+    if done.unmarked:
+        out.say(
+            f"{len(done.unmarked):,} of them had no room for {HOPS} and went without it", "yellow"
+        )
+    tell_faults(out, route, ended)
+    return ended.exit
+
+
+def left_in(route: Route, ended: Ended) -> str:
+    """How many stay, how many of them were asked for, and how many nobody could look at."""
+    matching, hidden = ended.matching_left, ended.hidden
+    verb = "matches" if matching == 1 else "match"
+    more = [f"{matching:,} of them {verb}"] if matching else []
+    more += [f"{hidden:,} of them hidden in somebody else's hand"] if hidden else []
+    return ", ".join([f"{ended.left:,} left in {route.letters.name}", *more])
+
+
+def tell_faults(out: Output, route: Route, ended: Ended) -> None:
+    """What did not go and why, and what would let it."""
+    done = ended.done
+    for each in done.failed[:_MOST_FAILURES]:
+        out.under(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")
+    if len(done.failed) > _MOST_FAILURES:
+        out.under(f"and {len(done.failed) - _MOST_FAILURES:,} more", "red")
+    cures = (cure(each.code, each.reason, route) for each in done.failed)
+    for words in dict.fromkeys(each for each in cures if each):
+        out.under(words)
+    if ended.fault:
+        out.say(ended.fault, "red")
+
 
 _UNBOUNDED = 10**9
 
@@ -64,9 +161,24 @@ class Asked:
         """Whether letters may go that nobody has counted yet."""
         return self.route.letters.is_fifo and (self.limit is None or chosen < self.limit)
 
+    def require_in_time(self, tally: Tally) -> None:
+        """Stopped where, at the rate that was asked for, some would expire before they go."""
+        oldest_at, kept = tally.oldest_chosen_at, self.route.letters.attributes
+        if self.per_second is None or oldest_at is None:
+            return
+        going = self.going(len(tally.chosen))
+        lasts = timedelta(seconds=going / self.per_second)
+        left = left_of(oldest_at, int(kept["MessageRetentionPeriod"]), tally.selection.now)
+        if lasts > left.at_most:
+            raise Stopped(
+                f"{counted(going, 'message')} at {self.per_second:g} a second take {span(lasts)}, "
+                f"and the oldest expires {left}: nothing was moved; raise --rate or choose fewer",
+                word="redrive_too_slow",
+            )
+
     def not_begun(self, before: Tally) -> Ended:
         """Where it goes no further than the look `before`."""
-        return self._ended(Done(), len(before.chosen), before.seen)
+        return self._ended(MoveResult(), len(before.chosen), before.seen)
 
     def sent(self, before: Tally, again: Callable[[], Route]) -> Exit:
         """Send back what was seen `before`, and of a FIFO queue also what was hidden behind it.
@@ -87,7 +199,7 @@ class Asked:
     def ended(
         self,
         before: Tally,
-        act_with: Callable[[Hand], Act],
+        act_with: Callable[[MessageMover], Act],
         words: str,
         hold: Hold | None = None,
     ) -> Ended:
@@ -109,7 +221,7 @@ class Asked:
         matched = len(before.chosen) + len(hidden)
         return self._ended(work.done, matched, before.seen | tally.seen, fault)
 
-    def _ended(self, done: Done, matched: int, seen: Sized, fault: str = "") -> Ended:
+    def _ended(self, done: MoveResult, matched: int, seen: Sized, fault: str = "") -> Ended:
         """There were those in others' hands as well, and in a FIFO queue those behind the seen."""
         letters = self.route.letters
         shown = max(len(seen), letters.waiting) if letters.is_fifo else len(seen)
@@ -128,5 +240,5 @@ class Asked:
             stop.set()
         return "interrupted: what was in hand is visible again" if stop.is_set() else ""
 
-    def _hand(self) -> Hand:
-        return Hand(self.call.account.clients.sqs, self.route.letters.url)
+    def _hand(self) -> MessageMover:
+        return MessageMover(self.call.account.clients.sqs, self.route.letters.url)

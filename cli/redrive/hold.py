@@ -1,4 +1,4 @@
-"""Keeps Mendq's own redrives off some letters for as long as a person's runs.
+"""Keep Mendq's own redrives off some messages for as long as a person's runs, and show theirs.
 
 What is held is the claim that each of Mendq's ticks takes as well. One that finds it taken comes
 again a minute later; of a command that died nothing is left when the claim is over.
@@ -16,10 +16,15 @@ from uuid import uuid4
 
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
+from cli.output import Line, minute
 from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
 from functions.aws.errors import LedgerUnavailable, LedgerUnreadable
+from functions.healing.case import Case
+from functions.healing.owners import owner_of_case
+from functions.healing.plain_text import counted
 from functions.healing.queue_names import parts_of
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_progress import RedriveProgress, Stage
+from functions.healing.steps import Owner
 
 # Twice in vain, and there is time left to end what is under way.
 BEAT_SECONDS = CLAIM_SECONDS / 3
@@ -107,7 +112,7 @@ def held(account: Account, dead_letter_arn: str) -> Iterator[Hold | None]:
         hold.release()
 
 
-def under_way(course: Course | None) -> Stopped | None:
+def under_way(course: RedriveProgress | None) -> Stopped | None:
     """What to say where Mendq sends these letters back itself."""
     if course is None or course.is_over:
         return None
@@ -128,3 +133,46 @@ def course_ledger(account: Account) -> CourseLedger | None:
             return None
         raise
     return CourseLedger(account.clients.dynamodb, table)
+
+
+_STYLES = {Stage.DONE: "green", Stage.HALTED: "red"}
+_ENDED = {Stage.DONE: "ended", Stage.HALTED: "halted"}
+
+
+def course_of(account: Account, case: Case) -> RedriveProgress | None:
+    """The case's own; None where it redrives nothing, or another case's came after it.
+
+    Raises LedgerUnavailable or LedgerUnreadable.
+    """
+    if owner_of_case(case.steps) is not Owner.REDRIVE:
+        return None
+    ledger = CourseLedger(account.clients.dynamodb, account.output("LedgerTable"))
+    course = ledger.course_of(case.queue_arn)
+    return course if course is not None and course.case_id == case.case_id else None
+
+
+def course_lines(course: RedriveProgress) -> Iterator[Line]:
+    """A label, its style and what it says."""
+    where = f"{parts_of(course.dead_letter_arn).name} -> {parts_of(course.source_arn).name}"
+    yield "way", "dim", where
+    since = f"{minute(course.current.began_at)}, begun {minute(course.began_at)}"
+    stage = f"{course.stage} since {since}"
+    yield "stage", _STYLES.get(course.stage, "cyan"), stage
+    if course.stage is Stage.SOAK and course.current.soak_ends_at is not None:
+        yield "soak", "dim", f"until {minute(course.current.soak_ends_at)}"
+    yield "sent", "dim", _sent(course)
+    yield "came back", "dim", f"{course.returned:,}, {course.quarantined:,} are in quarantine"
+    if course.rate_per_second:
+        yield "rate", "dim", f"{course.rate_per_second:,.2f} a second"
+    if course.because:
+        yield _ENDED.get(course.stage, "stands so"), "dim", f"because {course.because}"
+
+
+def _sent(course: RedriveProgress) -> str:
+    """A stage counts once something of it went."""
+    current = course.current
+    stages = current.number + (current.moved > 0)
+    if not course.moved and not current.moved:
+        return "nothing was sent" if course.is_over else "nothing sent yet"
+    sent = f"{counted(course.moved, 'letter')} sent back in {counted(stages, 'stage')}"
+    return f"{sent}, {current.moved:,} of at most {current.size:,} in this"

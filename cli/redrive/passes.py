@@ -1,47 +1,149 @@
-"""Two ways through a queue of letters: one that only counts, one that does something with some.
+"""Go through a queue of messages, once to count and once to act; let go of what is held at the end.
 
-Each letter is looked at once a pass; what was not chosen is let go before anything is done.
+Each message is looked at once a pass; what was not chosen is let go before anything is done.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
+from time import monotonic
 
-from cli.redrive.pace import Pace
-from cli.redrive.selection import Tally
-from functions.aws.hand import MOST_IN_HAND, Hand
-from functions.aws.letter_batches import NotMoved
-from functions.aws.letters_shown import MOST_RECEIVED
-from functions.aws.moved import Moved
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
+from cli.exit_codes import Exit, Stopped
+from cli.output import Output
+from cli.redrive.preview import Tally
+from functions.aws.message_mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
+from functions.aws.send_batches import MoveResult
 from functions.healing.letters import Letter
+from functions.healing.plain_text import counted
 
-Tell = Callable[[int], None]
-Act = Callable[[Sequence[Letter]], Iterator[Moved]]
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
+FULL_BATCH = 10
+
+
+def rate_of(text: str | None) -> float | None:
+    """`10/s`, `0.5/s`, `10`; Stopped where it is no rate above 0."""
+    if text is None:
+        return None
+    found = _RATE.fullmatch(text.strip())
+    rate = float(found.group(1)) if found else 0.0
+    if not rate:
+        raise Stopped(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
+    return rate
 
 
 @dataclass
-class Done:
-    """What came of a pass that sends letters; `copied` went and could not be deleted here."""
+class Pace:
+    """`wait` sleeps so many seconds, or less where somebody interrupts it."""
 
-    moved: int = 0
-    copied: int = 0
-    unmarked: int = 0
-    failed: dict[str, NotMoved] = field(default_factory=dict)
+    per_second: float | None
+    wait: Callable[[float], object]
+    clock: Callable[[], float] = monotonic
+    _due: float = field(default=0.0, init=False)
 
     @property
-    def tried(self) -> int:
-        return self.moved + self.copied + len(self.failed)
+    def batch(self) -> int:
+        """How many go at once, so that what goes slowly goes evenly."""
+        return (
+            FULL_BATCH if self.per_second is None else max(1, min(FULL_BATCH, int(self.per_second)))
+        )
 
-    def add(self, moved: Moved) -> None:
-        self.moved += moved.moved
-        self.copied += moved.copied
-        self.unmarked += len(moved.unmarked)
-        self.failed |= {each.message_id: each for each in moved.failed}
+    def before(self, letters: int) -> None:
+        """Return when so many more may go."""
+        if self.per_second is None or not letters:
+            return
+        now = self.clock()
+        if self._due > now:
+            self.wait(self._due - now)
+        self._due = max(self._due, now) + letters / self.per_second
 
 
-def count(hand: Hand, tally: Tally, tell: Tell, stop: Event) -> None:
+ENDING = (
+    "interrupted: it ends after the batch under way, and lets go of what is in hand; "
+    "Ctrl-C again leaves at once"
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How far something has come, over `total` letters: where somebody looks."""
+
+    progress: Progress
+    task: TaskID
+    words: str
+    total: int
+
+    def done(self, letters: int) -> None:
+        self._tell(self.words, letters)
+
+    def looked_again(self, letters: int) -> None:
+        """What was let go of for a question is received anew before anything else is done."""
+        self._tell(f"{self.words}: looking at them again", letters)
+
+    def _tell(self, words: str, letters: int) -> None:
+        total = max(letters, self.total)
+        self.progress.update(self.task, description=words, completed=letters, total=total)
+
+
+@contextmanager
+def holding(hand: MessageMover, out: Output, words: str, total: int, stop: Event) -> Iterator[Bar]:
+    """Show how far the work comes, and at its end how what is in hand is let go of.
+
+    Raises Stopped where somebody could not wait for that, with the number that stays hidden.
+    """
+    with hand:
+        try:
+            try:
+                with _bar(out, words, total) as bar:
+                    yield bar
+            except Exception:
+                _let_go(hand, out, stop)
+                raise
+            _let_go(hand, out, stop)
+        except KeyboardInterrupt as twice:
+            raise Stopped(_left_hidden(hand.abandon()), word="interrupted") from twice
+
+
+def _let_go(hand: MessageMover, out: Output, stop: Event) -> None:
+    if not (letters := hand.in_hand):
+        return
+    words = f"letting go of {counted(letters, 'letter')}"
+    if stop.is_set():
+        out.progress.print(Text(words))
+    with _bar(out, words, letters) as bar:
+        for released in hand.let_go():
+            bar.done(released)
+
+
+def _left_hidden(letters: int) -> str:
+    stay = "stays" if letters == 1 else "stay"
+    return (
+        f"interrupted twice: {counted(letters, 'letter')} {stay} hidden for up to "
+        f"{VISIBILITY_SECONDS} seconds, and can be seen again then"
+    )
+
+
+@contextmanager
+def _bar(out: Output, words: str, total: int) -> Iterator[Bar]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = out.progress
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        yield Bar(progress, progress.add_task(words, total=total), words, total)
+
+
+Tell = Callable[[int], None]
+Act = Callable[[Sequence[Letter]], Iterator[MoveResult]]
+
+
+def count(hand: MessageMover, tally: Tally, tell: Tell, stop: Event) -> None:
     """Look at every letter that the queue shows, and let all go at the end."""
     while not stop.is_set() and (letters := hand.take(MOST_RECEIVED)):
         for each in letters:
@@ -57,7 +159,7 @@ class Taking:
     tried; `stop` ends it after the batch that is under way.
     """
 
-    hand: Hand
+    hand: MessageMover
     tally: Tally
     act: Act
     is_fifo: bool
@@ -65,7 +167,7 @@ class Taking:
     stop: Event
     wanted: Collection[str] | None
     most: int
-    done: Done = field(default_factory=Done)
+    done: MoveResult = field(default_factory=MoveResult)
 
     def run(self, tell: Tell, looked: Tell) -> None:
         """Until nothing new is seen; every letter that stays is in hand until the hand is left.
@@ -76,7 +178,7 @@ class Taking:
             chosen = [each for each in letters if self._goes(each)][: self.most - self.done.tried]
             self._let_go(letters, {each.message_id for each in chosen})
             for moved in self._acted(chosen):
-                self.done.add(moved)
+                self.done += moved
                 tell(self.done.tried)
 
     @property
@@ -89,7 +191,7 @@ class Taking:
         Of a FIFO queue a few: more of a group come only when these have gone.
         """
         found: list[Letter] = []
-        most, wanted = 1 if self.is_fifo else MOST_IN_HAND, self.most - self.done.tried
+        most, wanted = 1 if self.is_fifo else MOST_HELD, self.most - self.done.tried
         while not self.stop.is_set() and len(found) < most and wanted > 0:
             letters = self.hand.take(MOST_RECEIVED)
             if not letters:
@@ -112,7 +214,7 @@ class Taking:
         if not self.is_fifo:
             self.hand.release(each for each in letters if each.message_id not in going)
 
-    def _acted(self, chosen: Sequence[Letter]) -> Iterator[Moved]:
+    def _acted(self, chosen: Sequence[Letter]) -> Iterator[MoveResult]:
         """Of a FIFO queue all at once: whatever acts keeps each group's order."""
         size = len(chosen) if self.is_fifo else self.pace.batch
         for at in range(0, len(chosen), max(1, size)):

@@ -1,21 +1,126 @@
-"""What a redrive would send back, for whoever is asked: counts and a few ids, never a body."""
+"""Which messages somebody has asked for, and what of them is shown before: never a body."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, auto
 from itertools import islice
+from operator import attrgetter
 
 from rich.text import Text
 
 from cli.output import Output, table
 from cli.redrive.route import Route
-from cli.redrive.selection import AGES, MOST_SAMPLES, Standing, Tally
-from functions.healing.letters import HOPS
-from functions.healing.plain_text import counted, plain
+from functions.healing.letters import HOPS, Letter
+from functions.healing.message_filter import Judgement, MessageFilter
+from functions.healing.plain_text import counted, plain, value
 from functions.healing.retention_clock import left_of
 
+MOST_SAMPLES = 3
+_WIDEST = 60
+# Values by which letters are counted apart; what has more is counted in one line.
+MOST_VALUES = 200
+# Upper ends, in hours.
+AGES = ((1, "under 1 h"), (24, "1 h to 1 d"), (96, "1 d to 4 d"))
+_OLDER = "over 4 d"
+
+
+class Standing(Enum):
+    """What a letter is to the question."""
+
+    CHOSEN = auto()
+    NOT_MATCHING = auto()
+    OF_ANOTHER_SOURCE = auto()
+    OF_NO_SOURCE = auto()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`now` is the moment that ages are counted to; `died_in` says where a letter failed.
+
+    SQS does not say that of one that somebody has sent to the dead-letter queue by hand: it goes to
+    the source only where there is no other (`is_sole_source`).
+    """
+
+    chosen_by: MessageFilter
+    source_arn: str
+    is_sole_source: bool
+    now: datetime
+    died_in: Callable[[Letter], str | None] = attrgetter("source_arn")
+
+    def excluded(self, letter: Letter) -> Standing | None:
+        """Why it stays whatever the filter says; None where the filter decides."""
+        source_arn = self.died_in(letter)
+        if source_arn is None and not self.is_sole_source:
+            return Standing.OF_NO_SOURCE
+        return Standing.OF_ANOTHER_SOURCE if source_arn not in (None, self.source_arn) else None
+
+
+@dataclass
+class Tally:
+    """What was seen so far. No body is kept, and of no body a part."""
+
+    selection: Selection
+    seen: set[str] = field(default_factory=set)
+    chosen: dict[str, None] = field(default_factory=dict)
+    standings: Counter[Standing] = field(default_factory=Counter)
+    oldest_at: datetime | None = None
+    oldest_chosen_at: datetime | None = None
+    unsigned: int = 0
+    sent_back_before: int = 0
+    ages: Counter[str] = field(default_factory=Counter)
+    groups: set[str] = field(default_factory=set)
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    missing: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, letter: Letter) -> Standing:
+        """Count it; once, however often it is seen."""
+        judged = self.selection.chosen_by.judge(letter, self.selection.now)
+        matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
+        standing = self.selection.excluded(letter) or matching
+        if letter.message_id in self.seen:
+            return standing
+        self.seen.add(letter.message_id)
+        self.oldest_at = min(self.oldest_at or letter.sent_at, letter.sent_at)
+        self.standings[standing] += 1
+        if standing is matching:
+            self.missing.update(name for name, found in judged.values.items() if found is None)
+            self.errors.update([judged.error] if judged.error else [])
+        if standing is Standing.CHOSEN:
+            self._note_chosen(letter, judged)
+        return standing
+
+    def _note_chosen(self, letter: Letter, judged: Judgement) -> None:
+        self.chosen[letter.message_id] = None
+        self.oldest_chosen_at = min(self.oldest_chosen_at or letter.sent_at, letter.sent_at)
+        self.unsigned += self.selection.died_in(letter) is None
+        self.sent_back_before += letter.hops > 0
+        self.groups.add(letter.group_id)
+        hours = (self.selection.now - letter.sent_at).total_seconds() / 3_600
+        self.ages[next((words for end, words in AGES if hours < end), _OLDER)] += 1
+        for name, found in judged.values.items():
+            if _may_be_shown(name) and found is not None:
+                shown, counted = _shown(found), self.values.setdefault(name, Counter())
+                counted[shown if shown in counted or len(counted) < MOST_VALUES else "others"] += 1
+
+
+def _may_be_shown(name: str) -> bool:
+    """What stands in a body is nobody's to be shown unasked."""
+    return name == "group_id" or name.startswith("attributes.")
+
+
+def _shown(found: object) -> str:
+    if isinstance(found, bytes):
+        return f"({len(found)} bytes)"
+    return value(str(found), _WIDEST) or '""'
+
+
 _MOST_ROWS = 10
+_MOST_ERRORS = 3
 
 
 def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) -> None:
@@ -78,11 +183,14 @@ def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
 
 
 def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
-    name, asked = route.letters.name, tally.selection.where.fields
-    judged = tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING]
-    for each in asked:
-        if missing := tally.missing[each.written]:
-            yield f"{each.written} is missing in {missing:,} of {counted(judged, 'letter')}"
+    name = route.letters.name
+    judged = counted(
+        tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING], "letter"
+    )
+    for way, missing in tally.missing.items():
+        yield f"{way} is missing in {missing:,} of {judged}"
+    for error, failed in tally.errors.most_common(_MOST_ERRORS):
+        yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
     if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
         stay = f"{_it(others)} here"
         yield f"{counted(others, 'letter')} died in another queue that shares {name}: {stay}"
@@ -114,6 +222,11 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
         yield (
             f"{tally.sent_back_before:,} of them were sent back before ({HOPS}) and died again: "
             "see first whether their cause is mended"
+        )
+    if tally.selection.chosen_by.tree is None and route.letters.arn == route.dead_letter_arn:
+        yield (
+            "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
+            f"aws sqs start-message-move-task --source-arn {route.letters.arn}"
         )
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:

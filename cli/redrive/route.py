@@ -1,23 +1,34 @@
-"""From which queue letters go back to which, and what stands in the way before any is looked at."""
+"""From which queue messages go to which, what stands in the way, and which grant is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+from botocore.exceptions import ClientError
 
 from cli.account import Account
 from cli.exit_codes import Exit, Stopped
 from cli.redrive.hold import course_ledger, under_way
 from functions.aws.dead_letters_look import source_arns_of
-from functions.aws.errors import QueueGone
-from functions.aws.letter_batches import MOST_BYTES, Destination
-from functions.aws.move_tasks import newest_task
+from functions.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of
 from functions.aws.queue_look import attributes_of, queue_url, tags_of
+from functions.aws.redrive_looks import move_task_runs
+from functions.aws.send_batches import MOST_BYTES, Destination
 from functions.healing.dead_letters import redrive_of
+from functions.healing.denials import RefusedBy, refused_by
+from functions.healing.error_codes import canonical
 from functions.healing.marks import hopped
 from functions.healing.queue_kinds import on_fifo
 from functions.healing.queue_names import arn_of, parts_of
-from functions.healing.redrive_consent import REDRIVE_TAG, redrive_is_off
+from functions.healing.redrive_consent import (
+    READ,
+    REDRIVE_TAG,
+    key_grants,
+    key_sentence,
+    redrive_is_off,
+)
 
 
 @dataclass(frozen=True)
@@ -151,12 +162,62 @@ def require_idle(account: Account, dead_letter_arn: str) -> None:
     ledger = course_ledger(account)
     if ledger is not None and (running := under_way(ledger.course_of(dead_letter_arn))):
         raise running
-    task = newest_task(account.clients, dead_letter_arn)
-    if task is not None and task.is_active:
+    if move_task_runs(account.clients, dead_letter_arn):
         listing = f"aws sqs list-message-move-tasks --source-arn {dead_letter_arn}"
+        name = parts_of(dead_letter_arn).name
         raise Stopped(
-            f"a move task of SQS's own runs on {parts_of(dead_letter_arn).name}: wait, or end it: "
-            f"`{listing}` tells its TaskHandle, and "
+            f"a message movement task of SQS's own runs on {name}: wait, or "
+            f"end it: `{listing}` tells its TaskHandle, and "
             "`aws sqs cancel-message-move-task --task-handle HANDLE` takes that",
             word="move_task_running",
         )
+
+
+_READS = (
+    "ReceiveMessage, ChangeMessageVisibility, DeleteMessage, GetQueueAttributes, ListQueueTags, "
+    "ListDeadLetterSourceQueues and ListMessageMoveTasks"
+)
+_PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
+
+
+def cure(code: str, message: str, route: Route) -> str:
+    """What would let it through; empty where that is not known of this code (canonical)."""
+    if code.startswith("Kms") or "kms:" in message:
+        return _of_keys(route)
+    if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):
+        return (
+            "a queue's policy lets calls in only from certain networks: run this command there, or "
+            "let that policy except the person who redrives"
+        )
+    if code == "AccessDenied":
+        read, sent_to = route.letters.name, route.source.name
+        return f"it takes {_READS} on {read}, and SendMessage on {sent_to}"
+    return ""
+
+
+@contextmanager
+def with_cures(route: Route) -> Iterator[None]:
+    """Raise Stopped where a queue could not be looked at."""
+    try:
+        yield
+    except (FactsUnavailable, QueueRefusesUs) as error:
+        cause = error.__cause__
+        if not isinstance(cause, ClientError):
+            raise
+        code, message = code_of(cause), str(cause.response.get("Error", {}).get("Message", ""))
+        said = " ".join(f"AWS refused {cause.operation_name}: {code}: {message}".split())
+        helps = cure(canonical(code), message, route)
+        raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error
+
+
+def _of_keys(route: Route) -> str:
+    letters, source = route.letters, route.source
+    found = key_grants(letters.arn, letters.attributes, source.arn, source.attributes)
+    return key_sentence(found, "whoever redrives") or (
+        f"whoever redrives needs {READ} on the key that the letters were encrypted with"
+    )
+
+
+def _is_of_a_place(route: Route) -> bool:
+    policies = (each.attributes.get("Policy", "") for each in (route.letters, route.source))
+    return any(place.lower() in text.lower() for text in policies for place in _PLACES)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from functions.aws import ledger_items as items
 from functions.aws.errors import CaseMoved, LedgerUnreadable
 from functions.aws.transactions import ledger_errors
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_progress import RedriveProgress
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,7 +31,7 @@ class Claimed:
     `damage` says why not, where there is one; what is written in its place is to have its `n`.
     """
 
-    course: Course | None
+    course: RedriveProgress | None
     damage: str = ""
     n: int = 0
 
@@ -43,7 +43,7 @@ class CourseLedger:
     client: DynamoDBClient
     table: str
 
-    def course_of(self, dead_letter_arn: str) -> Course | None:
+    def course_of(self, dead_letter_arn: str) -> RedriveProgress | None:
         """The newest redrive of a dead-letter queue, over or not."""
         with ledger_errors():
             answer = self.client.get_item(
@@ -78,7 +78,7 @@ class CourseLedger:
         except LedgerUnreadable as error:
             return Claimed(None, str(error), _n_in(item))
 
-    def save(self, course: Course, owner: str) -> Course:
+    def save(self, course: RedriveProgress, owner: str) -> RedriveProgress:
         """The course as it stands there now, one `n` later; raises CaseMoved where it has moved.
 
         An answer lost on the way does no harm: sent again, it finds its own text.
@@ -127,11 +127,11 @@ def course_key(dead_letter_arn: str) -> items.Key:
     return items.key(dead_letter_arn, "redrive")
 
 
-def _course_in(item: Mapping[str, Any], dead_letter_arn: str) -> Course | None:
+def _course_in(item: Mapping[str, Any], dead_letter_arn: str) -> RedriveProgress | None:
     if "document" not in item:
         return None
     with items.reading(f"the redrive of {dead_letter_arn}"):
-        course = Course.from_document(json.loads(item["document"]["S"]))
+        course = RedriveProgress.from_document(json.loads(item["document"]["S"]))
         if course.dead_letter_arn != dead_letter_arn:
             raise ValueError(f"it is of {course.dead_letter_arn:.200}")
         return replace(course, n=_n_in(item))

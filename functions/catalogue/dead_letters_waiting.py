@@ -21,9 +21,8 @@ from functions.healing.plain_text import counted
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_names import parts_of
 from functions.healing.redrive_consent import REDRIVE_TAG
-from functions.healing.redrive_refusals import MENDED_FIRST
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
-from functions.healing.redriving import send_back
+from functions.healing.redriving import MENDED_FIRST, send_back
 from functions.healing.states import State
 from functions.healing.steps import SetMessageRetention
 from functions.healing.waiting_letters import explained, time_left

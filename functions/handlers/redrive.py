@@ -7,14 +7,15 @@ from functools import cache, partial
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.aws.clients import Clients
 from functions.aws.emitting import NAMESPACE, to_line
-from functions.aws.redrive import redrive
-from functions.aws.redrive_run import RedriveRun
-from functions.aws.redrive_start import RedriveStart
-from functions.aws.redrive_telemetry import emit, log
+from functions.aws.redrive import Ticked, redrive
+from functions.aws.redrive_looks import RedriveRun, RedriveStart
+from functions.aws.telemetry import emit_taken_up
+from functions.healing.own_metrics import OwnMetric
 from functions.healing.steps import Owner
 from functions.settings import RedriveSettings
 
@@ -46,6 +47,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         whose=Owner.REDRIVE,
     )
     outcome = redrive(event, run)
-    emit(metrics, outcome)
-    log(logger, event, outcome)
+    course: dict[str, Any] = {}
+    if isinstance(outcome, Ticked):
+        # Only while something goes on: a series of zeros costs money and says nothing here.
+        metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
+        metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
+        course = outcome.progress.document() if outcome.progress else {}
+        course.pop("fingerprints", None)  # thousands, and of use to the next tick alone
+    else:
+        emit_taken_up(metrics, outcome)
+    logger.info("redrove a case", request=event, course=course, **outcome.document())
     return outcome.document()

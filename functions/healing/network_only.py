@@ -1,8 +1,6 @@
-"""Policies that let in one network alone, and so keep SQS out where it moves letters by itself.
+"""Policies that let in one network alone, and so keep out Mendq's redrive role, which is in none.
 
-A redrive's calls are made by SQS, on behalf of whoever started it, and come from no network of
-anybody's; a policy can tell them by aws:CalledViaLast or aws:ViaAWSService.
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
+A policy can except the role by aws:PrincipalArn.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
 """
 
@@ -11,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from functions.healing.callers import granted_by
+from functions.healing.own_roles import REDRIVE, role_name
 from functions.healing.policies import Statement, statements_of
 from functions.healing.policy_grants import fits
+from functions.healing.queue_names import partition_of, parts_of
 
 # What moves letters, of the queue that they leave and of the one that they go to.
 LEAVING = granted_by(("DeleteMessage", "ReceiveMessage"))
 ARRIVING = granted_by(("SendMessage",))
-SERVICE = "sqs.amazonaws.com"
 CURE = (
-    f'give the statement the further condition "StringNotEqualsIfExists": '
-    f'{{"aws:CalledViaLast": "{SERVICE}"}} or "BoolIfExists": {{"aws:ViaAWSService": "false"}}, '
-    "and except Mendq's redrive role, which moves the first letters itself, by aws:PrincipalArn"
+    "except Mendq's redrive role by the further condition "
+    '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}'
 )
 _NETWORK = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
-_VIA = frozenset({"aws:calledvia", "aws:calledviafirst", "aws:calledvialast"})
 _IF_EXISTS = "ifexists"
-_EQUALS = frozenset({"stringequals", "stringlike", "stringequalsignorecase"})
-_DIFFERS = frozenset({"stringnotequals", "stringnotlike", "stringnotequalsignorecase"})
+_DIFFERS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
 
 
 def keeps_out(policy: str, queue_arn: str, actions: Iterable[str]) -> str | None:
-    """Why SQS itself may not do one of `actions` there, though others may; None where nothing says.
+    """Why the redrive role may not do one of `actions` there, though others may; else None.
 
     Total: a policy that cannot be read may say anything, so it keeps out.
     """
@@ -51,11 +47,10 @@ def _is_for_a_network(statement: Statement, queue_arn: str, wanted: tuple[str, .
         return False
     asked = tuple(_asked_in(statement))
     networks = any(key in _NETWORK and _holds_elsewhere(how, what) for how, key, what in asked)
-    return networks and not any(_excepts_sqs(how, key, what) for how, key, what in asked)
+    return networks and not any(_excepts_us(*each, queue_arn) for each in asked)
 
 
 def _concerns(statement: Statement, queue_arn: str, wanted: tuple[str, ...]) -> bool:
-    """Whom it denies does not matter: SQS calls as whoever started the redrive."""
     does_it = "Action" in statement.excepting or any(
         fits(pattern.lower(), each) for pattern in statement.actions for each in wanted
     )
@@ -83,17 +78,10 @@ def _missing(how: str, what: frozenset[str]) -> bool:
     return how == "null" and "true" in what
 
 
-def _excepts_sqs(how: str, key: str, what: frozenset[str]) -> bool:
-    """Whether a call that SQS makes for somebody does not fulfil it, and so is not denied."""
-    plainly = how.removesuffix(_IF_EXISTS)
-    if key == "aws:viaawsservice":
-        return plainly == "bool" and what == {"false"}
-    if key not in _VIA:
-        return False
-    wild = "like" in plainly
-    names_sqs = SERVICE in what or (wild and any(fits(each, SERVICE) for each in what))
-    return (
-        _missing(how, what)
-        or (plainly in _DIFFERS and names_sqs)
-        or (plainly in _EQUALS and not names_sqs)
-    )
+def _excepts_us(how: str, key: str, what: frozenset[str], queue_arn: str) -> bool:
+    """Whether a call of the redrive role does not fulfil it, and so is not denied."""
+    queue = parts_of(queue_arn)
+    role = f":iam::{queue.account}:role/{role_name(REDRIVE, queue.region)}"
+    arn = f"arn:{partition_of(queue.region)}{role}".lower()
+    is_about_roles = how.removesuffix(_IF_EXISTS) in _DIFFERS and key == "aws:principalarn"
+    return is_about_roles and any(fits(each, arn) for each in what)

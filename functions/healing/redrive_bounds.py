@@ -1,7 +1,4 @@
-"""How far a redrive may go at a time, and what stops it; an account cannot widen any of it.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
-"""
+"""How far a redrive may go at a time, and what stops it; an account cannot widen any of it."""
 
 from __future__ import annotations
 
@@ -9,11 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 
-from functions.healing.companions import LONGEST_RETENTION_SECONDS
-
 LOWEST_SOAK_FACTOR = 1.2
-# A task is started at a rate that is a whole number.
-SLOWEST_TASK = 1
 
 
 @dataclass(frozen=True)
@@ -22,7 +15,8 @@ class Bounds:
 
     `halt_returned` and `halt_share` of what was moved: at either, whichever is reached first.
     `least_per_tick`: a queue that little is sent to shows little of what its consumers can do.
-    `patience_seconds`: how long it waits for somebody to handle messages, and for a cancel.
+    `mover_per_tick`: what is received, sent and deleted within one invocation, ten at a time.
+    `patience_seconds`: how long it waits for somebody to handle messages.
     """
 
     canary: int = 5
@@ -30,19 +24,16 @@ class Bounds:
     halt_returned: int = 10
     halt_share: float = 0.05
     rate_share: float = 0.1
-    most_per_second: int = 500
     least_per_tick: int = 1
-    mover_per_tick: int = 600
+    mover_per_tick: int = 1_500
     census: int = 5_000
     soak_factor: float = LOWEST_SOAK_FACTOR
     least_soak_seconds: int = 60
     tick_seconds: int = 60
     stage_seconds: int = 3_600
     patience_seconds: int = 3_600
-    longest_seconds: int = LONGEST_RETENTION_SECONDS
     measuring_seconds: int = 900
     measuring_first_seconds: int = 3_600
-    most_fingerprints: int = 2_000
 
     def halts_at(self, moved: int) -> int:
         """So many that came back stop it, once so many were moved."""
@@ -51,8 +42,8 @@ class Bounds:
         return min(self.halt_returned, max(1, share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
-        """How fast letters may go back to a queue whose consumers delete so many."""
-        return min(self.rate_share * deletes_per_second, float(self.most_per_second))
+        """How fast messages may go back to a queue whose consumers delete so many."""
+        return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
     def soak(
         self, *, receives: int, lease_seconds: int, delay_seconds: int, drain_seconds: float = 0

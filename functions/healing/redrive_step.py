@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from functions.healing.queue_names import arn_of
 from functions.healing.steps import AttributeStep, Owner
 
-# What moving letters takes beside starting a task: of the dead-letter queue, and of the source.
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queue-redrive-permissions.html
+# What moving messages takes: of the dead-letter queue, and of the source.
 LETTER_ACTIONS = (
-    "sqs:CancelMessageMoveTask",
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
     "sqs:ReceiveMessage",
@@ -37,7 +35,7 @@ class RedriveDeadLetters(AttributeStep):
     after: str
 
     attribute = "DeadLetters"
-    iam_action = "sqs:StartMessageMoveTask"
+    iam_action = "sqs:SendMessage"
     owner = Owner.REDRIVE
     absent_means = HELD
     is_kept = True

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from functions.healing.redrive import TABLE
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_machine import TABLE
+from functions.healing.redrive_progress import Stage
 from tests.docs.test_states_page import DOCS
 
 
@@ -29,9 +29,5 @@ def test_every_row_says_when_and_what(redrive_page: ModuleType) -> None:
     assert all(f"`{stage}`" in page for stage in Stage)
 
 
-def test_it_names_the_setting_that_changes_a_soak_and_sqs_s_own_bound(
-    redrive_page: ModuleType,
-) -> None:
-    page = redrive_page.redrive_page()
-    assert "`timing.soakFactor` (at least 1.2, as shipped)" in page
-    assert "100 move tasks run at once in an account" in " ".join(page.split())
+def test_it_names_the_setting_that_changes_a_soak(redrive_page: ModuleType) -> None:
+    assert "`timing.soakFactor` (at least 1.2, as shipped)" in redrive_page.redrive_page()

@@ -7,10 +7,9 @@ from typing import Any
 
 from functions.aws.applying import apply
 from functions.aws.call_owner import request_about
-from functions.aws.move_tasks import cancel_task, start_task
 from functions.aws.queue_look import tags_of
-from functions.aws.redrive import redrive
-from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.aws.redrive import Ticked, redrive
+from functions.aws.redrive_looks import RedriveRun
 from functions.aws.unfinished import symptom_known_as
 from functions.healing.case import Case
 from functions.healing.facts import Facts
@@ -36,17 +35,15 @@ def redriven() -> Recorded:
         "GetCalendarState": {"State": "OPEN"},
         "LookupEvents": {"Events": []},
         "GetMetricData": {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]},
-        "CancelMessageMoveTask": {},
     }
     recorded = recording(answers)
-    for act in (_taken_up, _refused, _expired, _sent_back, _by_task, _one_of_many):
+    for act in (_taken_up, _refused, _expired, _sent_back, _one_of_many):
         with redriving(MessageRetentionPeriod=str(DAYS_4)) as world:
             world.account.settings = replace(
                 world.account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
             )
             events: Any = recorded.clients.sqs.meta.events
             events.register("after-call.sqs.ReceiveMessage", world.died_here)
-            answers["StartMessageMoveTask"] = {"TaskHandle": world.dead_letters}
             answers["ListMessageMoveTasks"] = RUNNING if act is _refused else {"Results": []}
             # The other acts' consumer reads every queue: a quarantine that is read is none.
             read = {"EventSourceMappings": []} if act is _sent_back else ANSWERS[MAPPINGS]
@@ -108,16 +105,6 @@ def _sent_back(world: Redriving, recorded: Recorded) -> None:
     assert (ticked.redriven, ticked.quarantined) == (5, 1), ticked
     stopped = redrive({**request_about(case), "cancel": True}, world.run(recorded.clients))
     assert stopped.refusal is None
-
-
-def _by_task(world: Redriving, recorded: Recorded) -> None:
-    """As a tick of a queue that handles thousands a second asks for it.
-
-    A handle says which queue it is of, as SQS's do.
-    """
-    handle = start_task(recorded.clients, world.dead_letters, 500)
-    assert handle == world.dead_letters
-    assert cancel_task(recorded.clients, handle) is None
 
 
 def _one_of_many(world: Redriving, recorded: Recorded) -> None:

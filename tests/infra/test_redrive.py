@@ -10,14 +10,14 @@ import pytest
 from functions.aws.course_ledger import CLAIM_SECONDS
 from functions.healing.every_step import STEPS
 from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_step import LETTER_ACTIONS, RedriveDeadLetters
+from functions.healing.redrive_step import LETTER_ACTIONS
 from functions.healing.steps import write_actions
 from functions.settings import HealSettings, RedriveSettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
 
 NAME = "Redrive"
-MOVES = (*LETTER_ACTIONS, RedriveDeadLetters.iam_action, "sqs:SetQueueAttributes")
+MOVES = (*LETTER_ACTIONS, "sqs:SetQueueAttributes")
 ORDERS, NOT_NAMED = f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}not-named"
 QUARANTINES = [f"{QUEUE_ARNS}orders-quarantine", f"{QUEUE_ARNS}orders-quarantine.fifo"]
 # "named" has the prefix `billing-*`.
@@ -144,6 +144,8 @@ def test_keys_are_used_by_sqs_alone_on_its_behalf(action: str) -> None:
         "sqs:DeleteQueue",
         "sqs:PurgeQueue",
         "sqs:TagQueue",
+        "sqs:StartMessageMoveTask",
+        "sqs:CancelMessageMoveTask",
         "kms:PutKeyPolicy",
         "kms:Encrypt",
         "lambda:InvokeFunction",
@@ -155,7 +157,7 @@ def test_it_may_do_nothing_else(action: str) -> None:
         assert _may("named", action, resource, {"mendq": "heal"}) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("action", [*LETTER_ACTIONS, RedriveDeadLetters.iam_action])
+@pytest.mark.parametrize("action", LETTER_ACTIONS)
 def test_no_other_lambda_moves_a_letter_of_a_managed_queue(action: str) -> None:
     for name in ("HealRole", "AttachDeadLettersRole", "RestorePolicyRole", "RollBackRole"):
         statements = template_of("named").statements(name)

@@ -12,7 +12,7 @@ from functions.aws.ledger import Ledger
 from functions.aws.ledger_writes import Entry
 from functions.healing.case import Case, opened
 from functions.healing.evidence import Evidence, Sighting
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_progress import RedriveProgress
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import State
 from local_account.process import LocalAccount
@@ -47,7 +47,7 @@ class Redriven:
         return answer
 
     @property
-    def course(self) -> Course:
+    def course(self) -> RedriveProgress:
         client, table = self.account.client("dynamodb"), self.account.outputs["LedgerTable"]
         course = CourseLedger(client, table).course_of(self.pipe.dead.arn)
         assert course is not None
@@ -56,7 +56,8 @@ class Redriven:
     def soaked(self) -> None:
         """As if the time had passed: nobody waits for it in a test."""
         now = self.course
-        over = replace(now, soak_ends_at=now.stage_at, moved_at=now.began_at - timedelta(hours=1))
+        over = now.with_stage(soak_ends_at=now.current.began_at)
+        over = replace(over, moved_at=now.began_at - timedelta(hours=1))
         text = json.dumps(over.document(), sort_keys=True)
         self.account.client("dynamodb").update_item(
             TableName=self.account.outputs["LedgerTable"],

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.aws.hand import Hand
-from functions.aws.letter_batches import Destination
-from functions.aws.moved import Moved
+from functions.aws.message_mover import MessageMover
+from functions.aws.send_batches import Destination, MoveResult
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped
 from local_account.process import LocalAccount
@@ -65,17 +64,17 @@ class Dead:
         answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
         return int(answer["Attributes"][name])
 
-    def redrive(self) -> tuple[list[Letter], Moved]:
+    def redrive(self) -> tuple[list[Letter], MoveResult]:
         to = Destination(self._arn(self.source), self.source, "case-1", hopped)
-        taken, done = list[Letter](), Moved()
-        with Hand(self.sqs, self.letters) as hand:
+        taken, done = list[Letter](), MoveResult()
+        with MessageMover(self.sqs, self.letters) as hand:
             while letters := hand.take(10):
                 taken += letters
                 done = sum(hand.put(letters, to), done)
         return taken, done
 
     def arrived(self) -> list[Letter]:
-        with Hand(self.sqs, self.source) as hand:
+        with MessageMover(self.sqs, self.source) as hand:
             return hand.take(10)
 
 

@@ -92,7 +92,10 @@ def test_what_a_person_chooses_goes_back(shell: Shell) -> None:
     _die(
         source, letters, [{"n": each, "error": {"code": "XY"[each % 3 == 0]}} for each in range(24)]
     )
-    asked = ("--where", 'attr.type = "order" and age < 2h and body.error.code = "X"')
+    asked = (
+        "--where",
+        "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'",
+    )
     shown = shell.text("redrive", _name(source), *asked, "--dry-run", "--yes")
     assert "24 letters seen, 8 match" in shown
     assert (letters.count(), source.count()) == (24, 0)
@@ -123,7 +126,7 @@ def test_of_a_shared_dead_letter_queue_only_its_own_go(shell: Shell) -> None:
 def test_a_fifo_queue_keeps_each_group_s_order(shell: Shell) -> None:
     source, letters = _pair(shell, fifo=True)
     _die(source, letters, [{"n": each} for each in range(36)])
-    done = shell.json("redrive", _name(source), "--where", "body.n >= 3", "--yes")
+    done = shell.json("redrive", _name(source), "--where", "body.n >= `3`", "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (33, 3, 0)
     numbers = _numbers(source)
     for group in range(3):
@@ -198,7 +201,7 @@ def test_a_quarantine_is_seen_returned_and_dropped(shell: Shell, tmp_path: Path)
     assert found[quarantine.arn]["letters"] == 6
     assert name in "".join(shell.text("quarantine", "list").split())
     assert "came back" in shell.text("quarantine", "peek", _name(source))
-    asked = ("--where", "body.n < 2", "--yes")
+    asked = ("--where", "body.n < `2`", "--yes")
     assert shell.json("quarantine", "return", _name(source), *asked)["moved"] == 2
     path = tmp_path / "kept.jsonl"
     done = shell.json("quarantine", "drop", name, "--all", "--yes", "--file", str(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from functions.healing.letters import HOPS
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_progress import Stage
 from local_account.process import LocalAccount
 from tests.local_account.dead_letters import Pipe, bodies, received
 from tests.local_account.queues import Queue

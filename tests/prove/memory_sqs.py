@@ -1,7 +1,4 @@
-"""SQS in memory, below botocore's parsing: queues, and the move tasks between them.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
-"""
+"""SQS in memory, below botocore's parsing: queues, and other people's tasks between them."""
 
 from __future__ import annotations
 
@@ -16,9 +13,6 @@ from typing import Any
 from tests.functions.aws.conftest import ACCOUNT, REGION
 from tests.prove.memory_queue import MemoryQueue, Message
 
-# How long a cancel takes, at most.
-CANCEL_SECONDS = 20.0
-ACTIVE = ("RUNNING", "CANCELLING")
 _ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
 Asked = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -34,37 +28,33 @@ class Refuses(Exception):
 
 @dataclass
 class Task:
-    """`due` are letters of which the rate's seconds have come, in parts."""
+    """Somebody else's message movement task: it moves what it finds, and marks nothing."""
 
-    handle: str
     started_at: float
+    ends_at: float
     per_second: int
-    status: str = "RUNNING"
-    moved: int = 0
-    due: float = 0.0
-    ends_at: float | None = None
 
-    def document(self, queue_arn: str) -> Answer:
-        told = {"TaskHandle": self.handle} if self.status == "RUNNING" else {}
-        return told | {
-            "Status": self.status,
+    def document(self, queue_arn: str, now: float) -> Answer:
+        runs = now < self.ends_at
+        return ({"TaskHandle": "theirs"} if runs else {}) | {
+            "Status": "RUNNING" if runs else "COMPLETED",
             "SourceArn": queue_arn,
             "MaxNumberOfMessagesPerSecond": self.per_second,
-            "ApproximateNumberOfMessagesMoved": self.moved,
             "StartedTimestamp": int(self.started_at * 1000),
         }
 
 
 @dataclass
 class MemorySqs:
-    """`into` counts what was sent on, by queue; `happened` what else is worth a figure."""
+    """`into` counts what was sent on by queue, `sent` by queue and body, `happened` what else."""
 
     random: Random
     now: float
     fails: float = 0.0
     queues: dict[str, MemoryQueue] = field(default_factory=dict)
-    tasks: dict[str, list[Task]] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
     into: Counter[str] = field(default_factory=Counter)
+    sent: Counter[tuple[str, str]] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
 
     def make(self, name: str, **attributes: str) -> MemoryQueue:
@@ -80,29 +70,22 @@ class MemorySqs:
 
     def task_of(self, queue: MemoryQueue) -> Task | None:
         """The one that runs."""
-        tasks = self.tasks.get(queue.arn, [])
-        return next((each for each in tasks if each.status in ACTIVE), None)
+        task = self.tasks.get(queue.arn)
+        return task if task is not None and self.now < task.ends_at else None
+
+    def somebody_moves(self, queue: MemoryQueue, seconds: float, per_second: int) -> None:
+        """Start a message movement task that ends by itself."""
+        self.tasks[queue.arn] = Task(self.now, self.now + seconds, per_second)
+        self.happened["tasks_of_others"] += 1
 
     def tasks_move(self, seconds: float) -> None:
-        """So much time has passed up to now; a cancel lets a few more through."""
+        """So much time has passed up to now."""
         for queue in list(self.queues.values()):
-            if task := self.task_of(queue):
-                self._move(task, queue, seconds)
-
-    def _move(self, task: Task, queue: MemoryQueue, seconds: float) -> None:
-        task.due += seconds * task.per_second
-        letters = queue.take_visible(int(task.due), self.now)
-        task.due -= int(task.due)
-        for each in letters:
-            name = each.source_arn.rpartition(":")[2]
-            self.queues[name].put(each.copied(self.now), self.now)
-            self.into[name] += 1
-            self.happened["moved_by_tasks"] += 1
-        task.moved += len(letters)
-        if task.status == "CANCELLING" and task.ends_at is not None and self.now >= task.ends_at:
-            task.status = "CANCELLED"
-        elif task.status == "RUNNING" and not queue.messages:
-            task.status = "COMPLETED"
+            if (task := self.task_of(queue)) is None:
+                continue
+            for each in queue.take_visible(int(seconds * task.per_second), self.now):
+                self.queues[each.source_arn.rpartition(":")[2]].put(each.copied(self.now), self.now)
+                self.happened["moved_by_others"] += 1
 
     def _queue(self, asked: Asked) -> MemoryQueue:
         name = str(asked["QueueUrl"]).rpartition("/")[2]
@@ -136,6 +119,8 @@ class MemorySqs:
     def _send_message_batch(self, asked: Asked) -> Answer:
         queue = self._queue(asked)
         answer: Answer = {"Successful": [], "Failed": []}
+        beside = queue.dead_letters is not None and self.task_of(queue.dead_letters) is not None
+        self.happened["sent_beside_a_task"] += beside
         for entry in asked["Entries"]:
             if self.random.random() < self.fails:
                 self.happened["sends_refused_by_sqs"] += 1
@@ -150,6 +135,7 @@ class MemorySqs:
         message = Message(body, self.now, entry.get("MessageAttributes", {}), group)
         sent = queue.put(message, self.now, entry.get("MessageDeduplicationId", ""))
         self.into[queue.name] += sent == message.message_id
+        self.sent[queue.name, body] += sent == message.message_id
         digest = md5(body.encode(), usedforsecurity=False).hexdigest()
         return {"Id": entry["Id"], "MessageId": sent, "MD5OfMessageBody": digest}
 
@@ -180,33 +166,9 @@ class MemorySqs:
                 answer["Failed"].append({"Id": entry["Id"], "Code": error.code})
         return answer
 
-    def _start_message_move_task(self, asked: Asked) -> Answer:
-        queue = self.queues[asked["SourceArn"].rpartition(":")[2]]
-        if queue.is_fifo:
-            self.happened["tasks_asked_for_a_fifo_queue"] += 1
-            raise Refuses("AWS.SimpleQueueService.UnsupportedOperation", "Not of FIFO queues.")
-        if self.task_of(queue):
-            self.happened["second_tasks_asked_for"] += 1
-            raise Refuses("InvalidParameterValue", "There is already a task running.")
-        tasks = self.tasks.setdefault(queue.arn, [])
-        handle = f"handle-{queue.name}-{len(tasks)}"
-        tasks.append(Task(handle, self.now, asked["MaxNumberOfMessagesPerSecond"]))
-        self.happened["tasks_started"] += 1
-        return {"TaskHandle": handle}
-
-    def _cancel_message_move_task(self, asked: Asked) -> Answer:
-        running = (each for tasks in self.tasks.values() for each in tasks)
-        for task in running:
-            if task.handle == asked["TaskHandle"] and task.status == "RUNNING":
-                task.status = "CANCELLING"
-                task.ends_at = self.now + self.random.uniform(1, CANCEL_SECONDS)
-                self.happened["tasks_cancelled"] += 1
-                return {"ApproximateNumberOfMessagesMoved": task.moved}
-        raise Refuses("ResourceNotFoundException", "Task does not exist.")
-
     def _list_message_move_tasks(self, asked: Asked) -> Answer:
-        tasks = self.tasks.get(asked["SourceArn"], [])
-        return {"Results": [each.document(asked["SourceArn"]) for each in reversed(tasks[-10:])]}
+        task = self.tasks.get(asked["SourceArn"])
+        return {"Results": [task.document(asked["SourceArn"], self.now)] if task else []}
 
 
 def _as_received(message: Message) -> Answer:

@@ -13,16 +13,16 @@ from functions.healing.redrive_bounds import Bounds
 from functions.healing.states import State
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import BY_TASK, LATE, MOST_MINUTES, Seen
+from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Seen
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 
 SEED = 7
 _QUICK = Mix(good=10, poison=2, bounds=LATE, lease_seconds=10, receives=1)
-_TASKS = replace(BY_TASK, growth=12)
+_PARTS = replace(IN_PARTS, growth=12)
 SCENES = (
-    ("standard, by hand", _QUICK),
-    ("standard, by move tasks", replace(_QUICK, good=86, bounds=_TASKS, deletes_per_second=600)),
+    ("standard, at once", _QUICK),
+    ("standard, in parts", replace(_QUICK, good=86, bounds=_PARTS, deletes_per_second=600)),
     ("FIFO", replace(_QUICK, groups=3)),
     ("halted by the shipped bounds", replace(_QUICK, poison=5, bounds=Bounds())),
 )
@@ -33,14 +33,12 @@ _LOOKS = ("Get", "List", "Query", "TransactGet")
 _CANARIES = 2 * LATE.canary
 WANTED = frozenset(
     {
-        "CancelMessageMoveTask",
         "ChangeMessageVisibilityBatch",
         "CreateQueue",
         "DeleteMessageBatch",
         "ListMessageMoveTasks",
         "ReceiveMessage",
         "SendMessageBatch",
-        "StartMessageMoveTask",
         "TransactWriteItems",
         "UpdateItem",
     }
@@ -100,5 +98,5 @@ def _judge(world: RedrivenWorld, seen: Seen, told: str) -> None:
     )
     has_halted = world.ended is State.ESCALATED and world.sqs.into[world.source.name] <= _CANARIES
     if not (is_whole if world.ended is State.VERIFIED else has_halted):
-        seen.wrong.append(f"{told}: {world.ended}, {world.course and world.course.because}")
+        seen.wrong.append(f"{told}: {world.ended}, {world.progress and world.progress.because}")
     seen.add(world, told)

@@ -11,16 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from functions.aws.redrive import redrive
-from functions.aws.redrive_run import RedriveRun, Ticked
-from functions.aws.redrive_start import RedriveStart
+from functions.aws.redrive import Ticked, redrive
+from functions.aws.redrive_looks import RedriveRun, RedriveStart
 from functions.aws.run import Outcome
 from functions.aws.telling import Telling, tell
 from functions.healing.case import Case, opened
 from functions.healing.dead_letters import Redrive
 from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
-from functions.healing.redrive_course import Course
+from functions.healing.redrive_progress import RedriveProgress
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import State
 from functions.healing.steps import Owner
@@ -76,7 +75,7 @@ class RedrivenWorld:
         return self.cloud.account.now.timestamp()
 
     @property
-    def course(self) -> Course | None:
+    def progress(self) -> RedriveProgress | None:
         """As it is written down."""
         run = self.run()
         with self.cloud.calls.run():
@@ -95,12 +94,18 @@ class RedrivenWorld:
 
     @property
     def moves(self) -> int:
-        """Letters sent back, by hand or by a task, and letters sent to quarantine."""
+        """Messages sent back, and messages sent to quarantine."""
         return self.sqs.into.total()
 
     @property
-    def sent_by_hand(self) -> int:
-        return self.sqs.into[self.source.name] - self.sqs.happened["moved_by_tasks"]
+    def sent_back(self) -> int:
+        return self.sqs.into[self.source.name]
+
+    @property
+    def duplicates(self) -> int:
+        """Second copies, and third ones, that the source got of a message."""
+        sent = self.sqs.sent.items()
+        return sum(times - 1 for (name, _), times in sent if name == self.source.name and times > 1)
 
     def run(self) -> RedriveRun:
         """An invocation of the redrive Lambda."""
@@ -149,7 +154,7 @@ class RedrivenWorld:
         return outcome
 
     def passes(self, seconds: float = MINUTE) -> None:
-        """Consumers work, a task moves."""
+        """Consumers work, somebody else's task moves."""
         for _ in range(round(seconds / STEP)):
             self.cloud.account.now += timedelta(seconds=STEP)
             self.sqs.now = self._now

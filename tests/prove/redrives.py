@@ -10,7 +10,7 @@ from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proof, Proving
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import stopped
-from tests.prove.redrive_tally import BY_TASK, LATE, MOST_MINUTES, Seen
+from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Seen
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 from tests.prove.struck_calls import KINDS, Strike
@@ -38,9 +38,9 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
         calls = {operation for operation, each in struck if each == kind}
         proving.figure(f"operations_{kind}", len(calls))
     proving.holds("so many messages were there", whether=seen.counts["messages"] >= messages)
-    happened = ("runs_killed", "ticks_beside_another", "delivered_twice_at_once", "tasks_started")
+    happened = ("runs_killed", "ticks_beside_another", "delivered_twice_at_once", "tasks_of_others")
     proving.holds(
-        "runs died and met, letters were handed out twice, tasks ran, or nothing was tried",
+        "runs died and met, copies were handed out, others moved too, or nothing was tried",
         whether=all(seen.counts[each] for each in happened),
     )
     seen.tell(proving)
@@ -55,7 +55,7 @@ def mix_of(drawn: Random) -> Mix:
         poison=poison,
         slow=slow,
         groups=drawn.choice((0, 0, 0, 1, 5, 40)),
-        bounds=drawn.choice((LATE, BY_TASK, BY_TASK, Bounds())),
+        bounds=drawn.choice((LATE, IN_PARTS, IN_PARTS, Bounds())),
         deletes_per_second=drawn.choice((20, 100, 600)),
         lease_seconds=drawn.choice((10, 20, 30)),
         receives=drawn.randint(1, 4),
@@ -78,7 +78,7 @@ def _through(world: RedrivenWorld, drawn: Random, seen: Seen, told: str) -> None
     world.thaw()
     is_over = minute < MOST_MINUTES - 1 and world.settle()
     if not is_over:
-        seen.wrong.append(f"{told}: not over, {world.course and world.course.because}")
+        seen.wrong.append(f"{told}: not over, {world.progress and world.progress.because}")
     seen.add(world, told)
 
 
@@ -103,6 +103,8 @@ def _person_acts(world: RedrivenWorld, drawn: Random) -> bool:
         world.thaw()
     elif chance < 0.202:
         world.cause_comes_back()
+    elif chance > 0.98:
+        world.sqs.somebody_moves(world.dead, drawn.choice((60, 300)), drawn.choice((1, 5)))
     elif chance < 0.206:
         outcome = world.tick(cancel=True)
         return outcome is not None and outcome.refusal is None
@@ -117,7 +119,7 @@ REDRIVES = (
     ),
     Proof(
         "redrive_faults",
-        "A fault at any call of a redrive loses no letter, and starts no second move task.",
+        "A fault at any call of a redrive loses no letter, and copies few.",
         struck_everywhere,
     ),
     Proof(

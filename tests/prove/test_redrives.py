@@ -8,29 +8,25 @@ from random import Random
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from moto.dynamodb.models import dynamodb_backends
 
-from functions.aws import redrive_tick
+from functions.aws import redrive
 from functions.aws.course_ledger import CourseLedger
-from functions.aws.hand import Hand
-from functions.aws.letter_batches import Destination, Lanes
-from functions.aws.moved import Moved
-from functions.aws.redrive_looks import look_of
+from functions.aws.message_mover import MessageMover
+from functions.aws.redrive_looks import situation_of
+from functions.aws.send_batches import Destination, FifoOrder, MoveResult
 from functions.healing.letters import Letter
-from functions.healing.redrive_course import Course, begun
-from functions.healing.redrive_look import Look
+from functions.healing.redrive_machine import RedriveSituation
+from functions.healing.redrive_progress import RedriveProgress, RedriveQueues
 from tests.functions.aws.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.prove.course_table import CourseTable, condition_of
-from tests.prove.memory_cloud import Cloud, cloud
+from tests.prove.memory_cloud import Cloud
 from tests.prove.memory_queue import MemoryQueue, Message
 from tests.prove.proof import Proving
 from tests.prove.redrive_faults import SCENES as SCENES_TO_STRIKE
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
 from tests.prove.redrive_stops import stopped
-from tests.prove.redriven_consumers import Mix
-from tests.prove.redriven_world import RedrivenWorld
 from tests.prove.struck_calls import StruckCalls
 
 DEAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
@@ -39,15 +35,17 @@ DEAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
 def test_a_mover_that_deletes_before_it_sends_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    put = Hand._put
+    put = MessageMover._put
 
-    def deletes_first(hand: Hand, batch: Sequence[Letter], lanes: Lanes, to: Destination) -> Moved:
+    def deletes_first(
+        mover: MessageMover, batch: Sequence[Letter], order: FifoOrder, to: Destination
+    ) -> MoveResult:
         for each in batch:
-            handle = hand._lease._holds.among([each.message_id])[0].handle
-            hand._sqs.delete_message(QueueUrl=hand._shown._queue_url, ReceiptHandle=handle)
-        return put(hand, batch, lanes, to)
+            handle = mover._held._holds.among([each.message_id])[0].handle
+            mover._sqs.delete_message(QueueUrl=mover._queue_url, ReceiptHandle=handle)
+        return put(mover, batch, order, to)
 
-    monkeypatch.setattr(Hand, "_put", deletes_first)
+    monkeypatch.setattr(MessageMover, "_put", deletes_first)
     proving = Proving()
     struck_everywhere(proving, 0.25, SCENES_TO_STRIKE[:1])
     assert "no message is lost" in proving.failures
@@ -55,26 +53,25 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
 
 def test_a_tick_that_does_not_see_the_freeze_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def blind(*asked: Any) -> Look:
-        return replace(look_of(*asked), frozen="")
+    def blind(*asked: Any) -> RedriveSituation:
+        return replace(situation_of(*asked), frozen="")
 
-    monkeypatch.setattr(redrive_tick, "look_of", blind)
+    monkeypatch.setattr(redrive, "situation_of", blind)
     proving = Proving()
     stopped(proving, 0.25, SCENES_TO_STOP[:1])
     assert "each comes to an end, and its source to rest" in proving.failures
     assert "frozen at minute" in str(proving.figures["wrong"])
 
 
-def test_a_second_move_task_is_refused_and_counted() -> None:
-    with cloud() as here:
-        world = RedrivenWorld(here, Mix(good=9), 1)
-        asked: dict[str, Any] = {"SourceArn": world.dead.arn, "MaxNumberOfMessagesPerSecond": 1}
-        with here.calls.run():
-            sqs = here.account.clients.sqs_for_writing
-            sqs.start_message_move_task(**asked)
-            with pytest.raises(ClientError, match="already a task running"):
-                sqs.start_message_move_task(**asked)
-        assert world.sqs.happened["second_tasks_asked_for"] == 1
+def test_a_tick_that_does_not_wait_for_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def blind(*asked: Any) -> RedriveSituation:
+        return replace(situation_of(*asked), has_foreign_task=False)
+
+    monkeypatch.setattr(redrive, "situation_of", blind)
+    proving = Proving()
+    stopped(proving, 0.25, SCENES_TO_STOP[:1])
+    assert "nothing is sent back while somebody else's task runs" in proving.failures
 
 
 @pytest.fixture
@@ -113,13 +110,14 @@ def _answered_by(quick: CourseTable, account: Account) -> None:
 def _lived(account: Account) -> Iterator[object]:
     """A claim, a second, a save, a save of what has moved, a release by a stranger, one by us."""
     ledger = CourseLedger(account.clients.dynamodb, "ledger")
-    course: Course = begun("case", dead_letter_arn=DEAD, source_arn=DEAD, canary=5, now=account.now)
+    queues = RedriveQueues(DEAD, DEAD)
+    course = RedriveProgress.begun("case", queues, size=5, now=account.now)
     yield ledger.claim(DEAD, "me", account.now) is not None
     yield ledger.claim(DEAD, "another", account.now) is not None
     saved = ledger.save(course, "me")
     yield saved.n
     yield ledger.save(course, "me").n
-    for late, owner in ((replace(course, size=9), "me"), (saved, "another")):
+    for late, owner in ((replace(course, moved=9), "me"), (saved, "another")):
         with pytest.raises(Exception, match="another run redrives"):
             ledger.save(late, owner)
     ledger.release(DEAD, "another")

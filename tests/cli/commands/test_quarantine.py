@@ -15,10 +15,10 @@ import pytest
 
 from cli.commands import quarantine as command
 from functions.aws.course_ledger import CourseLedger
-from functions.aws.hand import Hand
+from functions.aws.message_mover import MessageMover
 from functions.healing.letters import HOPS, QUARANTINED
 from functions.healing.quarantines import arn_for
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -131,7 +131,7 @@ def test_nothing_goes_unasked(queues: DeadLetters, tmp_path: Path) -> None:
 def test_what_returns_loses_the_mark_and_counts_its_hops(queues: DeadLetters) -> None:
     _keep(queues, {"n": 1}, hops=2)
     _keep(queues, {"n": 2})
-    done = _quarantine(queues, "return", "--where", "body.n = 1", "--yes")
+    done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0}
     (arrived,) = queues.seen(queues.source)
     assert QUARANTINED not in arrived.attributes
@@ -188,13 +188,13 @@ def test_mendq_s_own_redrive_waits_while_letters_return(
 ) -> None:
     _keep(queues, "one")
     ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
-    put, found = Hand.put, list[object]()
+    put, found = MessageMover.put, list[object]()
 
-    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
         found.append(ledger.claim(f"{queues.source}-dlq", "a tick", datetime.now(UTC)))
         return put(hand, letters, to)
 
-    monkeypatch.setattr(Hand, "put", watched)
+    monkeypatch.setattr(MessageMover, "put", watched)
     assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
     assert found == [None]
 
@@ -204,7 +204,7 @@ def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Pat
     for number in range(12):
         _keep(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, died_in="", **{HOPS: "1"})
-    done = _quarantine(queues, "drop", "--where", "body.n >= 3", "--yes", "--file", str(path))
+    done = _quarantine(queues, "drop", "--where", "body.n >= `3`", "--yes", "--file", str(path))
     assert done == {"matched": 10, "dropped": 10, "left": 3, "failed": 0, "file": str(path)}
     lines = path.read_text().splitlines()
     bodies = [json.loads(json.loads(line)["body"]) for line in lines]
@@ -292,10 +292,10 @@ def test_whatever_else_fails_of_the_file_nothing_is_lost(
         closed(handle)
 
     closed, synced = os.close, os.fsync
-    monkeypatch.setattr(f"cli.redrive.dropped.os.{where}", fail)
+    monkeypatch.setattr(f"cli.redrive.quarantines.os.{where}", fail)
     if where == "ftruncate":
         monkeypatch.setattr(
-            "cli.redrive.dropped.os.fsync",
+            "cli.redrive.quarantines.os.fsync",
             lambda handle: fail(handle) if S_ISREG(os.fstat(handle).st_mode) else synced(handle),
         )
     code = 0 if where == "close" else 1
@@ -345,7 +345,7 @@ def test_a_delete_that_sqs_does_not_take_is_told(
     queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
-    monkeypatch.setattr(Hand, "delete", lambda *_: frozenset())
+    monkeypatch.setattr(MessageMover, "delete", lambda *_: frozenset())
     path = tmp_path / "kept.jsonl"
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
     assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)

@@ -13,16 +13,16 @@ from cli.commands import redrive as command
 from cli.exit_codes import Exit, Stopped
 from cli.redrive import hold
 from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
-from functions.aws.hand import Hand
+from functions.aws.message_mover import MessageMover
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS
-from functions.healing.redrive_course import Stage
+from functions.healing.redrive_progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
 __all__ = ["at_once"]
 pytestmark = pytest.mark.usefixtures("at_once")
-ORDERS = 'attr.type = "order" and age < 2h and body.error.code = "X"'
+ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_nothing_is_sent_unasked(queues: DeadLetters) -> None:
     ("arguments", "says"),
     [
         ((), "either"),
-        (("--all", "--where", "receives = 1"), "either"),
+        (("--all", "--where", "receive_count == `1`"), "either"),
         (("--where", ""), "--where"),
-        (("--where", "attr.type = order"), "character 13: attr.type =  >>> order"),
+        (("--where", "body.a = 1"), "character 8: body.a  >>> = 1"),
         (("--all", "--rate", "fast"), "--rate"),
         (("--all", "--rate", "0"), "--rate"),
         (("--all", "--rate", "-1/s"), "--rate"),
@@ -122,10 +122,10 @@ def test_more_letters_than_a_batch_all_go(queues: DeadLetters) -> None:
 def test_more_letters_than_are_held_at_once_are_all_looked_at(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("cli.redrive.passes.MOST_IN_HAND", held)
+    monkeypatch.setattr("cli.redrive.passes.MOST_HELD", held)
     for number in range(33):
         queues.write({"n": number})
-    done = queues.redrive("--where", "body.n >= 20", "--yes")
+    done = queues.redrive("--where", "body.n >= `20`", "--yes")
     assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
     numbers = [json.loads(each.body)["n"] for each in queues.seen(queues.letters)]
     assert sorted(numbers) == list(range(20))
@@ -262,14 +262,14 @@ def test_mendq_s_own_redrive_waits_for_a_person_s(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("one")
-    ledger, put = _ledger(queues), Hand.put
+    ledger, put = _ledger(queues), MessageMover.put
     found: list[object] = []
 
-    def watched(hand: Hand, letters: Any, to: Any) -> Any:
+    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
         found.append(ledger.claim(queues.letters, "a tick", datetime.now(UTC)))
         return put(hand, letters, to)
 
-    monkeypatch.setattr(Hand, "put", watched)
+    monkeypatch.setattr(MessageMover, "put", watched)
     assert queues.redrive("--all", "--yes")["moved"] == 1
     assert found == [None], "it was held while letters went"
     assert ledger.claim(queues.letters, "a tick", datetime.now(UTC)), "and is free at once"
@@ -291,20 +291,20 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
     for number in range(25):
         queues.write(f"letter {number}")
     monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
-    put, ends, stops = Hand.put, hold.Hold.ends, list[Event]()
+    put, ends, stops = MessageMover.put, hold.Hold.ends, list[Event]()
 
     def noted(held: hold.Hold, stop: Event) -> None:
         stops.append(stop)
         ends(held, stop)
 
-    def stolen(hand: Hand, letters: Any, to: Any) -> Any:
+    def stolen(hand: MessageMover, letters: Any, to: Any) -> Any:
         yield from put(hand, letters, to)
         later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
         assert _ledger(queues).claim(queues.letters, "a tick", later)
         assert stops[0].wait(10), "the next beat finds that out"
 
     monkeypatch.setattr(hold.Hold, "ends", noted)
-    monkeypatch.setattr(Hand, "put", stolen)
+    monkeypatch.setattr(MessageMover, "put", stolen)
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     said = " ".join(result.output.split())
     assert result.exit_code == 1
@@ -355,16 +355,16 @@ def test_a_letter_that_dies_again_meanwhile_is_not_sent_twice(
     """Each that goes back is a dead letter again before the next batch, under its new id."""
     for number in range(25):
         queues.write(f"poison {number}")
-    put = Hand.put
+    put = MessageMover.put
 
-    def poisoned(hand: Hand, letters: Any, to: Any) -> Any:
+    def poisoned(hand: MessageMover, letters: Any, to: Any) -> Any:
         for moved in put(hand, letters, to):
             for each in queues.seen(queues.source):
                 queues.write(each.body, queue=queues.letters, **{HOPS: str(each.hops)})
             queues.taken(queues.source)
             yield moved
 
-    monkeypatch.setattr(Hand, "put", poisoned)
+    monkeypatch.setattr(MessageMover, "put", poisoned)
     assert queues.redrive("--all", "--yes")["moved"] == 25
     assert {each.hops for each in queues.seen(queues.letters)} == {1}
 
@@ -404,18 +404,22 @@ def test_no_body_and_no_part_of_one_is_shown(queues: DeadLetters) -> None:
     sample = queues.write({"secret": "s3cret"}, type="order")
     queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
     result = queues.operator.mendq(
-        "redrive", "orders", "--where", 'body.secret = "s3cret" and exists(attr.type)', "--dry-run"
+        "redrive",
+        "orders",
+        "--where",
+        "body.secret == 's3cret' && exists(attributes.type)",
+        "--dry-run",
     )
     assert "s3cret" not in result.output
     assert "\x1b" not in result.output
-    assert "1  attr.type order" in result.output
+    assert "1  attributes.type order" in result.output
     assert sample in result.output
 
 
 def test_what_is_missing_is_counted(queues: DeadLetters) -> None:
     _mixed(queues)
     shown = queues.operator.mendq("redrive", "orders", "--where", ORDERS, "--dry-run").output
-    assert "attr.type is missing in 1 of 8 letters" in shown
+    assert "attributes.type is missing in 1 of 8 letters" in shown
     assert "body.error.code is missing in 1 of 8 letters" in shown
 
 
@@ -423,7 +427,7 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
     queues = dead_letters(operator, fifo=True)
     for number in range(36):
         queues.write({"n": number}, group=f"g{number % 3}")
-    done = queues.redrive("--where", "body.n >= 6", "--yes")
+    done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (30, 6, 0)
     assert done["matched"] == 30
     arrived = [json.loads(each.body)["n"] for each in queues.taken(queues.source)]
@@ -437,9 +441,9 @@ def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
     queues = dead_letters(operator, fifo=True)
     for number in range(24):
         queues.write({"n": number})
-    done = queues.redrive("--where", "body.n = 23", "--dry-run")
+    done = queues.redrive("--where", "body.n == `23`", "--dry-run")
     assert (done["moved"], done["left"], done["failed"]) == (0, 24, 0)
-    done = queues.redrive("--where", "body.n = 3", "--yes")
+    done = queues.redrive("--where", "body.n == `3`", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 23, "failed": 0}
 
 
@@ -489,3 +493,27 @@ def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: DeadLette
     assert "run this command there" in error["message"]
     queues.refused.clear()
     _nothing_changed(queues, ids)
+
+
+def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: DeadLetters) -> None:
+    for number in range(20):
+        queues.write({"n": number})
+    ids = queues.ids(queues.letters)
+    slow = ("--all", "--rate", "0.001/s", "--yes")
+    queues.sqs.set_queue_attributes(
+        QueueUrl=queues.operator.aws.url(queues.letters),
+        Attributes={"MessageRetentionPeriod": "3600"},
+    )
+    error = queues.redrive(*slow, code=1)["error"]
+    assert error["code"] == "redrive_too_slow"
+    assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
+    _nothing_changed(queues, ids)
+    assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
+
+
+def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: DeadLetters) -> None:
+    queues.write({"n": 1})
+    native = f"aws sqs start-message-move-task --source-arn {queues.letters}"
+    for chosen, is_printed in ((("--all",), True), (("--where", "body.n == `1`"), False)):
+        shown = queues.operator.mendq("redrive", "orders", *chosen, "--dry-run").output
+        assert (native in " ".join(shown.split())) is is_printed

@@ -15,13 +15,12 @@ import pytest
 from cli import asking
 from cli.commands import quarantine, redrive
 from cli.redrive import asked
-from functions.aws import letters_shown
+from functions.aws import message_mover
 from functions.aws.course_ledger import CourseLedger
-from functions.aws.hand import Hand
-from functions.aws.letters_look import letter_of
+from functions.aws.message_mover import MessageMover, letter_of
 from functions.healing.dead_letters import Redrive
 from functions.healing.letters import HOPS, Letter
-from functions.healing.redrive_course import Stage, begun
+from functions.healing.redrive_progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.conftest import Operator
 
 # moto says of no letter where it died: here an attribute does, which nobody sees.
@@ -113,13 +112,13 @@ class DeadLetters:
     def course_in(self, stage: Stage) -> None:
         """As case-7 of Mendq's own has come to that stage with these letters."""
         now = datetime.now(UTC)
-        dead, source = self.letters, self.source
-        course = begun("case-7", dead_letter_arn=dead, source_arn=source, canary=5, now=now)
+        dead, queues = self.letters, RedriveQueues(self.letters, self.source)
+        course = RedriveProgress.begun("case-7", queues, size=5, now=now)
         ledger = CourseLedger(self.operator.aws.clients.dynamodb, "ledger")
         claimed = ledger.claim(dead, "me", now)
         assert claimed is not None
         course = (claimed.course or course).now_in(stage, now)
-        ledger.save(replace(course, soak_ends_at=now + timedelta(minutes=3)), "me")
+        ledger.save(course.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
         ledger.release(dead, "me")
 
     def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
@@ -156,10 +155,10 @@ def _letter_of(message: Mapping[str, Any]) -> Letter:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto's clock stands still, so nobody can wait for a letter there."""
-    hand = partial(Hand, wait_seconds=0)
-    monkeypatch.setattr(letters_shown, "letter_of", _letter_of)
-    monkeypatch.setattr(asked, "Hand", hand)
-    monkeypatch.setattr("cli.commands.quarantine.Hand", hand)
+    hand = partial(MessageMover, wait_seconds=0)
+    monkeypatch.setattr(message_mover, "letter_of", _letter_of)
+    monkeypatch.setattr(asked, "MessageMover", hand)
+    monkeypatch.setattr("cli.commands.quarantine.MessageMover", hand)
     monkeypatch.setattr(asking, "somebody_is_there", _somebody_is_there)
 
 

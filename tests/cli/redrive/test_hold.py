@@ -14,7 +14,7 @@ from cli.redrive import hold
 from cli.redrive.hold import held
 from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger, course_key
 from functions.aws.errors import LedgerUnavailable, LedgerUnreadable
-from functions.healing.redrive_course import Stage, begun
+from functions.healing.redrive_progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.conftest import Operator
 
 SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -33,7 +33,8 @@ def _is_free(ledger: CourseLedger) -> bool:
 
 def _course_in(ledger: CourseLedger, stage: Stage) -> None:
     now = datetime.now(UTC)
-    made = begun("case-7", dead_letter_arn=LETTERS, source_arn=SOURCE, canary=5, now=now)
+    queues = RedriveQueues(LETTERS, SOURCE)
+    made = RedriveProgress.begun("case-7", queues, size=5, now=now)
     assert ledger.claim(LETTERS, "a tick", now)
     ledger.save(replace(made, stage=stage), "a tick")
     ledger.release(LETTERS, "a tick")
@@ -99,7 +100,8 @@ def test_one_that_began_in_spite_of_it_ends_the_run(
         kept.ends(stop)
         later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
         assert ledger.claim(LETTERS, "a tick", later)
-        made = begun("case-7", dead_letter_arn=LETTERS, source_arn=SOURCE, canary=5, now=later)
+        queues = RedriveQueues(LETTERS, SOURCE)
+        made = RedriveProgress.begun("case-7", queues, size=5, now=later)
         ledger.save(made, "a tick")
         assert stop.wait(10)
         ledger.release(LETTERS, "a tick")

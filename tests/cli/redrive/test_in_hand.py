@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.aws.hand import Hand
 from functions.aws.lease import Lease
+from functions.aws.message_mover import MessageMover
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -46,16 +46,16 @@ def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, act: Callable[..., 
 def test_an_interrupted_look_lets_go_and_says_so_at_once(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    take = Hand.take
+    take = MessageMover.take
     told: list[str] = []
 
-    def pressed(hand: Hand, most: int) -> list[Any]:
+    def pressed(hand: MessageMover, most: int) -> list[Any]:
         if not told:
             _press()
             told.append(capfd.readouterr().err)
         return take(hand, most)
 
-    monkeypatch.setattr(Hand, "take", pressed)
+    monkeypatch.setattr(MessageMover, "take", pressed)
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     assert result.exit_code == 1
     assert "Ctrl-C again leaves at once" in told[0]
@@ -82,14 +82,14 @@ def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
 def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
     queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = Hand.put
+    put = MessageMover.put
 
-    def pressed(hand: Hand, letters: Any, to: Any) -> Iterator[Any]:
+    def pressed(hand: MessageMover, letters: Any, to: Any) -> Iterator[Any]:
         yield from put(hand, letters, to)
         _press()
         _at_release(monkeypatch, 2, _press)
 
-    monkeypatch.setattr(Hand, "put", pressed)
+    monkeypatch.setattr(MessageMover, "put", pressed)
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
     assert result.exit_code == 1
     assert '"moved": 10,' in result.stdout

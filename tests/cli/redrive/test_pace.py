@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cli.exit_codes import Stopped
-from cli.redrive.pace import FULL_BATCH, Pace, rate_of
+from cli.redrive.passes import FULL_BATCH, Pace, rate_of
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ def test_what_would_be_deleted_is_shown_as_what_would_be_sent_is(queues: DeadLet
     quarantine = _kept(queues)
     ids = {queues.write({"n": number}, queue=quarantine, type="order") for number in range(4)}
     queues.write("no json", queue=quarantine)
-    where = ("--where", 'body.n < 9 and attr.type = "order"')
+    where = ("--where", "body.n < `9` && attributes.type == 'order'")
     shown = _shown(queues, "orders", *where, "--dry-run")
     assert "orders-quarantine -> deleted" in shown
     assert "5 letters seen, 4 match" in shown
-    assert "4 attr.type order" in shown
+    assert "4 attributes.type order" in shown
     assert "body.n is missing in 1 of 5 letters" in shown
     assert any(each in shown for each in ids)
     assert "is in the file alone" in shown
@@ -112,6 +112,8 @@ def test_a_freeze_is_told_and_holds_nobody(
 
 def test_in_a_pipe_no_line_ends_in_blanks(queues: DeadLetters) -> None:
     queues.write({"n": 1}, type="order")
-    shown = queues.operator.mendq("redrive", "orders", "--where", "body.n = 1", "--dry-run").output
+    shown = queues.operator.mendq(
+        "redrive", "orders", "--where", "body.n == `1`", "--dry-run"
+    ).output
     assert "LETTERS  WHICH\n" in shown
     assert [each for each in shown.splitlines() if each != each.rstrip()] == []

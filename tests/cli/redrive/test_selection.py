@@ -7,18 +7,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.redrive.selection import AGES, MOST_VALUES, Selection, Standing, Tally
+from cli.redrive.preview import AGES, MOST_VALUES, Selection, Standing, Tally
 from functions.healing.letters import Letter, MessageAttribute
-from functions.healing.where import Where, where
+from functions.healing.message_filter import MessageFilter, message_filter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
 LETTER = Letter("m-1", '{"n": 1}', NOW, source_arn=SOURCE)
 
 
-def _tally(expression: str = "exists(attr.type) or exists(body.n)", *, sole: bool = True) -> Tally:
-    found = where(expression)
-    assert isinstance(found, Where)
+def _tally(
+    expression: str = "exists(body.n) || exists(attributes.type)", *, sole: bool = True
+) -> Tally:
+    found = message_filter(expression)
+    assert isinstance(found, MessageFilter)
     return Tally(Selection(found, SOURCE, sole, NOW))
 
 
@@ -45,7 +47,7 @@ def test_whose_a_letter_is(source_arn: str | None, sole: bool, standing: Standin
     tally = _tally(sole=sole)
     assert tally.add(letter) is standing
     assert list(tally.chosen) == (["m-1"] if standing is Standing.CHOSEN else [])
-    assert _tally("receives = 9", sole=sole).add(letter) is not Standing.CHOSEN
+    assert _tally("receive_count == `9`", sole=sole).add(letter) is not Standing.CHOSEN
 
 
 def test_a_letter_that_is_seen_again_is_counted_once() -> None:
@@ -54,7 +56,7 @@ def test_a_letter_that_is_seen_again_is_counted_once() -> None:
         tally.add(LETTER)
     assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
     assert tally.ages.total() == 1
-    assert tally.missing["attr.type"] == 1
+    assert tally.missing["attributes.type"] == 1
 
 
 def test_ages_are_told_apart_at_their_ends() -> None:
@@ -70,7 +72,7 @@ def test_of_very_many_values_the_rest_is_one_line() -> None:
     tally = _tally()
     for number in range(MOST_VALUES + 50):
         tally.add(_of_type(f"tenant-{number}", number))
-    counted = tally.values["attr.type"]
+    counted = tally.values["attributes.type"]
     assert len(counted) == MOST_VALUES + 1
     assert counted["others"] == 50
     assert counted.total() == len(tally.chosen)
@@ -80,8 +82,8 @@ def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
     tally = _tally()
     tally.add(_of_type("a\x1b[31m\nb" + "x" * 500))
     tally.add(_of_type(b"\xff\x00", 1))
-    assert set(tally.values) == {"attr.type"}
-    words, in_bytes = tally.values["attr.type"]
+    assert set(tally.values) == {"attributes.type"}
+    words, in_bytes = tally.values["attributes.type"]
     assert words.isprintable()
     assert len(words) <= 60
     assert in_bytes == "(2 bytes)"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.redrive.in_hand import Bar
-from cli.redrive.pace import Pace
+from cli.redrive.passes import Bar, Pace
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
 
@@ -45,7 +44,7 @@ def test_what_is_in_somebody_else_s_hand_is_told_and_left(operator: Operator, fi
 def test_of_what_is_left_it_is_told_how_many_match(queues: DeadLetters) -> None:
     for number in range(8):
         queues.write({"n": number})
-    chosen = ("--where", "body.n < 4", "--limit", "3", "--yes")
+    chosen = ("--where", "body.n < `4`", "--limit", "3", "--yes")
     result = queues.operator.mendq("redrive", "orders", *chosen)
     words = " ".join(result.output.split())
     assert "3 letters sent back, 0 failed, 5 left in orders-dlq, 1 of them matches" in words

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from functions.aws.hand import Hand
-from functions.aws.letter_batches import Destination
-from functions.aws.letters_look import letter_of
-from functions.aws.moved import Moved
+from functions.aws.message_mover import MessageMover, letter_of
+from functions.aws.send_batches import Destination, MoveResult
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped
 from tests.functions.aws.conftest import Account
 
-LEASE_SECONDS = 30
+VISIBILITY_SECONDS = 30
 BOTH = pytest.mark.parametrize("fifo", [False, True])
 # A queue's letters may be hidden for so long.
 LONGER_THAN_A_LEASE = 61
@@ -53,11 +51,11 @@ class Two:
     def to(self, mark: Callable[[Letter], Letter] = hopped, **more: Any) -> Destination:
         return Destination(self.there, self.account.url(self.there), "case-1", mark, **more)
 
-    def hand(self, sqs: Any = None) -> Hand:
-        return Hand(
+    def hand(self, sqs: Any = None) -> MessageMover:
+        return MessageMover(
             sqs or self.sqs,
             self.account.url(self.here),
-            lease_seconds=LEASE_SECONDS,
+            visibility_seconds=VISIBILITY_SECONDS,
             wait_seconds=0,
             clock=lambda: self.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
         )
@@ -68,9 +66,9 @@ class Two:
         sqs: Any = None,
         takes: Callable[[Letter], bool] = lambda _: True,
         most: int = 1_000,
-    ) -> Moved:
+    ) -> MoveResult:
         """Ten by ten, at most so many of those that `takes` says yes to."""
-        tried, done = 0, Moved()
+        tried, done = 0, MoveResult()
         with self.hand(sqs) as hand:
             while tried < most and (letters := hand.take(10)):
                 chosen = [each for each in letters if takes(each)][: most - tried]

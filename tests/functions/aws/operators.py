@@ -14,7 +14,7 @@ from functions.aws.attach_dead_letters import attach
 from functions.aws.desk import ManagingDesk, Write, WritingDesk
 from functions.aws.operator_request import Document, OperatorRequest, answer
 from functions.aws.pins import Pins
-from functions.aws.redrive_start import RedriveStart
+from functions.aws.redrive_looks import RedriveStart
 from functions.aws.restore_policy import PolicyWriter
 from functions.aws.rolling_back import roll_back
 from functions.aws.run import Run

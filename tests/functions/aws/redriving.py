@@ -14,8 +14,7 @@ from unittest.mock import patch
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from functions.aws.clients import Clients
-from functions.aws.redrive_run import RedriveRun
-from functions.aws.redrive_start import RedriveStart
+from functions.aws.redrive_looks import RedriveRun, RedriveStart
 from functions.aws.telling import Telling, tell
 from functions.healing.case import Case, opened
 from functions.healing.dead_letters import Redrive

@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.aws.errors import FactsUnavailable
-from functions.aws.letter_batches import Destination
 from functions.aws.quarantine import quarantine_of
+from functions.aws.send_batches import Destination
 from functions.healing.facts import Facts
 from functions.healing.letters import Letter
 from functions.healing.marks import kept_apart, kept_because

@@ -10,8 +10,7 @@ import pytest
 from functions.aws.call_owner import request_about
 from functions.aws.errors import CaseUnreadable
 from functions.aws.follow_up import Followed, follow_up
-from functions.aws.redrive import redrive
-from functions.aws.redrive_run import Ticked
+from functions.aws.redrive import Ticked, redrive
 from functions.healing.states import State
 from tests.functions.aws.operators import OWNERS, desk_of, outcomes, undo
 from tests.functions.aws.redriving import Redriving, redriving
@@ -47,8 +46,8 @@ def test_an_applied_case_is_ticked(world: Redriving) -> None:
     case = world.case(State.APPLIED)
     ticked = redrive(request_about(case), world.run())
     assert isinstance(ticked, Ticked)
-    assert ticked.course is not None
-    assert ticked.course.case_id == case.case_id
+    assert ticked.progress is not None
+    assert ticked.progress.case_id == case.case_id
     assert (world.waiting(world.source), world.waiting(world.dead_letters)) == (2, 0)
 
 
@@ -90,8 +89,8 @@ def test_what_is_to_be_stopped_is_stopped_and_no_letter_goes(world: Redriving) -
     outcome = redrive({**request_about(case), "cancel": True}, world.run())
     assert isinstance(outcome, Ticked)
     assert outcome.refusal is None
-    assert outcome.course is not None
-    assert outcome.course.is_over
+    assert outcome.progress is not None
+    assert outcome.progress.is_over
     assert world.waiting(world.source) == 0
 
 
@@ -100,8 +99,8 @@ def test_only_true_stops_it(world: Redriving, word: object) -> None:
     case = world.case(State.APPLIED)
     outcome = redrive({**request_about(case), "cancel": word}, world.run())
     assert isinstance(outcome, Ticked)
-    assert outcome.course is not None
-    assert not outcome.course.is_over
+    assert outcome.progress is not None
+    assert not outcome.progress.is_over
 
 
 def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(world: Redriving) -> None:
@@ -152,7 +151,6 @@ def test_what_its_queue_is_gone_for_is_closed(world: Redriving) -> None:
 
 @pytest.mark.parametrize("tag", ["off", "observe"])
 def test_a_queue_that_is_to_be_left_is_its_owner_s_to_leave(world: Redriving, tag: str) -> None:
-    """A task may run, which it has to cancel."""
     case = world.case(State.APPLIED)
     world.account.tag(world.dead_letters, mendq=tag)
     follow(world, minutes=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from functions.aws.dead_letters_look import source_arns_of
-from functions.aws.redrive_start import RedriveStart
+from functions.aws.redrive_looks import RedriveStart
 from functions.healing.dead_letters import Redrive
 from functions.healing.facts import Facts
 from functions.healing.plan import Refusal
@@ -96,7 +96,7 @@ FAULTS: dict[str, Callable[[Redriving], object]] = {
     "only observed": lambda w: w.account.tag(w.source, mendq="observe"),
     "mendq:redrive of": lambda w: w.account.tag(w.source, **{"mendq:redrive": "off"}),
     "mendq:redrive of arn": lambda w: w.account.tag(w.dead_letters, **{"mendq:redrive": "off"}),
-    "a move task runs": lambda w: _task(w, "RUNNING"),
+    "a message movement task runs": lambda w: _task(w, "RUNNING"),
     "a move task runs on": lambda w: _task(w, "CANCELLING"),
     "a move task runs on it": lambda w: _task(w, "WHATEVER-COMES-NEXT"),
 }

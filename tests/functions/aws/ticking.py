@@ -1,17 +1,17 @@
-"""Ticks of a redrive in moto, which knows no move tasks: an SQS client that does."""
+"""Ticks of a redrive in moto, which knows no message movement tasks: a client with a list."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError
 
-from functions.aws.redrive import redrive
-from functions.aws.redrive_run import RedriveRun, Ticked
+from functions.aws.redrive import Ticked, redrive
+from functions.aws.redrive_looks import RedriveRun
 from functions.aws.run import Outcome
 from functions.aws.telling import Telling, tell
 from functions.aws.write_steps import write
@@ -20,7 +20,7 @@ from functions.healing.evidence import Evidence, Sighting
 from functions.healing.facts import Facts
 from functions.healing.measuring import CLOUDWATCH_LAG
 from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_course import Course, Stage
+from functions.healing.redrive_progress import RedriveProgress, Stage
 from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import State
 from functions.healing.steps import Owner
@@ -33,8 +33,8 @@ RECEIVES = 3
 INVALID = "InvalidParameterValue"
 # Well within what a tick measures.
 MEASURED_BEFORE = CLOUDWATCH_LAG + timedelta(minutes=5)
-LATE = Bounds(halt_returned=1_000, halt_share=1.0)
-BY_TASK = replace(LATE, mover_per_tick=10)
+LATE = Bounds(halt_returned=1_000, halt_share=1.0, patience_seconds=300)
+SOON = Bounds(patience_seconds=300)
 
 
 def texts(count: int) -> list[str]:
@@ -43,30 +43,19 @@ def texts(count: int) -> list[str]:
 
 @dataclass
 class Tasks:
-    """What SQS knows of them, oldest first; `calls` are what was asked.
+    """What SQS lists, oldest first; `refuses` is what it answers the next such call with."""
 
-    `refuses` answers the next call of that name with an error; `loses_answers` after it was done;
-    `denies` every look at a queue.
-    """
-
-    account: Account
     known: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    refuses: dict[str, str] = field(default_factory=dict)
-    loses_answers: bool = False
-    denies: str = ""
+    refuses: str = ""
 
-    def note(self, name: str, asked: dict[str, Any]) -> None:
-        self.calls.append((name, asked))
-        self.refuse(name)
-
-    def refuse(self, name: str) -> None:
-        if message := self.refuses.pop(name, ""):
-            raise ClientError({"Error": {"Code": INVALID, "Message": message}}, name)
+    def run(self, account: Account, status: str = "RUNNING") -> None:
+        """Somebody else's."""
+        at = int(account.now.timestamp() * 1_000)
+        self.known = [{"Status": status, "TaskHandle": "theirs", "StartedTimestamp": at}]
 
 
 class SqsWithTasks:
-    """moto's client, with move tasks that a test moves, and where letters died."""
+    """moto's client, with a list of tasks, and where messages died."""
 
     def __init__(self, client: Any, died_in: dict[str, str], tasks: Tasks) -> None:
         self._client, self._died_in, self._tasks = client, died_in, tasks
@@ -82,31 +71,12 @@ class SqsWithTasks:
                 each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source_arn
         return answer
 
-    def get_queue_attributes(self, **asked: Any) -> Any:
-        if self._tasks.denies:
-            error = {"Error": {"Code": "AccessDenied", "Message": self._tasks.denies}}
-            raise ClientError(error, "GetQueueAttributes")  # type: ignore[arg-type]
-        return self._client.get_queue_attributes(**asked)
-
     def list_message_move_tasks(self, **_asked: Any) -> dict[str, Any]:
-        self._tasks.refuse("ListMessageMoveTasks")
+        if message := self._tasks.refuses:
+            self._tasks.refuses = ""
+            error: Any = {"Error": {"Code": INVALID, "Message": message}}
+            raise ClientError(error, "ListMessageMoveTasks")
         return {"Results": [dict(each) for each in reversed(self._tasks.known)]}
-
-    def start_message_move_task(self, **asked: Any) -> dict[str, Any]:
-        tasks = self._tasks
-        tasks.note("StartMessageMoveTask", asked)
-        handle = f"handle {len(tasks.known)}"
-        at = int(tasks.account.now.timestamp() * 1_000)
-        started = {"Status": "RUNNING", "TaskHandle": handle, "StartedTimestamp": at}
-        tasks.known.append({**asked, **started, "ApproximateNumberOfMessagesMoved": 0})
-        if tasks.loses_answers:
-            raise ReadTimeoutError(endpoint_url="moto")
-        return {"TaskHandle": handle}
-
-    def cancel_message_move_task(self, **asked: Any) -> dict[str, Any]:
-        self._tasks.note("CancelMessageMoveTask", asked)
-        self._tasks.known[-1]["Status"] = "CANCELLING"
-        return {"ApproximateNumberOfMessagesMoved": 0}
 
 
 @dataclass
@@ -210,10 +180,10 @@ class Redriven:
         return {each["Body"] for each in self.letters(queue_arn)}
 
     @property
-    def course(self) -> Course:
-        course = self.run().courses.course_of(self.dead)
-        assert course is not None
-        return course
+    def progress(self) -> RedriveProgress:
+        progress = self.run().courses.course_of(self.dead)
+        assert progress is not None
+        return progress
 
     @property
     def state(self) -> State:
@@ -223,7 +193,7 @@ class Redriven:
 
     @property
     def stage(self) -> Stage:
-        return self.course.stage
+        return self.progress.stage
 
     @property
     def pages(self) -> int:
@@ -262,30 +232,12 @@ def _denied(call: Any, error: ClientError, match: Callable[[Any], bool]) -> Call
     return denied
 
 
-def at_its_task(account: Account, *, answer_lost: bool = False, refuses: str = "") -> Redriven:
-    """Just after a stage of twenty letters was given to a task."""
-    here = redriven(account, *texts(100), bounds=BY_TASK)
-    here.deletes = 9_000
-    here.minutes(1)
-    assert here.stage is Stage.SOAK
-    if refuses:
-        here.tasks.refuses["StartMessageMoveTask"] = refuses
-    here.tasks.loses_answers = answer_lost
-    for _ in range(5):
-        here.tick()
-        if here.tasks.calls:
-            return here
-        account.later(minutes=1)
-        here.consume()
-    raise AssertionError(here.course)
-
-
 def redriven(account: Account, *bodies: str, bounds: Bounds | None = None) -> Redriven:
     """Letters that died an hour ago, and a case that says they go back."""
     dead = account.queue("orders-dlq", MessageRetentionPeriod="1209600")
     policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": RECEIVES})
     source = account.queue("orders", VisibilityTimeout=str(LEASE_SECONDS), RedrivePolicy=policy)
-    tasks, died_in = Tasks(account), {"orders-dlq": source}
+    tasks, died_in = Tasks(), {"orders-dlq": source}
     for each in ("sqs", "sqs_for_writing"):
         client = getattr(account.clients, each)
         account.clients.__dict__[each] = SqsWithTasks(client, died_in, tasks)
@@ -301,7 +253,7 @@ def redriven(account: Account, *bodies: str, bounds: Bounds | None = None) -> Re
         now=account.now,
         actor="redrive",
     )
-    made = Redriven(account, dead, source, case, bounds or Bounds(), tasks)
+    made = Redriven(account, dead, source, case, bounds or SOON, tasks)
     made.open_case(case)
     account.now, now = written_at, account.now
     for body in bodies:

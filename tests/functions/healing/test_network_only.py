@@ -1,4 +1,4 @@
-"""Which policies keep SQS out where it moves letters by itself."""
+"""Which policies keep the redrive role out, because it comes from no network of theirs."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def fault(condition: dict[str, Any] | None = None, **over: Any) -> str | None:
         {**VPC, "Bool": {"aws:SecureTransport": "false"}},
     ],
 )
-def test_one_network_alone_keeps_sqs_out(condition: dict[str, Any]) -> None:
+def test_one_network_alone_keeps_it_out(condition: dict[str, Any]) -> None:
     found = fault(condition)
     assert found is not None
     assert "one network" in found
 
 
+ROLE = "arn:aws:iam::123456789012:role/mendq-redrive-us-east-1"
+
+
 @pytest.mark.parametrize(
     "exception",
     [
-        {"StringNotEquals": {"aws:CalledViaLast": "sqs.amazonaws.com"}},
-        {"StringNotEqualsIfExists": {"aws:calledvialast": ["sqs.amazonaws.com"]}},
-        {"ForAllValues:StringNotEquals": {"aws:CalledVia": ["x", "sqs.amazonaws.com"]}},
-        {"StringNotLike": {"aws:CalledViaFirst": "*.amazonaws.com"}},
-        {"Bool": {"aws:ViaAWSService": "false"}},
-        {"BoolIfExists": {"aws:ViaAWSService": False}},
-        {"Null": {"aws:CalledViaLast": "true"}},
+        {"ArnNotEquals": {"aws:PrincipalArn": ROLE}},
+        {"ArnNotLikeIfExists": {"aws:principalarn": ["arn:aws:iam::1:role/x", ROLE]}},
+        {"StringNotEquals": {"aws:PrincipalArn": ROLE}},
+        {"StringNotLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/mendq-*"}},
     ],
 )
-def test_an_exception_for_what_a_service_calls_lets_it_in(exception: dict[str, Any]) -> None:
+def test_an_exception_for_the_redrive_role_lets_it_in(exception: dict[str, Any]) -> None:
     merged = {**VPC}
     for operator, asked in exception.items():
         merged[operator] = {**merged.get(operator, {}), **asked}
@@ -68,12 +68,12 @@ def test_an_exception_for_what_a_service_calls_lets_it_in(exception: dict[str, A
 @pytest.mark.parametrize(
     "exception",
     [
-        {"StringNotEqualsIfExists": {"aws:CalledViaLast": "sns.amazonaws.com"}},
-        {"Bool": {"aws:ViaAWSService": "true"}},
-        {"StringEquals": {"aws:CalledViaLast": "sqs.amazonaws.com"}},
-        {"StringNotEqualsIfExists": {"aws:CalledViaLast": "*"}},
-        {"Null": {"aws:CalledViaLast": "false"}},
-        {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/redrive"}},
+        {"ArnNotEquals": {"aws:PrincipalArn": ROLE.replace("redrive", "heal")}},
+        {"ArnNotEquals": {"aws:PrincipalArn": ROLE.replace("us-east-1", "eu-west-1")}},
+        {"ArnEquals": {"aws:PrincipalArn": ROLE}},
+        {"ArnNotEquals": {"aws:SourceArn": ROLE}},
+        {"StringNotEqualsIfExists": {"aws:CalledViaLast": "sqs.amazonaws.com"}},
+        {"Bool": {"aws:ViaAWSService": "false"}},
     ],
 )
 def test_another_exception_does_not(exception: dict[str, Any]) -> None:

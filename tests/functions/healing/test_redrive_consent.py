@@ -1,13 +1,20 @@
-"""Of which queues letters may be moved, and of which never."""
+"""Whether messages may be moved between two queues, and with which keys."""
 
 from __future__ import annotations
 
 import pytest
 
+from functions.healing.examples import DEAD_LETTER_ARN, STANDARD_ARN
 from functions.healing.facts import Facts
 from functions.healing.managed import Consent
 from functions.healing.mode import Mode
-from functions.healing.redrive_consent import redrive_is_off, why_not_to_move
+from functions.healing.redrive_consent import (
+    KeyGrant,
+    key_grants,
+    key_sentence,
+    redrive_is_off,
+    why_not_to_move,
+)
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 BY_TAG = Consent(Mode.OBSERVE, Mode.HEAL)
@@ -57,3 +64,44 @@ def test_the_settings_name_may_be_enough() -> None:
     assert (
         why_not_to_move(Facts(QUEUE, {}, {}), Consent(Mode.HEAL, Mode.HEAL, ("orders*",))) is None
     )
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0abc"
+OTHER = "alias/letters"
+
+
+def grants(dead_letters: str, source: str) -> tuple[KeyGrant, ...]:
+    return key_grants(
+        DEAD_LETTER_ARN,
+        {"KmsMasterKeyId": dead_letters} if dead_letters else {},
+        STANDARD_ARN,
+        {"KmsMasterKeyId": source} if source else {},
+    )
+
+
+def test_letters_are_read_with_both_keys_and_sent_with_the_source_s() -> None:
+    assert grants(OTHER, KEY) == (
+        KeyGrant(OTHER, ("kms:Decrypt",), ("orders-dlq",)),
+        KeyGrant(KEY, ("kms:Decrypt", "kms:GenerateDataKey"), ("orders",)),
+    )
+
+
+def test_one_key_of_both_is_named_once() -> None:
+    (only,) = grants(KEY, KEY)
+    assert str(only) == f"kms:Decrypt and kms:GenerateDataKey on {KEY} (orders-dlq, orders)"
+
+
+def test_a_source_without_a_key_asks_for_the_letters_key_alone() -> None:
+    assert grants(KEY, "") == (KeyGrant(KEY, ("kms:Decrypt",), ("orders-dlq",)),)
+
+
+def test_what_asks_nobody_needs_no_grant() -> None:
+    assert grants("", "") == ()
+    assert grants("alias/aws/sqs", "arn:aws:kms:us-east-1:123456789012:alias/aws/sqs") == ()
+
+
+def test_a_sentence_says_who_needs_what_and_nothing_where_nobody_does() -> None:
+    assert key_sentence((), "Mendq") == ""
+    said = key_sentence(grants(OTHER, KEY), "Mendq's redrive role")
+    assert said.startswith("Mendq's redrive role needs kms:Decrypt on alias/letters (orders-dlq); ")
+    assert not said.endswith(".")

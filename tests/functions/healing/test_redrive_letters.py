@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,14 +11,13 @@ import pytest
 
 from functions.healing.letters import HOPS, Letter, MessageAttribute
 from functions.healing.marks import hopped, kept_apart
-from functions.healing.redrive import counted, settled
-from functions.healing.redrive_course import Course, begun
-from functions.healing.redrive_letters import (
-    Known,
+from functions.healing.redrive_machine import sampled, settled
+from functions.healing.redrive_progress import (
+    DlqSample,
+    RedriveProgress,
+    RedriveQueues,
     Standing,
-    fingerprints_of,
-    sorted_out,
-    standing_of,
+    sample_of,
 )
 from tests.functions.healing.toy_redrive import DEAD, MOST_BYTES, NOW, SOURCE, letter
 
@@ -26,14 +26,24 @@ OLD = letter("old")
 NEW = letter("new", sent_at=LATER)
 
 
-def course(**over: Any) -> Course:
-    made = begun("case", dead_letter_arn=DEAD, source_arn=SOURCE, canary=5, now=NOW)
+def progress(**over: Any) -> RedriveProgress:
+    made = RedriveProgress.begun("case", RedriveQueues(DEAD, SOURCE), size=5, now=NOW)
     return replace(made, **over)
 
 
+def sample(letters: Iterable[Letter], *, is_fifo: bool = False, **over: Any) -> DlqSample:
+    return sample_of(
+        letters, progress(**over), is_fifo=is_fifo, most_bytes=MOST_BYTES, is_whole=True
+    )
+
+
 def standing(each: Letter, *, is_fifo: bool = False, **over: Any) -> Standing:
-    of = course(**over)
-    return standing_of(each, of, Known.of(of), is_fifo=is_fifo, most_bytes=MOST_BYTES)
+    found = sample([each], is_fifo=is_fifo, **over)
+    if found.returned:
+        return Standing.RETURNED
+    if found.stuck:
+        return Standing.STUCK
+    return Standing.NEWLY_DEAD if found.newly_dead else Standing.WAITS
 
 
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -65,24 +75,15 @@ def test_one_with_the_same_text_that_was_there_before_did_not_come_back() -> Non
 
 def test_no_more_are_back_by_a_fingerprint_than_went() -> None:
     same = [letter("same", message_id=f"copy {number}", sent_at=LATER) for number in range(5)]
-    known = course(fingerprints=(same[0].fingerprint, OLD.fingerprint, same[0].fingerprint))
-    found = sorted_out(same, known, is_fifo=False, most_bytes=MOST_BYTES)
+    fingerprints = (same[0].fingerprint, OLD.fingerprint, same[0].fingerprint)
+    found = sample(same, fingerprints=fingerprints)
     assert (len(found.returned), found.newly_dead) == (2, 3)
-    census = found.census(is_whole=True)
-    assert census.fingerprints == (same[0].fingerprint,) * 2
-    opened = replace(known, is_opened=True)
-    after = settled(counted(opened, census), replace(census, quarantined=2), 3)
+    assert found.known == (same[0].fingerprint,) * 2
+    opened = progress(fingerprints=fingerprints, is_opened=True)
+    after = settled(sampled(opened, found), replace(found, quarantined=2), 3)
     assert after.fingerprints == (OLD.fingerprint,)
-    unkept = settled(counted(opened, census), replace(census, quarantined=1), 3)
-    assert unkept.fingerprints == known.fingerprints
-
-
-def test_after_a_task_the_time_tells_but_of_a_fifo_queue_it_says_nothing() -> None:
-    task_at = NOW + timedelta(minutes=5)
-    assert standing(NEW, first_task_at=task_at) is Standing.RETURNED
-    assert standing(letter("in time", sent_at=task_at), first_task_at=task_at) is Standing.RETURNED
-    assert standing(OLD, first_task_at=task_at) is Standing.WAITS
-    assert standing(NEW, first_task_at=task_at, is_fifo=True) is Standing.NEWLY_DEAD
+    unkept = settled(sampled(opened, found), replace(found, quarantined=1), 3)
+    assert unkept.fingerprints == fingerprints
 
 
 @pytest.mark.parametrize("source_arn", [None, "", DEAD, f"{SOURCE}-2"])
@@ -103,11 +104,10 @@ def test_what_came_out_of_quarantine_by_hand_is_known_again() -> None:
 
 def test_they_are_sorted_in_their_order_and_counted() -> None:
     letters = [hopped(letter("a")), letter("b"), NEW, letter("c", source_arn=None), letter("d")]
-    found = sorted_out(letters, course(), is_fifo=False, most_bytes=MOST_BYTES)
+    found = sample(letters)
     assert [each.body for each in found.waiting] == ["b", "new", "d"]
     assert [each.body for each in found.returned] == ["a"]
-    census = found.census(is_whole=True)
-    assert (census.seen, census.returned, census.newly_dead, census.stuck) == (5, 1, 1, 1)
+    assert (found.seen, len(found.returned), found.newly_dead, found.stuck) == (5, 1, 1, 1)
 
 
 def test_behind_a_stuck_letter_its_fifo_group_waits_and_others_do_not() -> None:
@@ -117,15 +117,8 @@ def test_behind_a_stuck_letter_its_fifo_group_waits_and_others_do_not() -> None:
         letter("a2", group_id="a"),
         hopped(letter("a3", group_id="a")),
     ]
-    fifo = sorted_out(letters, course(), is_fifo=True, most_bytes=MOST_BYTES)
+    fifo = sample(letters, is_fifo=True)
     assert ([each.body for each in fifo.waiting], fifo.stuck) == (["b1"], 2)
     assert [each.body for each in fifo.returned] == ["a3"]
-    standard = sorted_out(letters, course(), is_fifo=False, most_bytes=MOST_BYTES)
+    standard = sample(letters)
     assert ([each.body for each in standard.waiting], standard.stuck) == (["b1", "a2"], 1)
-
-
-def test_of_each_that_goes_a_fingerprint_is_kept_and_the_newest_longest() -> None:
-    many = [letter(f"letter {number}") for number in range(6)]
-    known = course(fingerprints=fingerprints_of(many[:3], course(), 4))
-    after = fingerprints_of([many[2], many[5]], known, 4)
-    assert after == tuple(each.fingerprint for each in (many[1], many[2], many[2], many[5]))

@@ -1,4 +1,4 @@
-"""The machine in a toy world: crashes at every effect, freezes, tasks that end as they like."""
+"""The machine in a toy world: crashes at every effect, freezes, somebody else's tasks."""
 
 from __future__ import annotations
 
@@ -13,36 +13,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_course import Stage
-from functions.healing.redrive_look import TaskStatus
 from functions.healing.states import State
-from tests.functions.healing.toy_redrive import TICK, Toy
+from tests.functions.healing.toy_redrive import Toy
 
 # Halts late, so that poison and crashes run through every stage.
 LATE = Bounds(halt_returned=10_000, halt_share=1.0)
-BY_TASK = replace(LATE, mover_per_tick=20)
-
-
-def stages_of(toy: Toy) -> list[tuple[Stage, int]]:
-    """Every stage that it goes through, with its number."""
-    seen: list[tuple[Stage, int]] = []
-    for _ in range(500):
-        ended = toy.tick()
-        assert toy.course is not None
-        if (now := (toy.course.stage, toy.course.number)) not in seen:
-            seen.append(now)
-        if ended:
-            return seen
-        toy.passes()
-    raise AssertionError(toy.course)
+IN_PARTS = replace(LATE, mover_per_tick=20)
 
 
 def test_good_letters_go_back_in_growing_stages() -> None:
     toy = Toy().fill(good=200)
     end = toy.run()
     assert end.state is State.VERIFIED
-    assert end.because == "200 letters went back, and none of them came back"
-    assert toy.sent_by_hand == {0: 5, 1: 20, 2: 80, 3: 95}
+    assert end.because == "200 messages went back, and none of them came back"
+    assert toy.sent_in_stage == {0: 5, 1: 20, 2: 80, 3: 95}
     assert (len(toy.dead), len(toy.processed)) == (0, 200)
     assert max(toy.processed.values()) == 1
 
@@ -51,8 +35,8 @@ def test_a_canary_that_comes_back_is_all_that_was_moved() -> None:
     toy = Toy().fill(good=199, poison=1)
     end = toy.run()
     assert end.state is State.ESCALATED
-    assert "of 5 letters that went back 1 came back" in end.because
-    assert toy.sent_by_hand == {0: 5}
+    assert "of 5 messages that went back 1 came back" in end.because
+    assert toy.sent_in_stage == {0: 5}
     assert ({each.body for each in toy.kept}, len(toy.dead)) == (toy.poison, 195)
 
 
@@ -65,42 +49,19 @@ def test_poison_is_kept_apart_and_the_rest_is_handled() -> None:
 
 def test_the_cause_comes_back_and_the_next_ticks_stop_it() -> None:
     toy = Toy(deletes_per_second=2).fill(good=1_000)
-    while toy.course is None or toy.course.number < 2:
+    while toy.progress is None or toy.progress.current.number < 2:
         toy.tick()
         toy.passes()
     toy.poison = {each.body for each in toy.dead}
-    before = toy.sent_by_hand.total()
+    before = toy.sent_in_stage.total()
     assert toy.run().state is State.ESCALATED
     # It is known by what comes back, so it takes as long as a poison letter needs.
-    assert toy.sent_by_hand.total() - before <= 3 * 12
+    assert toy.sent_in_stage.total() - before <= 3 * 12
     assert toy.everywhere == {f"letter {number}" for number in range(1_000)}
 
 
-def test_a_big_stage_is_a_move_task_s_and_is_cancelled_at_its_size() -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=2_000)
-    seen = stages_of(toy)
-    assert (Stage.CANCELLING, 2) in seen
-    assert toy.starts >= 2
-    assert (len(toy.dead), len(toy.processed)) == (0, 2_000)
-    assert toy.course is not None
-    assert (toy.course.moved, toy.course.returned) == (2_000, 0)
-
-
-def test_what_a_task_sent_back_is_known_by_its_time() -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_900, poison=100)
-    assert toy.run().state is State.VERIFIED
-    assert {each.body for each in toy.kept} == toy.poison
-    assert toy.starts
-
-
-def test_a_fifo_queue_s_letters_go_by_hand_alone() -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500, is_fifo=True).fill(good=500)
-    assert toy.run().state is State.VERIFIED
-    assert toy.starts == 0
-
-
-@pytest.mark.parametrize("bounds", [LATE, BY_TASK], ids=["by_hand", "by_task"])
-def test_no_crash_loses_a_letter_or_starts_a_second_task(bounds: Bounds) -> None:
+@pytest.mark.parametrize("bounds", [LATE, IN_PARTS], ids=["at_once", "in_parts"])
+def test_no_crash_loses_a_message(bounds: Bounds) -> None:
     """At every effect once: before it, and after it but before it is written down."""
     whole = Toy(bounds=bounds, deletes_per_second=500).fill(good=110, poison=10)
     whole.run()
@@ -114,8 +75,8 @@ def test_no_crash_loses_a_letter_or_starts_a_second_task(bounds: Bounds) -> None
         assert max(toy.processed.values(), default=0) <= 2, at
         if end.state is State.ESCALATED:
             # Of a canary that nobody knows to have gone, one letter that is back is enough.
-            assert end.because.startswith("of 0 or more letters"), (at, end)
-            assert toy.sent_by_hand.keys() == {0}, at
+            assert end.because.startswith("of 0 or more messages"), (at, end)
+            assert toy.sent_in_stage.keys() == {0}, at
             continue
         assert {each.body for each in toy.kept} == toy.poison, at
         assert not toy.dead, at
@@ -126,12 +87,12 @@ def test_no_crash_loses_a_letter_or_starts_a_second_task(bounds: Bounds) -> None
 def test_a_crash_never_makes_it_halt_later(at: int) -> None:
     toy = Toy(crash_at=at).fill(good=150, poison=50)
     assert toy.run().state is State.ESCALATED
-    assert toy.sent_by_hand.total() <= 5
+    assert toy.sent_in_stage.total() <= 5
 
 
 @pytest.mark.parametrize("frozen_at", range(1, 30))
 def test_frozen_at_any_tick_it_stops_and_goes_on_after_the_thaw(frozen_at: int) -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
+    toy = Toy(bounds=IN_PARTS, deletes_per_second=500).fill(good=1_500)
     for _ in range(frozen_at):
         toy.tick()
         toy.passes()
@@ -139,8 +100,6 @@ def test_frozen_at_any_tick_it_stops_and_goes_on_after_the_thaw(frozen_at: int) 
     for _ in range(4):
         toy.tick()
         toy.passes()
-    task = toy.task
-    assert task is None or not task.is_active
     held = len(toy.dead)
     for _ in range(100):
         assert toy.tick() is None or not held
@@ -151,10 +110,10 @@ def test_frozen_at_any_tick_it_stops_and_goes_on_after_the_thaw(frozen_at: int) 
     assert len(toy.processed) == 1_500
 
 
-@pytest.mark.parametrize("how", ["hindered", "refuses_census", "tasks_unseen"])
+@pytest.mark.parametrize("how", ["blocked_for_now", "refuses_sample"])
 @pytest.mark.parametrize("at", range(1, 30, 3))
 def test_out_of_sight_at_any_tick_it_stops_and_goes_on_or_halts(at: int, how: str) -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
+    toy = Toy(bounds=IN_PARTS, deletes_per_second=500).fill(good=1_500)
     for _ in range(at):
         toy.tick()
         toy.passes()
@@ -162,7 +121,6 @@ def test_out_of_sight_at_any_tick_it_stops_and_goes_on_or_halts(at: int, how: st
     for _ in range(4):
         toy.tick()
         toy.passes()
-    assert toy.task is None or not toy.task.is_active
     held = len(toy.dead)
     for _ in range(30):
         assert toy.tick() is None or not held
@@ -177,30 +135,33 @@ def test_out_of_sight_at_any_tick_it_stops_and_goes_on_or_halts(at: int, how: st
         assert len(lasting.dead) == held
 
 
+def test_somebody_else_s_task_is_waited_for_and_then_it_goes_on() -> None:
+    toy = Toy(bounds=LATE).fill(good=200)
+    toy.tick()
+    toy.has_foreign_task = True
+    for _ in range(10):
+        toy.passes()
+        assert toy.tick() is None
+    assert (len(toy.dead), toy.sent_in_stage.total()) == (145, 5)
+    assert toy.progress is not None
+    assert "somebody else's message movement task" in toy.progress.because
+    toy.has_foreign_task = False
+    assert toy.run().state is State.VERIFIED
+    assert len(toy.processed) == 200
+
+
 @pytest.mark.parametrize("at", range(1, 22))
-def test_forbidden_at_any_tick_nothing_goes_back_any_more(at: int) -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=5_000)
+def test_blocked_at_any_tick_nothing_goes_back_any_more(at: int) -> None:
+    toy = Toy(bounds=IN_PARTS, deletes_per_second=500).fill(good=5_000)
     for _ in range(at):
         toy.tick()
         toy.passes()
-    toy.forbidden = "the tag mendq:redrive says off"
+    toy.blocked = "the tag mendq:redrive says off"
     end = toy.run(most=5)
-    assert (end.state, end.because) == (State.ESCALATED, toy.forbidden)
-    assert toy.task is None or not toy.task.is_active
+    assert (end.state, end.because) == (State.ESCALATED, toy.blocked)
     held = len(toy.dead)
     toy.passes(timedelta(hours=1))
     assert len(toy.dead) == held
-
-
-def test_a_task_that_failed_halts_it() -> None:
-    toy = Toy(bounds=BY_TASK, deletes_per_second=500).fill(good=1_500)
-    while toy.task is None:
-        toy.tick()
-        toy.passes(timedelta(seconds=1) if toy.task else TICK)
-    why = "AWS.SimpleQueueService.NonExistentQueue"
-    toy.task = replace(toy.task, status=TaskStatus.FAILED, failure=why)
-    end = toy.run(most=2)
-    assert (end.state, end.because) == (State.ESCALATED, f"the move task failed: {why}")
 
 
 class Redrive(RuleBasedStateMachine):
@@ -210,7 +171,7 @@ class Redrive(RuleBasedStateMachine):
         good=st.integers(0, 300),
         poison=st.integers(0, 30),
         deletes=st.sampled_from([0.5, 5, 500]),
-        bounds=st.sampled_from([Bounds(), LATE, BY_TASK]),
+        bounds=st.sampled_from([Bounds(), LATE, IN_PARTS]),
         is_fifo=st.booleans(),
     )
     def begin(self, good: int, poison: int, deletes: float, bounds: Bounds, is_fifo: bool) -> None:
@@ -238,34 +199,30 @@ class Redrive(RuleBasedStateMachine):
     def freeze(self) -> None:
         self.toy.frozen = "" if self.toy.frozen else "an incident"
 
-    @rule(how=st.sampled_from(["", "hindered", "refuses_census", "tasks_unseen"]))
+    @rule(how=st.sampled_from(["", "blocked_for_now", "refuses_sample"]))
     def nothing_is_seen(self, how: str) -> None:
         self.toy.see()
         if how:
             setattr(self.toy, how, "SQS does not answer")
 
+    @rule()
+    def somebody_else_moves(self) -> None:
+        self.toy.has_foreign_task = not self.toy.has_foreign_task
+
     @rule(deletes=st.sampled_from([None, 0, 0.5, 500]))
     def consumers_change(self, deletes: float | None) -> None:
         self.toy.deletes_per_second = deletes
 
-    @rule(reason=st.sampled_from(["", "There is already a task running."]))
+    @rule(reason=st.sampled_from(["", "AccessDenied"]))
     def sqs_refuses(self, reason: str) -> None:
-        self.toy.refuses_start = self.toy.refuses_cancel = self.toy.refuses_send = reason
+        self.toy.refuses_send = reason
 
-    @precondition(lambda self: self.toy.task and self.toy.task.is_active)
-    @rule(status=st.sampled_from([TaskStatus.CANCELLING, TaskStatus.FAILED, TaskStatus.COMPLETED]))
-    def the_task_ends_by_itself(self, status: TaskStatus) -> None:
-        assert self.toy.task is not None
-        self.toy.task = replace(self.toy.task, status=status)
-        self.toy.cancelled_at = self.toy.now if status is TaskStatus.CANCELLING else None
-
-    @precondition(lambda self: self.toy.course and self.toy.ended)
+    @precondition(lambda self: self.toy.ended)
     @rule()
     def it_stays_ended(self) -> None:
-        assert self.toy.course is not None
-        before = len(self.toy.dead), self.toy.starts
+        before = len(self.toy.dead)
         self.toy.tick()
-        assert (len(self.toy.dead), self.toy.starts) == before
+        assert len(self.toy.dead) == before
 
     @invariant()
     def nothing_is_lost(self) -> None:
@@ -274,13 +231,14 @@ class Redrive(RuleBasedStateMachine):
 
     @invariant()
     def no_stage_moves_more_than_it_may(self) -> None:
-        if hasattr(self, "toy") and self.toy.course:
+        if hasattr(self, "toy") and self.toy.progress:
             self.toy.check()
 
     def teardown(self) -> None:
         if hasattr(self, "toy") and not self.toy.ended:
             toy = self.toy
-            toy.refuses_start = toy.refuses_cancel = toy.refuses_send = toy.frozen = ""
+            toy.refuses_send = toy.frozen = ""
+            toy.has_foreign_task = False
             toy.deletes_per_second = 500
             toy.see()
             toy.run()

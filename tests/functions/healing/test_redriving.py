@@ -1,17 +1,28 @@
-"""Letters go back only where what killed them is mended, and as far as a person let it."""
+"""Dead-letter messages go back only where what killed them is fixed, and as far as a person let it.
+
+What speaks against it is told: one thing is enough, with its cure.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from functions.catalogue import CATALOGUE
 from functions.healing import examples
-from functions.healing.facts import Facts
+from functions.healing.examples import AT, DEAD_LETTER_ARN, case, measured, queue
+from functions.healing.facts import Facts, LambdaConsumer, SourceQueue
+from functions.healing.measured import LATELY
+from functions.healing.measuring import Window
+from functions.healing.measuring import measured as measured_in
 from functions.healing.mode import Mode
 from functions.healing.plan import Plan, Refusal
 from functions.healing.queue_names import parts_of
-from functions.healing.redriving import send_back
+from functions.healing.redriving import first_against, send_back, who_reads, who_takes
+from functions.healing.states import State
 from functions.healing.steps import SetMessageRetention
 from tests.functions.healing.dead_letters import (
     BY_A_PERSON,
@@ -95,13 +106,28 @@ def test_the_retention_is_raised_where_letters_could_expire(
 
 
 def test_a_slow_consumer_makes_it_long_and_the_letters_are_kept_for_it() -> None:
-    """200 letters at 0.0005 a second take more than four days."""
-    facts = replace(
-        with_deletes(WATCHED, 0.005),
-        attributes={**WATCHED.attributes, "MessageRetentionPeriod": str(12 * DAY)},
-    )
+    """6,000 at one a minute, which is the least, take more than four days."""
+    kept = {"MessageRetentionPeriod": str(12 * DAY), "ApproximateNumberOfMessages": "6000"}
+    facts = replace(with_deletes(WATCHED, 0.005), attributes={**WATCHED.attributes, **kept})
     assert len(planned(facts).steps) == 2
     assert len(planned(with_deletes(facts, 20)).steps) == 1
+
+
+@pytest.mark.parametrize("per_second", [0.005, 0.1])
+def test_what_could_not_end_before_they_expire_is_refused_with_its_figures(
+    per_second: float,
+) -> None:
+    attributes = {**WATCHED.attributes, "ApproximateNumberOfMessages": "30000"}
+    slow = replace(with_deletes(WATCHED, per_second), attributes=attributes)
+    refusal = send_back(slow, "30,000 dead letters wait")
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "redrive_too_slow"
+    assert "30,000 messages would take 23 d 6 h" in refusal.reason
+    assert "at 0.02 a second" in refusal.reason
+    assert "the first expires" in refusal.reason
+    assert refusal.next_command.startswith("mendq redrive orders --all --dry-run")
+    assert isinstance(send_back(with_deletes(slow, 10), "they wait"), Plan)
+    assert isinstance(send_back(with_deletes(slow, 0), "nobody is known to delete"), Plan)
 
 
 def test_the_account_s_soak_factor_counts_in_what_is_said_and_in_what_is_lost() -> None:
@@ -141,3 +167,102 @@ def test_what_is_spoken_against_is_no_plan() -> None:
     found = send_back(replace(WATCHED, move_task_running=True), "200 dead letters wait")
     assert isinstance(found, Refusal)
     assert found.code == "move_task_running"
+
+
+def refused(facts: Facts) -> Refusal:
+    found = first_against(facts)
+    assert isinstance(found, Refusal)
+    return found
+
+
+def test_nothing_speaks_against_what_is_mended_and_watched() -> None:
+    assert first_against(WATCHED) is None
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda each: each.name)
+@pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
+def test_any_open_case_of_the_source_holds_it_up(entry: object, state: State) -> None:
+    name = entry.name  # type: ignore[attr-defined]
+    facts = replace(WATCHED, source_cases=(*WATCHED.source_cases, case(name, state)))
+    assert refused(facts).code == "cause_first"
+
+
+def test_a_shared_queue_is_told_of_and_shows_how_one_source_goes_back() -> None:
+    sources = (WATCHED.dead_letter_sources or ())[0]
+    second = SourceQueue(f"{examples.STANDARD_ARN}-2", sources.attributes)
+    found = refused(replace(WATCHED, dead_letter_sources=(second, sources), sole_source=None))
+    assert found.becomes is State.REFUSED
+    assert found.next_command.startswith("mendq redrive orders --all --dry-run")
+
+
+@pytest.mark.parametrize("of_source", [True, False])
+def test_a_network_s_policy_is_refused_with_the_cure(*, of_source: bool) -> None:
+    deny = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sqs:*",
+        "Resource": "*",
+        "Condition": {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}},
+    }
+    text = json.dumps({"Statement": deny})
+    letters = replace(WATCHED, attributes={**WATCHED.attributes, "Policy": text})
+    found = refused(with_source(WATCHED, Policy=text) if of_source else letters)
+    assert found.code == "network_only_policy"
+    assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in found.reason
+    role = "arn:aws:iam::123456789012:role/mendq-redrive-us-east-1"
+    deny["Condition"] |= {"ArnNotEquals": {"aws:PrincipalArn": role}}  # type: ignore[operator]
+    excepted = json.dumps({"Statement": deny})
+    assert first_against(with_source(WATCHED, Policy=excepted)) is None
+
+
+LETTERS = queue(queue_arn=DEAD_LETTER_ARN)
+HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:letters", 30, 0)
+WINDOW = Window(AT - timedelta(hours=6), AT)
+
+
+def taken(*minutes_ago: int) -> str | None:
+    """Who takes letters where so many minutes ago some were deleted."""
+    series = {
+        "visible": [(AT - timedelta(minutes=each), 200.0) for each in range(1, 360)],
+        "received": [(AT - timedelta(minutes=each), 200.0) for each in range(1, 360)],
+        "deleted": [(AT - timedelta(minutes=each), 5.0) for each in minutes_ago],
+    }
+    return who_takes(replace(LETTERS, measured=measured_in(series, WINDOW)))
+
+
+def test_a_lambda_consumer_reads_it_whatever_was_measured() -> None:
+    assert HANDLER.function_arn in str(who_reads(replace(LETTERS, lambda_consumers=(HANDLER,))))
+    assert who_reads(LETTERS) is None
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        {"received": 200, "visible_now": 200},
+        {"received": 5 * 200, "visible_now": 200, "empty_receives": 60},
+        {"received": 100_000, "visible_now": 4_000},
+        {"empty_receives": 2_160},
+    ],
+)
+def test_however_often_letters_are_looked_at_nobody_takes_them(counted: dict[str, int]) -> None:
+    """A preview, a census and a sweep read every letter each time."""
+    assert who_takes(replace(LETTERS, measured=measured(**counted))) is None
+
+
+def test_a_person_s_hand_is_over_after_a_while() -> None:
+    quiet = int(LATELY.total_seconds()) // 60 + 1
+    assert taken() is None
+    assert taken(quiet) is None
+    assert taken(200, quiet) is None
+    assert "5 letters were deleted in the last 15 minutes" in str(taken(quiet - 2))
+
+
+def test_who_comes_back_hour_after_hour_is_at_work_between_two_visits_too() -> None:
+    assert taken(30, 45, 55) is None, "one hour"
+    assert taken(30, 90) is None
+    said = str(taken(30, 90, 150))
+    assert "15 letters were deleted in 3 different hours" in said
+
+
+def test_nobody_is_known_where_nothing_was_measured() -> None:
+    assert who_takes(LETTERS) is None

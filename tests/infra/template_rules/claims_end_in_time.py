@@ -18,7 +18,7 @@ ON_THE_WAY_SECONDS = 15
 CLAIMS = {
     "sqs:SetQueueAttributes": ledger_claims.CLAIM_SECONDS,
     "sqs:CreateQueue": ledger_claims.CLAIM_SECONDS,
-    "sqs:StartMessageMoveTask": course_ledger.CLAIM_SECONDS,
+    "sqs:SendMessage": course_ledger.CLAIM_SECONDS,
 }
 LONGEST = max(CLAIMS.values())
 

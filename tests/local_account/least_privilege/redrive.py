@@ -77,8 +77,6 @@ PROOF = Proof(
     },
     elsewhere={
         "cloudtrail:LookupEvents": LAST_CHANGE,
-        "sqs:CancelMessageMoveTask": "a queue that handles thousands a second: letters go by task",
-        "sqs:StartMessageMoveTask": "the same",
         **dict.fromkeys(
             (
                 "dynamodb:ConditionCheckItem",

@@ -1,4 +1,4 @@
-"""Sends letters on: every attribute kept, at most ten and 1 MiB a call, in order within a group.
+"""Send messages on: every attribute kept, at most ten and 1 MiB a call, in order within a group.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
 """
@@ -42,7 +42,7 @@ _OF_ONE_LETTER = frozenset(
 
 @dataclass(frozen=True)
 class Destination:
-    """Where letters go, and as what.
+    """Where messages go, and as what.
 
     `most_bytes` is the queue's MaximumMessageSize. `mark` puts on what a letter is known by there;
     one that cannot bear it goes as it is. `run_id`, a case's or a command's, is what a FIFO queue
@@ -98,7 +98,7 @@ def too_long(letter: Letter, to: Destination) -> NotMoved | None:
     return NotMoved(letter.message_id, "too_long", reason)
 
 
-class Lanes:
+class FifoOrder:
     """Letters on their way out: of one FIFO group the next goes when the one before has gone."""
 
     def __init__(self, letters: Iterable[Letter], to: Destination) -> None:
@@ -217,3 +217,64 @@ def deduplication_id(run_id: str, message_id: str) -> str:
 def _attribute(attribute: MessageAttribute) -> dict[str, Any]:
     kind = "BinaryValue" if isinstance(attribute.value, bytes) else "StringValue"
     return {"DataType": attribute.data_type, kind: attribute.value}
+
+
+@dataclass(frozen=True)
+class MoveResult:
+    """What became of some messages.
+
+    `copied` were sent and could not be deleted: SQS hands them out again, and a mover that sees one
+    again deletes it. `unmarked` are fingerprints of those that went without the mark, because it
+    does not fit.
+    """
+
+    moved: int = 0
+    copied: int = 0
+    unmarked: tuple[str, ...] = ()
+    failed: tuple[NotMoved, ...] = ()
+
+    @property
+    def tried(self) -> int:
+        return self.moved + self.copied + len(self.failed)
+
+    def __add__(self, other: MoveResult) -> MoveResult:
+        return MoveResult(
+            self.moved + other.moved,
+            self.copied + other.copied,
+            self.unmarked + other.unmarked,
+            self.failed + other.failed,
+        )
+
+
+def why_unfit(letter: Letter, held: frozenset[str], to: Destination) -> NotMoved | None:
+    """Why it is not even to be sent; `held` are the message ids that are in hand still."""
+    if letter.message_id not in held:
+        reason = "its lease was over before it was sent"
+        return NotMoved(letter.message_id, "lost", reason, passes=True)
+    return too_long(letter, to)
+
+
+def settle(
+    batch: Sequence[Letter],
+    gone: frozenset[str],
+    lanes: FifoOrder,
+    passing: frozenset[str],
+    *,
+    is_hopeless: bool,
+) -> Iterator[NotMoved]:
+    """Take what has gone out of the lanes; yields what has to wait because of what did not go.
+
+    `passing` are those that may go later; where it `is_hopeless`, nothing else is to be tried.
+    """
+    for letter in batch:
+        if letter.message_id in gone:
+            lanes.take_out(letter)
+            continue
+        for each in lanes.close(letter):
+            reason = f"{letter.message_id} of the same group did not go, and is to go first"
+            passes = letter.message_id in passing
+            yield NotMoved(each.message_id, "waits_for_neighbour", reason, passes)
+    passes = any(each.message_id in passing for each in batch)
+    for each in lanes.close_all() if is_hopeless else ():
+        reason = "what was refused before it would be again"
+        yield NotMoved(each.message_id, "not_tried", reason, passes)

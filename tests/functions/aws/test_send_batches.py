@@ -13,11 +13,11 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.aws.letter_batches import (
+from functions.aws.send_batches import (
     MOST_BYTES,
     MOST_ENTRIES,
     Destination,
-    Lanes,
+    FifoOrder,
     deduplication_id,
     send,
 )
@@ -45,7 +45,7 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
 ) -> None:
     letters = [letter(at, group, "x" * size) for at, (group, size) in enumerate(given_letters)]
     fails = {f"m-{at}" for at in failing}
-    lanes, gone, told = Lanes(letters, to(ending)), list[Letter](), list[str]()
+    lanes, gone, told = FifoOrder(letters, to(ending)), list[Letter](), list[str]()
     while batch := lanes.next_batch():
         assert len(batch) <= MOST_ENTRIES
         sizes = [to(ending).as_sent(each).size_bytes for each in batch]

@@ -1,0 +1,303 @@
+"""How far one redrive has come, as the case store keeps it, and what a sample of messages says.
+
+All of it outlives the look that it was written down by: redrive_machine.py moves it on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Self, cast, get_type_hints
+
+from functions.healing.evidence import to_text
+from functions.healing.letters import Letter
+
+# Clocks differ by so much between us and SQS.
+SKEW = timedelta(seconds=5)
+# Of no queue's counts, and no rate, is any number larger.
+_MOST = 10**12
+
+
+class Stage(StrEnum):
+    """What a redrive is at; the last two are its ends."""
+
+    CANARY = "canary"
+    SOAK = "soak"
+    RAMP = "ramp"
+    DONE = "done"
+    HALTED = "halted"
+
+
+SENDING = (Stage.CANARY, Stage.RAMP)
+GOING_ON = (Stage.CANARY, Stage.SOAK, Stage.RAMP)
+ENDED = (Stage.DONE, Stage.HALTED)
+
+
+@dataclass(frozen=True)
+class RedriveQueues:
+    """From where to where; a queue that was made at another time is another queue."""
+
+    dead_letter_arn: str
+    source_arn: str
+    dead_letters_made_at: datetime | None = None
+    source_made_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """`size` is what this stage may move at most and `moved` what it may have moved: what a run
+    that died had in flight (`in_flight`) counts here as `unsure` too, and proves nothing.
+
+    `expected` are the messages that should be left in the dead-letter queue while none is back,
+    `stood` those that stood in the source when the stage had gone, its own among them.
+    """
+
+    began_at: datetime
+    size: int
+    number: int = 0
+    moved: int = 0
+    unsure: int = 0
+    in_flight: int = 0
+    expected: int = 0
+    stood: int = 0
+    soak_ends_at: datetime | None = None
+
+    @property
+    def left(self) -> int:
+        return max(0, self.size - self.moved)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Since when nobody was seen to handle the source's messages, SQS took no message any more
+    (`is_refused`: in this stage too), or what it has to see could not be seen."""
+
+    consumers_since: datetime | None = None
+    refused_since: datetime | None = None
+    is_refused: bool = False
+    blocked_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RedriveProgress:
+    """How far one redrive has come, as the ledger keeps it; `n` counts how often it was written.
+
+    `moved` is known to be gone. `fingerprints` are of messages that went without a mark, one for
+    each that did. `is_opened`: what came back before the first went is in quarantine.
+    """
+
+    case_id: str
+    queues: RedriveQueues
+    stage: Stage
+    began_at: datetime
+    current: StageProgress
+    n: int = 0
+    moved: int = 0
+    moved_at: datetime | None = None
+    returned: int = 0
+    quarantined: int = 0
+    rate_per_second: float = 0
+    waits: Waits = field(default_factory=Waits)
+    is_opened: bool = False
+    fingerprints: tuple[str, ...] = ()
+    because: str = ""
+
+    @classmethod
+    def begun(cls, case_id: str, queues: RedriveQueues, *, size: int, now: datetime) -> Self:
+        """One that nothing was moved in yet."""
+        return cls(case_id, queues, Stage.CANARY, now, StageProgress(now, size))
+
+    @property
+    def dead_letter_arn(self) -> str:
+        return self.queues.dead_letter_arn
+
+    @property
+    def source_arn(self) -> str:
+        return self.queues.source_arn
+
+    @property
+    def is_over(self) -> bool:
+        return self.stage in ENDED
+
+    def document(self) -> dict[str, Any]:
+        """As the ledger holds it."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    @classmethod
+    def from_document(cls, document: object) -> Self:
+        """Raise TypeError or ValueError where it is none of ours."""
+        progress: Self = _read(cls, document)
+        if progress.stage is Stage.SOAK and progress.current.soak_ends_at is None:
+            raise ValueError("a soak that never ends")
+        return progress
+
+    def now_in(self, stage: Stage, now: datetime, because: str = "") -> Self:
+        """In another stage, since now."""
+        current = replace(self.current, began_at=now)
+        return replace(self, stage=stage, current=current, because=because)
+
+    def with_stage(self, **over: Any) -> Self:
+        return replace(self, current=replace(self.current, **over))
+
+    def with_waits(self, **over: Any) -> Self:
+        return replace(self, waits=replace(self.waits, **over))
+
+    def halted(self, now: datetime, because: str) -> Self:
+        """As a person says who takes the case back; one that is over stays as it is."""
+        return self if self.is_over else self.now_in(Stage.HALTED, now, because)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r:.99}")
+    return value
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"neither true nor false: {value!r:.99}")
+    return value
+
+
+def _number(value: object) -> float:
+    """Nothing is counted below nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"no number: {value!r:.99}")
+    if not 0 <= value < _MOST:
+        raise ValueError(f"no number of messages: {value!r:.99}")
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"no count: {value!r:.99}")
+    return int(_number(value))
+
+
+def _moment(value: object) -> datetime:
+    moment = datetime.fromisoformat(_text(value))
+    if moment.tzinfo is None:
+        raise ValueError(f"a time of no zone: {value!r:.99}")
+    return moment
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"no list: {value!r:.99}")
+    return tuple(map(_text, value))
+
+
+# How a document's values are read, by their types.
+_READ: Mapping[Any, Callable[[Any], object]] = {
+    str: _text,
+    bool: _truth,
+    int: _count,
+    float: _number,
+    datetime: _moment,
+    datetime | None: lambda value: None if value is None else _moment(value),
+    tuple[str, ...]: _texts,
+    Stage: Stage,
+}
+
+
+def _read(kind: Any, value: Any) -> Any:
+    if not is_dataclass(kind):
+        return _READ[kind](value)
+    if not isinstance(value, Mapping):
+        raise TypeError(f"no document: {value!r:.99}")
+    kinds = get_type_hints(kind).items()
+    return cast("Any", kind)(
+        **{name: _read(each, value[name]) for name, each in kinds if name in value}
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, datetime):
+        return to_text(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+class Standing(StrEnum):
+    """What a message in the dead-letter queue is to a redrive."""
+
+    WAITS = "waits"
+    RETURNED = "returned"
+    NEWLY_DEAD = "newly_dead"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True)
+class DlqSample:
+    """What was seen of the messages in the dead-letter queue, in the order they were received in.
+
+    `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send
+    back: they did not die in this source, or are too long for it. `is_whole`: there were no more.
+    `known` are the fingerprints that messages which bear no mark were known by.
+    """
+
+    returned: tuple[Letter, ...] = ()
+    waiting: tuple[Letter, ...] = ()
+    newly_dead: int = 0
+    stuck: int = 0
+    known: tuple[str, ...] = ()
+    is_whole: bool = True
+    quarantined: int = 0
+
+    @property
+    def seen(self) -> int:
+        return len(self.returned) + len(self.waiting) + self.stuck
+
+    @property
+    def still_back(self) -> int:
+        """Those that came back and did not go to quarantine."""
+        return len(self.returned) - self.quarantined
+
+
+def sample_of(
+    messages: Iterable[Letter],
+    progress: RedriveProgress,
+    *,
+    is_fifo: bool,
+    most_bytes: int,
+    is_whole: bool,
+) -> DlqSample:
+    """Sort them out; what stands behind a stuck one of its FIFO group is stuck: order is theirs."""
+    returned, waiting, known = list[Letter](), list[Letter](), list[str]()
+    newly_dead = stuck = 0
+    blocked, unmarked = set[str](), Counter(progress.fingerprints)
+    for each in messages:
+        standing = _standing(each, progress, unmarked, most_bytes)
+        if standing is Standing.RETURNED:
+            returned.append(each)
+            if not each.hops:
+                known.append(each.fingerprint)
+        elif standing is Standing.STUCK or each.group_id in blocked:
+            stuck += 1
+            blocked |= {each.group_id} if is_fifo else set()
+        else:
+            waiting.append(each)
+            newly_dead += standing is Standing.NEWLY_DEAD
+    return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, tuple(known), is_whole)
+
+
+def _standing(
+    message: Letter, progress: RedriveProgress, unmarked: Counter[str], most_bytes: int
+) -> Standing:
+    """What bears no mark is known by its fingerprint, once for each that went, where it was sent
+    since: what waited all along was not."""
+    if message.source_arn != progress.source_arn:
+        return Standing.STUCK
+    if message.hops:
+        return Standing.RETURNED
+    if unmarked and message.sent_at >= progress.began_at - SKEW and unmarked[message.fingerprint]:
+        unmarked[message.fingerprint] -= 1
+        return Standing.RETURNED
+    if message.size_bytes > most_bytes:
+        return Standing.STUCK
+    return Standing.NEWLY_DEAD if message.sent_at > progress.began_at else Standing.WAITS
