@@ -1,17 +1,20 @@
-"""Cases out of their transitions: one row each, as incidents look for them."""
+"""Cases out of their transitions: what became of each, as incidents and weeks look for it."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from analytics.days import microseconds
-from analytics.outcomes import ended_at, in_order, outcome
+from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
-from functions.healing.states import State
+from functions.healing.signs import PROVING
+from functions.healing.states import FINAL, State
+
+from .days import Days, microseconds
 
 # Times are microseconds since 1970.
 SPARK_CASE = (
@@ -20,6 +23,22 @@ SPARK_CASE = (
     "evidence array<struct<first_at: bigint, last_at: bigint>>"
 )
 MAXIMUM_BYTES = 1_000_000
+MOST_NAME = 200
+MOST_TEXT = 1_000
+
+NOT_SEEN = "not_seen"
+HEALED = "healed"
+# Healed, after a person had approved it.
+APPROVED = "approved"
+APPLIED = "applied"
+# The report's words for them are these too.
+MENDED = frozenset({HEALED, APPROVED})
+
+_STANDING = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+# Closed, and not because the symptom stayed away.
+_ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
+_CHANGED = frozenset({State.APPLIED, State.APPLIED_UNPROVEN})
+_SAME_WORD = frozenset(State) - _STANDING - _CHANGED - {State.APPROVED}
 
 
 def read_transition(content: bytes) -> Case | None:
@@ -36,31 +55,22 @@ def read_transition(content: bytes) -> Case | None:
     return case
 
 
-def by_case(transitions: Iterable[Case]) -> list[tuple[Case, ...]]:
-    """Each case's transitions in order; the cases by their ids."""
-    found: dict[str, list[Case]] = defaultdict(list)
-    for each in transitions:
-        found[each.case_id].append(each)
-    return [in_order(found[case_id]) for case_id in sorted(found)]
-
-
 def case_rows(transitions: Iterable[Case]) -> list[dict[str, Any]]:
     """One row per case, by its id."""
-    return [_row(each) for each in by_case(transitions)]
+    return [_row(each) for each in lives(transitions)]
 
 
-def _row(transitions: Sequence[Case]) -> dict[str, Any]:
-    last, ended = transitions[-1], ended_at(transitions)
+def _row(life: Life) -> dict[str, Any]:
     return {
-        "case_id": last.case_id,
-        "case_queue_arn": last.queue_arn,
-        "symptom": last.symptom,
-        "case_outcome": outcome(transitions),
-        "case_seconds_to_heal": seconds_to_heal(transitions),
-        "case_paged": any(each.paged is True for each in transitions),
-        "opened_at": microseconds(transitions[0].at),
-        "ended_at": microseconds(ended) if ended else None,
-        "evidence": [_evidence(each) for each in transitions],
+        "case_id": life.newest.case_id,
+        "case_queue_arn": life.newest.queue_arn,
+        "symptom": life.newest.symptom,
+        "case_outcome": life.outcome,
+        "case_seconds_to_heal": seconds_to_heal(life.transitions),
+        "case_paged": life.is_paged,
+        "opened_at": microseconds(life.transitions[0].at),
+        "ended_at": microseconds(life.ended_at) if life.ended_at else None,
+        "evidence": [_evidence(each) for each in life.transitions],
     }
 
 
@@ -97,3 +107,153 @@ def _require_text(case: Case) -> None:
         each.encode()
     if not isinstance(case.reason, str):
         raise TypeError(f"{case.reason!r} is no text")
+
+
+def in_order(transitions: Sequence[Case]) -> tuple[Case, ...]:
+    """A case's transitions by n; the later of two that claim the same."""
+    by_n = {each.n: each for each in sorted(transitions, key=lambda each: (each.n, each.at))}
+    return tuple(by_n.values())
+
+
+def outcome(transitions: Sequence[Case]) -> str:
+    """The word for a case whose transitions are `transitions`, in order; the latest decides."""
+    state = transitions[-1].state
+    if word := _same_word(state):
+        return word
+    if state not in _STANDING:
+        return APPLIED
+    if transitions[-1].reason in _ENDED_UNSEEN and (word := _left_behind(transitions[-1])):
+        return word
+    if any(map(_by_a_person, transitions)):
+        return APPROVED
+    return _reached_a_person(transitions) or HEALED
+
+
+def _same_word(state: State) -> str | None:
+    """What waits to be carried out has changed nothing yet: it is still a proposal."""
+    if state is State.APPROVED:
+        return str(State.PROPOSED)
+    return str(state) if state in _SAME_WORD else None
+
+
+def _left_behind(closed: Case) -> str | None:
+    """Nobody listened any more: it is as it was then; what had been verified was healed."""
+    if closed.came_from in PROVING:
+        return APPLIED
+    return _same_word(closed.came_from) if closed.came_from else None
+
+
+def _by_a_person(transition: Case) -> bool:
+    """What opens as approved, settings let through, and nobody was asked."""
+    return transition.state is State.APPROVED and transition.n > 1
+
+
+def _reached_a_person(transitions: Sequence[Case]) -> str | None:
+    """Mended, but not without a page: a person may have closed it, so healing is not claimed."""
+    if not any(each.paged for each in transitions):
+        return None
+    states = [each.state for each in transitions if each.state in _SAME_WORD]
+    return str(states[-1]) if states else str(State.ESCALATED)
+
+
+def ended_at(transitions: Sequence[Case]) -> datetime | None:
+    """When a case, its transitions in order, ended: from then on new failures open another.
+
+    None where it goes on. What is rolled back once it was closed had ended when it was closed.
+    """
+    ended: datetime | None = None
+    for each in transitions:
+        if each.state not in FINAL:
+            ended = None
+        elif ended is None:
+            ended = each.at
+    return ended
+
+
+@dataclass(frozen=True)
+class Life:
+    """A case's transitions, in order; a case older than what was read lacks its first ones."""
+
+    transitions: tuple[Case, ...]
+
+    @property
+    def newest(self) -> Case:
+        return self.transitions[-1]
+
+    @property
+    def outcome(self) -> str:
+        return outcome(self.transitions)
+
+    @property
+    def opening(self) -> Case | None:
+        """None where it was opened before what was read."""
+        return self.transitions[0] if self.transitions[0].n == 1 else None
+
+    @property
+    def opened_at(self) -> datetime:
+        """Where the opening was not read, the first thing that speaks for it."""
+        if self.opening:
+            return self.opening.at
+        first_at: str = self.transitions[0].evidence["first_at"]
+        return datetime.fromisoformat(first_at).astimezone(UTC)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return ended_at(self.transitions)
+
+    @property
+    def is_swept(self) -> bool:
+        """Whether no failed call opened it."""
+        failed_calls = self.transitions[0].evidence.get("failed_calls")
+        return failed_calls == 0 and not isinstance(failed_calls, bool)
+
+    @property
+    def is_paged(self) -> bool:
+        return any(each.paged is True for each in self.transitions)
+
+    def pages(self, days: Days) -> list[Case]:
+        """The transitions of `days` that paged somebody."""
+        return [each for each in self.within(days) if each.paged is True]
+
+    def within(self, days: Days) -> Iterator[Case]:
+        return (each for each in self.transitions if is_within(each.at, days))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change as a transition holds it."""
+
+    attribute: str
+    before: str
+    after: str
+
+
+def lives(transitions: Iterable[Case]) -> list[Life]:
+    """One per case, by its id."""
+    found: dict[str, list[Case]] = defaultdict(list)
+    for each in transitions:
+        found[each.case_id].append(each)
+    return [Life(in_order(found[case_id])) for case_id in sorted(found)]
+
+
+def steps_of(case: Case) -> list[Step]:
+    """Its steps, without what is none: a file in the bucket may hold anything."""
+    documents = [each for each in case.steps if isinstance(each, Mapping)]
+    read = [[each.get(name) for name in ("attribute", "before", "after")] for each in documents]
+    return [
+        Step(*(text for text in texts if isinstance(text, str)))
+        for texts in read
+        if all(isinstance(text, str) for text in texts)
+    ]
+
+
+def is_within(moment: datetime, days: Days) -> bool:
+    return days.from_microseconds <= microseconds(moment) < days.before_microseconds
+
+
+def shortened(text: Any, most: int = MOST_TEXT) -> str:
+    """`text` in at most `most` characters that every encoding can spell; empty where it is none."""
+    if not isinstance(text, str):
+        return ""
+    spelled = text[: most + 1].encode(errors="backslashreplace").decode()
+    return spelled if len(spelled) <= most else f"{spelled[: most - 3]}..."

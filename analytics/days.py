@@ -1,10 +1,12 @@
-"""UTC days: the days a run is asked for, reads, and writes anew."""
+"""UTC days and ISO weeks: what a run is asked for, reads, and writes anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from functions.healing.nightly import is_in_reach
 
 DAY = timedelta(days=1)
 _EPOCH = date(1970, 1, 1)
@@ -65,3 +67,24 @@ def _day_of(microseconds: int) -> date:
 def microseconds(moment: datetime) -> int:
     """Since 1970, exactly; Spark's own converting of Python times goes through the local zone."""
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def days_of(week: str) -> Days:
+    """Monday to Sunday of e.g. `2026-W46`. Raise ValueError where there is no such week."""
+    year, separator, number = week.partition("-W")
+    digits = len(year) == 4 and len(number) == 2 and (year + number).isdecimal()
+    if not (separator and digits and week.isascii() and is_in_reach(int(year))):
+        raise ValueError(f"{week!r} is not a week like 2026-W46")
+    monday = date.fromisocalendar(int(year), int(number), 1)
+    return Days(monday, monday + 6 * DAY)
+
+
+def week_of(monday: date) -> str:
+    year, number, _ = monday.isocalendar()
+    return f"{year:04}-W{number:02}"
+
+
+def weeks_before(week: str, count: int = 4) -> list[str]:
+    """Oldest first."""
+    monday = days_of(week).first
+    return [week_of(monday - 7 * back * DAY) for back in range(count, 0, -1)]

@@ -1,29 +1,121 @@
-"""The night's command: `python -m analytics.job nightly|backfill|weekly`; EMR's entry point.
+"""The job's command: `python -m analytics.job nightly|backfill|weekly`; EMR's entry point.
 
-The only module that opens roots, knows the time and prints.
+The only module that opens roots, knows the time and prints. A mistake in the command line is one
+clear line and exit code 2.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import partial
+from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
-from analytics.arguments import BadArguments, NightArguments, WeeklyArguments, parse
-from analytics.days import Days
-from analytics.night import Night, Written
-from analytics.readings import Reader
-from analytics.session import session
-from analytics.storage import RootUnusable, Storage, open_root
-from analytics.sweep_files import root_beside
-from analytics.tables import Tables
-from analytics.trail import LOGS, began
-from analytics.weekly import Weekly
-from functions.healing.nightly import too_much_unreadable
+from functions.healing.nightly import is_in_reach, too_much_unreadable
 
+from .days import Days, days_of
+from .nightly import Nightly, Written, root_beside
+from .session import session
+from .storage import RootUnusable, Storage, open_root
+from .tables import Tables
+from .trail import LOGS, Reader, began
+from .weekly import Weekly
+
+_DAY = "YYYY-MM-DD"
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
+
+
+class BadArguments(Exception):
+    """The text names the argument and the cure."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadArguments(f"{message} (see --help)")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The roots, `week` and `scheduled_at`, or `days`: `nightly` is a backfill of one day.
+
+    Without `cases` nothing is said about them; `scheduled_at` is None where a person asks.
+    Raise BadArguments; SystemExit(0) after --help.
+    """
+    given = _parser().parse_args(arguments)
+    if given.command != "weekly":
+        given.days = Days(given.first, given.first if given.last is None else given.last)
+        if given.days.last < given.days.first:
+            raise BadArguments(f"--to {given.last} is before --from {given.first}: exchange them")
+    return given
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="analytics.job",
+        description="Trail files and cases in, incidents out. ROOT is a folder or an s3:// URI.",
+        epilog="Exit: 0 done, 2 bad arguments, 3 written but more than 1 % of the bytes were "
+        "unreadable, 4 nothing read though the trail is active.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    nightly = commands.add_parser("nightly", help="one UTC day", allow_abbrev=False)
+    nightly.add_argument(
+        "--date", required=True, dest="first", type=partial(_day, "--date"), metavar=_DAY
+    )
+    nightly.set_defaults(last=None)
+    backfill = commands.add_parser("backfill", help="several days at once", allow_abbrev=False)
+    for name, end in (("--from", "first"), ("--to", "last")):
+        backfill.add_argument(name, required=True, dest=end, type=partial(_day, name), metavar=_DAY)
+    weekly = commands.add_parser("weekly", help="a week's summary.json", allow_abbrev=False)
+    weekly.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
+    weekly.add_argument(
+        "--scheduled-at",
+        metavar="TIME",
+        type=_moment,
+        help="whether the week is over then, instead of now, decides whether its report is sent",
+    )
+    for command, required in ((nightly, True), (backfill, True), (weekly, False)):
+        command.add_argument(
+            "--trail", required=required, metavar="ROOT", help="the parent of AWSLogs"
+        )
+        command.add_argument(
+            "--cases", required=required, metavar="ROOT", help="the parent of dt=..."
+        )
+        command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
+    return parser
+
+
+def _day(name: str, text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or str(day) != text:
+        raise BadArguments(f"{name} {text!r} is not a day: write it as 2026-11-16")
+    if not is_in_reach(day.year):
+        raise BadArguments(f"{name} {text!r} is out of reach: no trail is that old or that new")
+    return day
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
+    return moment
+
+
+def _week(text: str) -> str:
+    try:
+        days_of(text)
+    except ValueError:
+        raise BadArguments(f"--week {text!r} is not a week: write it as 2026-W46") from None
+    return text
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,43 +128,43 @@ def main(arguments: Sequence[str]) -> int:
         return BAD_ARGUMENTS
 
 
-def run(
-    arguments: NightArguments | WeeklyArguments,
-    spark: SparkSession,
-    reader: Reader | None = None,
-    tables: Tables | None = None,
-) -> int:
-    """By default with what this Spark can run; raise RootUnusable where a root cannot be used."""
-    tables = tables or Tables()
-    if isinstance(arguments, WeeklyArguments):
+def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | None = None) -> int:
+    """By default with what this machine can run; raise RootUnusable where a root is no use."""
+    out = open_root(arguments.out, spark)
+    if arguments.command == "weekly":
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
-        week = Weekly(cases, open_root(arguments.out, spark), _say, tables)
+        week = Weekly(cases, Tables(spark, out, _say))
         nights = week.write(arguments.week, datetime.now(UTC), arguments.scheduled_at)
         return DONE if nights else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    cases, out = open_root(arguments.cases, spark), open_root(arguments.out, spark)
     beside = root_beside(arguments.cases)
-    findings = open_root(beside, spark) if beside is not None else None
-    now = datetime.now(UTC)
-    night = Night(spark, trail, cases, out, now, _say, reader, tables, findings=findings)
-    return _code(night.write(arguments.days), trail, arguments.days)
+    nightly = Nightly(
+        spark,
+        trail,
+        cases=open_root(arguments.cases, spark),
+        findings=open_root(beside, spark) if beside is not None else None,
+        out=out,
+        made_at=datetime.now(UTC),
+        reader=reader or Reader.of_this_process(),
+        say=_say,
+    )
+    return _code(nightly.write(arguments.days), trail, arguments.days)
 
 
 def _code(written: Written, trail: Storage, days: Days) -> int:
-    if not written.days and not written.kept:
+    if not written.nights and not written.kept:
         since = began(trail)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE
         _say("nothing was read though the trail is active: look at the trail and --trail")
         return NOTHING_READ
-    if too_much_unreadable(written.bytes_unreadable, written.bytes_listed):
-        _say(
-            f"{written.bytes_unreadable} of {written.bytes_listed} bytes were unreadable: "
-            "the quality table names the files"
-        )
+    unreadable = sum(each.bytes_unreadable for each in written.nights)
+    listed = sum(each.bytes for each in written.nights)
+    if too_much_unreadable(unreadable, listed):
+        _say(f"{unreadable} of {listed} bytes were unreadable: the quality table names the files")
         return UNREADABLE
     return DONE
 

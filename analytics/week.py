@@ -7,31 +7,40 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from analytics.days import Days
-from analytics.deeds_of_callers import deeds_of_callers
-from analytics.deeds_of_cases import deeds_of_cases
-from analytics.iso_week import days_of
-from analytics.lives import Life
-from analytics.week_deeds import do_this_week
-from analytics.week_incidents import MAXIMUM_CASES, worst
-from analytics.week_names import places, with_few_labels
-from analytics.week_not_seen import Reads, is_whole, not_seen
-from analytics.week_people import reached_a_person, swept
-from analytics.week_queues import queue_days
-from analytics.week_rows import (
+from functions.healing.nightly import NightRead, judged, week_is_over
+
+from .cases import HEALED, MOST_NAME, Life, is_within, shortened
+from .days import Days, days_of
+from .recommendations import do_this_week, recommendations_of_callers, recommendations_of_cases
+from .trail_file import UNLABELLED
+from .week_parts import (
+    MAXIMUM_CASES,
+    MAXIMUM_LABELS,
+    NightRows,
     Nights,
     Row,
+    counted,
+    day_rows,
     incidents_of,
     is_of_a_drill,
+    largest,
+    places,
     quality_of,
+    queue_days,
+    queues_named,
     time_text,
+    times_to_heal,
+    totals,
+    weights,
+    with_few_labels,
     without_drills,
+    worst,
 )
-from analytics.week_times import times_to_heal
-from analytics.week_totals import counted, day_rows, queues_named, totals
-from functions.healing.nightly import week_is_over
 
 SCHEMA = 1
+MAXIMUM_UNREADABLE_FILES = 20
+MAXIMUM_PAGED = 50
+Reads = Mapping[date, NightRead]
 
 
 @dataclass(frozen=True)
@@ -141,9 +150,131 @@ def _reasons(cases: CasesSeen | None) -> dict[str, object]:
 
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[str, Any]:
     lives = [each for each in cases.lives if not is_of_a_drill(each.newest.queue_arn)]
-    deeds = [*deeds_of_cases(days, lives), *deeds_of_callers(incidents)]
+    asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
     return {
         "reached_a_person": reached_a_person(days, lives),
         "swept": swept(days, lives),
-        **do_this_week(deeds, incidents),
+        **do_this_week(asked, incidents),
+    }
+
+
+def not_seen(days: Days, nights: Nights, reads: Reads) -> dict[str, Any]:
+    """`reads` is what nights wrote of themselves, those of two weeks before among them."""
+    quality = quality_of(days, nights)
+    unreadable = [row for row in quality if row["reason"]]
+    return {
+        "nights_missing": [str(day) for day in days if day not in nights],
+        "files_read": len(quality) - len(unreadable),
+        "files_unreadable": len(unreadable),
+        "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable),
+        "records_read": sum(row["records"] for row in quality),
+        **_unlabelled(incidents_of(days, nights)),
+        "unreadable_files": _largest_first(unreadable),
+        "nights": [_night(day, nights, reads) for day in days],
+    }
+
+
+def is_whole(day: date, nights: Nights, reads: Reads) -> bool:
+    """Whether a day has tables, and they were written when it was over."""
+    return day in nights and (day not in reads or reads[day].is_whole)
+
+
+def _unlabelled(incidents: Sequence[Row]) -> dict[str, Any]:
+    """Failed calls of each code, and of how many more."""
+    found = weights((row for row in incidents if row["label"].startswith(UNLABELLED)), "label")
+    codes = largest({label: each.failed_calls for label, each in found.items()}, MAXIMUM_LABELS)
+    return {
+        "unlabelled": codes.counts,
+        "unlabelled_codes_left_out": codes.names_left_out,
+        "unlabelled_calls_left_out": codes.count_left_out,
+    }
+
+
+def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
+    ranked = sorted(unreadable, key=lambda row: (-row["bytes"], row["file"]))
+    return [
+        {name: shortened(row[name]) for name in ("file", "reason")}
+        for row in ranked[:MAXIMUM_UNREADABLE_FILES]
+    ]
+
+
+def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
+    """A night that wrote nothing of itself, as an older Mendq's, is known by its tables alone."""
+    read = reads.get(day)
+    is_torn = read is not None and not _is_counted_in(read, nights.get(day))
+    judgement = judged(read, reads.values(), is_torn=is_torn)
+    records = sum(row["records"] for row in nights[day].quality) if day in nights else 0
+    return {
+        "day": str(day),
+        "reader": shortened(read.reader, MOST_NAME) if read else "",
+        "why_fallback": shortened(read.why_fallback) if read else "",
+        "records": read.records if read else records,
+        "usual_records": judgement.usual_records,
+        "verdict": "read" if read is None and records else str(judgement.verdict),
+    }
+
+
+def _is_counted_in(read: NightRead, rows: NightRows | None) -> bool:
+    """Whether the tables are those that the night counted; where there are none, nothing is."""
+    incidents, quality = (rows.incidents, rows.quality) if rows else ((), ())
+    sums = [sum(row[name] for row in quality) for name in ("bytes", "records")]
+    found = (len(quality), *sums, len(incidents))
+    return found == (read.files, read.bytes, read.records, read.incidents)
+
+
+def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
+    """The cases that paged somebody in `days`, the earliest page first."""
+    paged = sorted(
+        (each for each in lives if each.pages(days)), key=lambda each: _first(each, days)
+    )
+    return {
+        "cases": [_paged(each, days) for each in paged[:MAXIMUM_PAGED]],
+        "cases_left_out": len(paged[MAXIMUM_PAGED:]),
+        "total": len(paged),
+    }
+
+
+def _first(life: Life, days: Days) -> tuple[datetime, str]:
+    return life.pages(days)[0].at, life.newest.case_id
+
+
+def _paged(life: Life, days: Days) -> dict[str, Any]:
+    pages = life.pages(days)
+    return {
+        "case_id": shortened(life.newest.case_id, MOST_NAME),
+        "queue_arn": shortened(life.newest.queue_arn, MOST_NAME),
+        "symptom": shortened(life.newest.symptom, MOST_NAME),
+        "state": str(life.newest.state),
+        "opened_at": time_text(life.opened_at),
+        "paged_at": time_text(pages[0].at),
+        "pages": len(pages),
+        "reason": shortened(pages[0].reason),
+        "ended_at": time_text(life.ended_at) if life.ended_at else None,
+        "seconds_open": _seconds_open(life),
+        "swept": life.is_swept,
+    }
+
+
+def _seconds_open(life: Life) -> float | None:
+    """None while it is open, and where a case contradicts itself."""
+    if life.ended_at is None:
+        return None
+    seconds = (life.ended_at - life.opened_at).total_seconds()
+    return seconds if seconds >= 0 else None
+
+
+def swept(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
+    """The cases opened in `days` without a failed call: no incident tells of them."""
+    found = [
+        each
+        for each in lives
+        if each.is_swept and each.opening and is_within(each.opening.at, days)
+    ]
+    symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
+    return {
+        "cases": len(found),
+        "by_symptom": largest(symptoms, MAXIMUM_LABELS).counts,
+        "healed": sum(each.outcome == HEALED for each in found),
+        "paged": sum(each.is_paged for each in found),
     }

@@ -132,8 +132,8 @@ def _growth_ways(night: Night) -> Iterator[Way]:
 
 def _fallback_ways(night: Night) -> Iterator[Way]:
     for size in (night.sizes.once, night.sizes.tenfold):
-        read = _read(night, "Spark JSON", night.trail(size))
-        yield Way(f"Spark JSON reader, {size.records:,}", read)
+        read = _read(night, "standard library", night.trail(size))
+        yield Way(f"standard library reader, {size.records:,}", read)
 
 
 def _files_ways(night: Night) -> Iterator[Way]:

@@ -21,7 +21,7 @@ TEXT = Path(__file__).parent / "texts" / "performance.md"
 NOTES = {
     "ingest": "The limit inflates into a buffer of the right size and parses the two fields that "
     "tell; it makes neither rows nor labels. The readers do: the night goes on with them. "
-    "The Spark JSON reader is the fallback where native wheels are missing: the same rows, from "
+    "The standard library reads where native wheels are missing: the same rows, from "
     "files however hostile; `spark.read.json` is what one would write first, and is right on files "
     "like these.",
     "growth": "Ratios are against the limit at the smaller size.",

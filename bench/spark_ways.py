@@ -10,18 +10,17 @@ from pyspark.sql import functions as sf
 
 from analytics.days import Days
 from analytics.incidents import incidents
-from analytics.readings import Reader
 from analytics.session import session
 from analytics.storage import open_root
+from analytics.trail import Reader, TrailReader
 from analytics.trail_file import SQS
-from analytics.trail_reader import TrailReader
 from bench.trail_files import Trail
 from bench.trail_records import DAY
 from functions.healing.nightly import FALLBACK, NATIVE
 
 # The last files of a day are published on the next.
 PUBLISHED = Days(DAY.date(), DAY.date() + timedelta(days=1))
-READERS = {"native": Reader(NATIVE), "Spark JSON": Reader(FALLBACK)}
+READERS = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
 # Failed calls of a key: so many, so far apart, then an hour's silence.
 KEYS, BURST_CALLS, APART_SECONDS, SILENCE_SECONDS = 2_000, 20, 10, 3_600
 

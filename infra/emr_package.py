@@ -14,7 +14,13 @@ from infra.night_packages import archive
 from infra.wheels import ROOT
 
 OURS = ("analytics", "functions/__init__.py", "functions/catalogue", "functions/healing")
-ENTRY_POINT = "analytics/job.py"
+ENTRY_POINT = """\
+import sys
+
+from analytics.job import main
+
+sys.exit(main(sys.argv[1:]))
+"""
 # The earliest time that a zip can hold: the same modules give the same bytes.
 _WRITTEN_AT = (1980, 1, 1, 0, 0, 0)
 
@@ -39,7 +45,7 @@ def stage(folder: Path, target: Sequence[str]) -> EmrPackage:
             member = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), _WRITTEN_AT)
             member.compress_type = zipfile.ZIP_DEFLATED
             zipped.writestr(member, source.read_bytes())
-    package.entry_point.write_bytes((ROOT / ENTRY_POINT).read_bytes())
+    package.entry_point.write_text(ENTRY_POINT)
     return package
 
 

@@ -23,6 +23,8 @@ from infra.settings import NightSettings
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
 RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
+# Below the tables' root, where the job lets Spark write before a table is put whole.
+STAGING = "quality/.writing-"
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class Night(Construct):
     def _statements(self, buckets: Buckets) -> Iterator[iam.PolicyStatement]:
         """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403.
 
-        It looks at what it replaces, and deletes nothing: EMR's S3A leaves markers where they are.
+        It looks at what it replaces, and deletes only what Spark wrote beside the tables before
+        each was put whole: EMR's S3A leaves markers where they are.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
@@ -112,6 +115,7 @@ class Night(Construct):
         )
         yield _allow(["s3:GetObject"], *inputs, *tables, *code)
         yield _allow(["s3:PutObject"], *tables, buckets.reports.arn_for_objects(f"{LOGS}/*"))
+        yield _allow(["s3:DeleteObject"], buckets.reports.arn_for_objects(f"{STAGING}*"))
         listed = (buckets.trail, buckets.cases, buckets.reports, self.package.bucket)
         yield _allow(["s3:ListBucket"], *(each.bucket_arn for each in listed))
 

@@ -15,7 +15,7 @@ from functions.healing.evidence import to_text
 SCHEMA = 1
 NIGHTS = "nights"
 # The second needs no native wheel: slower, the same rows.
-NATIVE, FALLBACK = "native", "spark_json"
+NATIVE, FALLBACK = "native", "standard_library"
 UNREADABLE_SHARE = 0.01
 LOOKED_BACK_DAYS = 14
 LEAST_NIGHTS = 3

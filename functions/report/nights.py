@@ -12,7 +12,7 @@ from functions.report.summary import Summary
 from functions.report.summary_parts import PARTIAL, Night
 from functions.report.words import counted, day, listed, number
 
-SLOWER = "spark_json"
+SLOWER = "standard_library"
 FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
 
 

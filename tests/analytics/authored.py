@@ -10,13 +10,29 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+
+from analytics.incidents import COLUMNS
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
 _numbers = count(1)
+_KINDS: dict[str, Any] = {
+    "string": pa.string(),
+    "array<string>": pa.list_(pa.string()),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+}
+_FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
+SCHEMAS = {
+    table: pa.schema([(name, _KINDS.get(kind, _FAULTS)) for name, kind in columns.items()])
+    for table, columns in COLUMNS.items()
+}
 
 
 def at(text: str) -> datetime:
@@ -129,6 +145,15 @@ class Account:
             path = self.cases / f"dt={each['at'][:10]}" / f"{each['case_id']}-{each['n']}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(each))
+
+    def put(self, table: str, day: str, rows: Any) -> None:
+        """Write a day (`11-10`) of a table, or the bytes in its place."""
+        path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(rows, bytes):
+            path.write_bytes(rows)
+        else:
+            pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMAS[table]), path)
 
     def rows(self, table: str, day: str) -> list[dict[str, Any]]:
         """A day (`11-10`) of a table; fails where the night did not write it."""

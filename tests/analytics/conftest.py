@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
-from analytics.arguments import parse
+from analytics.job import parse
 from analytics.session import session
 from tests.analytics.authored import Account
 

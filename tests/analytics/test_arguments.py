@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analytics import job
-from analytics.arguments import BadArguments, WeeklyArguments, parse
+from analytics.job import BadArguments, parse
 from functions.healing.night import Roots, week
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
@@ -45,20 +45,23 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 
 def test_backfill_takes_both_days() -> None:
     parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
-    assert not isinstance(parsed, WeeklyArguments)
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
 
 
 def test_weekly_takes_the_root_it_does_not_read_and_needs_no_cases() -> None:
     week = ["weekly", "--week", "2026-W46"]
-    assert parse([*week, *ROOTS]) == WeeklyArguments("2026-W46", "c", "o")
-    assert parse([*week, "--out", "o"]) == WeeklyArguments("2026-W46", None, "o")
+    for given, cases in ((ROOTS, "c"), (["--out", "o"], None)):
+        parsed = parse([*week, *given])
+        assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", cases, "o")
+        assert parsed.scheduled_at is None
 
 
 def test_weekly_takes_the_time_it_was_scheduled_for() -> None:
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
     scheduled = week(at, Roots("t", "c", "o"))
-    assert parse(scheduled.arguments) == WeeklyArguments("2026-W46", "c", "o", at)
+    parsed = parse(scheduled.arguments)
+    assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
+    assert parsed.scheduled_at == at
 
 
 @pytest.mark.parametrize("time", ["", "tomorrow", "2026-11-16", "2026-11-16T06:00:00"])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from analytics.case_files import CaseFiles, case_files
 from analytics.days import Days
-from analytics.storage.folder import FolderStorage
+from analytics.nightly import CaseFiles, case_files
+from analytics.storage import FolderStorage
 from tests.analytics.authored import Account, transition
 
 TWELFTH = Days(date(2026, 11, 12), date(2026, 11, 12))

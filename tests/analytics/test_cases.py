@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analytics.cases import case_rows, read_transition
-from analytics.iso_week import days_of
-from analytics.lives import lives, steps_of
-from analytics.week_people import reached_a_person, swept
+from analytics.cases import case_rows, lives, read_transition, steps_of
+from analytics.days import days_of
+from analytics.week import reached_a_person, swept
 from functions.healing.states import State
 from tests.analytics.authored import transition
 from tests.analytics.week_authored import WEEK

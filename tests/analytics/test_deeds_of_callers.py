@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from analytics.deeds_of_callers import deeds_of_callers
+from analytics.recommendations import recommendations_of_callers
 from tests.analytics.week_authored import arn, incident
 
 CODE: dict[str, Any] = {
@@ -28,7 +28,7 @@ def test_only_many_are_worth_a_monday(
     fields: dict[str, Any], incidents: int, failed_calls: int, is_told: bool
 ) -> None:
     rows = [incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
-    assert bool(deeds_of_callers(rows)) is is_told
+    assert bool(recommendations_of_callers(rows)) is is_told
 
 
 def test_a_caller_is_told_of_all_its_queues_and_the_worst_is_named() -> None:
@@ -39,7 +39,7 @@ def test_a_caller_is_told_of_all_its_queues_and_the_worst_is_named() -> None:
         incident(failed_calls=500, principals=["p", "q"], **BUG),
         incident(failed_calls=99, principals=["q"], **BUG),
     ]
-    alone, several = deeds_of_callers(rows)
+    alone, several = recommendations_of_callers(rows)
     assert (alone.kind, alone.why, alone.owner) == ("mend_caller", "caller_bug", "p")
     assert (alone.queue_arn, alone.queues) == (arn("b"), 2)
     assert (alone.incidents, alone.failed_calls) == (3, 100)
@@ -51,7 +51,7 @@ def test_an_unlabelled_code_is_one_whoever_calls() -> None:
     rows = [
         incident(failed_calls=60, principals=[name], queue_arn=arn(name), **CODE) for name in "ab"
     ]
-    (deed,) = deeds_of_callers(rows)
+    (deed,) = recommendations_of_callers(rows)
     assert (deed.kind, deed.why, deed.owner) == ("label_code", "unlabelled", "")
     assert (deed.symptom, deed.queues, deed.failed_calls) == ("unlabelled:Teapot", 2, 120)
 
@@ -59,8 +59,11 @@ def test_an_unlabelled_code_is_one_whoever_calls() -> None:
 @pytest.mark.parametrize("why", ["case_open", "too_little_evidence", "event_lost", "unknown"])
 def test_what_the_catalogue_could_mend_is_no_callers_deed(why: str) -> None:
     rows = [incident(n, outcome="not_seen", why=why, failed_calls=500) for n in range(20)]
-    assert deeds_of_callers(rows) == []
+    assert recommendations_of_callers(rows) == []
 
 
 def test_what_has_a_case_is_left_to_it() -> None:
-    assert deeds_of_callers([incident(failed_calls=500, **BUG | {"outcome": "escalated"})]) == []
+    assert (
+        recommendations_of_callers([incident(failed_calls=500, **BUG | {"outcome": "escalated"})])
+        == []
+    )

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analytics.deeds_of_cases import deeds_of_cases
-from analytics.iso_week import days_of
-from analytics.lives import Life
+from analytics.cases import Life
+from analytics.days import days_of
+from analytics.recommendations import recommendations_of_cases
 from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.dead_letter_steps import CreateDeadLetters
 from functions.healing.redrive_step import RedriveDeadLetters
@@ -20,11 +20,11 @@ VERIFIED = ("verified", "11-10 09:30")
 
 
 def kinds(*lives: Life) -> list[str]:
-    return [each.kind for each in deeds_of_cases(days_of(WEEK), lives)]
+    return [each.kind for each in recommendations_of_cases(days_of(WEEK), lives)]
 
 
 def told(*lives: Life) -> list[tuple[str, str, str]]:
-    found = deeds_of_cases(days_of(WEEK), lives)
+    found = recommendations_of_cases(days_of(WEEK), lives)
     return [(each.kind, each.attribute, each.after) for each in found]
 
 
@@ -46,7 +46,7 @@ BY_STATE = {
 @pytest.mark.parametrize("state", list(State))
 def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
     expected = [BY_STATE[state]] if state in BY_STATE else []
-    found = deeds_of_cases(days_of(WEEK), [life((state, "11-10 09:00"))])
+    found = recommendations_of_cases(days_of(WEEK), [life((state, "11-10 09:00"))])
     assert [each.kind for each in found] == expected
     why = {"write_into_template": "verified", "watch": "applied"}
     assert all(each.why == why.get(each.kind, state) for each in found)
@@ -74,7 +74,7 @@ def test_a_change_that_is_not_verified_yet_is_to_be_watched() -> None:
     applied = life(
         ("applied", "11-12 09:00"), case_id="b", steps=[("VisibilityTimeout", "45", "67")]
     )
-    (deed,) = deeds_of_cases(days_of(WEEK), [older, applied])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [older, applied])
     assert (deed.kind, deed.why, deed.command) == (
         "watch", "applied", "mendq show b --region us-east-1",
     )  # fmt: skip
@@ -91,7 +91,7 @@ def test_a_deed_says_what_the_case_says() -> None:
         ("applied", "11-10 09:00", "its consumer may take 38 s"),
         ("verified", "11-10 09:30", "it did not show again"),
     )
-    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [case])
     assert (deed.queue_arn, deed.symptom, deed.why) == (arn("orders"), "lease_expired", "verified")
     assert (deed.attribute, deed.before, deed.after) == ("VisibilityTimeout", "30", "45")
     assert deed.command == f"mendq show {case.newest.case_id} --region us-east-1"
@@ -116,12 +116,12 @@ def test_the_owner_is_the_stack_that_deploys_the_queue(
 ) -> None:
     case = life(("observed", "11-10 09:00")).newest
     known = replace(case, evidence={**case.evidence, **evidence})
-    (deed,) = deeds_of_cases(days_of(WEEK), [Life((known,))])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [Life((known,))])
     assert deed.owner == owner
 
 
 def test_what_is_proposed_is_approved_by_its_command() -> None:
-    (deed,) = deeds_of_cases(days_of(WEEK), [life(("proposed", "11-10 09:00"))])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [life(("proposed", "11-10 09:00"))])
     assert deed.command == "mendq approve lease_expired-0123456789ab --region us-east-1"
 
 
@@ -134,7 +134,7 @@ def test_the_template_says_what_stood_there_before_the_first_step() -> None:
         steps=[("VisibilityTimeout", "45", "67")],
     )
     case = Life((*first.transitions, *second.transitions))
-    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [case])
     assert (deed.before, deed.after) == ("30", "67")
 
 
@@ -143,7 +143,7 @@ def test_a_person_s_value_is_named_only_where_a_case_knows_it(
     came_from: str | None, theirs: str
 ) -> None:
     case = life(("contested", "11-10 09:00"), came_from=came_from)
-    (deed,) = deeds_of_cases(days_of(WEEK), [case])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [case])
     assert (deed.before, deed.after) == (theirs, "45")
 
 
@@ -240,7 +240,7 @@ def test_a_queue_that_is_gone_asks_for_nothing() -> None:
 def test_a_queue_that_callers_miss_asks_for_itself_alone() -> None:
     mended = life(("verified", "11-10 09:00"), case_id="a")
     missing = life(("escalated", "11-12 09:00"), case_id="b", symptom="queue_missing", steps=[])
-    (deed,) = deeds_of_cases(days_of(WEEK), [mended, missing])
+    (deed,) = recommendations_of_cases(days_of(WEEK), [mended, missing])
     assert (deed.kind, deed.symptom) == ("mend", "queue_missing")
 
 
@@ -261,5 +261,7 @@ def test_what_came_since_the_week_counts() -> None:
     "fields", [{"queue": "x; rm -rf ~"}, {"case_id": "a\nb"}, {"case_id": "x" * 2_000}]
 )
 def test_no_command_where_it_could_not_be_shown_whole(fields: dict[str, Any]) -> None:
-    (deed,) = deeds_of_cases(days_of(WEEK), [life(("escalated", "11-10 09:00"), **fields)])
+    (deed,) = recommendations_of_cases(
+        days_of(WEEK), [life(("escalated", "11-10 09:00"), **fields)]
+    )
     assert deed.command == ""

@@ -3,98 +3,82 @@
 from __future__ import annotations
 
 import shutil
-from datetime import date, timedelta
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import arrow_tables
 from analytics.days import Days
-from analytics.expired import Expired
-from analytics.storage.folder import FolderStorage
-from analytics.tables import SPARK, Tables, TableUnreadable, path_of
+from analytics.nightly import Nightly
+from analytics.storage import FolderStorage
+from analytics.trail import Reader
 from tests.analytics.authored import Account, at, burst
 from tests.analytics.conftest import RunNight
 
 DAY = date(2026, 11, 10)
 NEXT = DAY + timedelta(days=1)
 ONE = Days(DAY, DAY)
-TABLES = (
-    ("quality", arrow_tables.SCHEMAS["quality"]),
-    ("failed_calls", arrow_tables.SCHEMAS["failed_calls"]),
-)
+Kept = Callable[..., dict[date, int]]
 
 
 def put(account: Account, day: date, quality: list[str], failed_calls: list[str]) -> None:
     """A day whose tables name these files."""
-    out = FolderStorage(str(account.out))
-    for (name, schema), files in zip(TABLES, (quality, failed_calls), strict=True):
-        table = pa.Table.from_pylist([{"file": each} for each in files], schema=schema)
-        arrow_tables.put(out, path_of(name, day), table)
+    for name, files in (("quality", quality), ("failed_calls", failed_calls)):
+        account.put(name, f"{day:%m-%d}", [{"file": each} for each in files])
 
 
-def kept(account: Account, *listed: str, days: Days = ONE) -> dict[date, int]:
-    trail, out = FolderStorage(str(account.trail)), FolderStorage(str(account.out))
-    return Expired(trail, out, Tables(), frozenset(listed)).kept(days)
+@pytest.fixture
+def kept(spark: SparkSession, account: Account) -> Kept:
+    trail, cases, out = (
+        FolderStorage(str(each)) for each in (account.trail, account.cases, account.out)
+    )
+    made_at, reader = datetime(2026, 11, 12, tzinfo=UTC), Reader.of_this_process()
+    night = Nightly(spark, trail, cases, None, out, made_at, reader, lambda _: None)
+    return lambda *listed, days=ONE: dict(night._expired(days, frozenset(listed)))
 
 
-def test_a_day_whose_files_are_all_there_is_written_anew(account: Account) -> None:
+def test_a_day_whose_files_are_all_there_is_written_anew(account: Account, kept: Kept) -> None:
     here, late = account.publish("11-10", []), account.publish("12-09", [])
     put(account, DAY, [here], [here, late])
-    assert kept(account, here, late) == {}
-    assert kept(account, here) == {}, "a file that the run did not list is there all the same"
-    assert kept(account) == {}
+    assert kept(here, late) == {}
+    assert kept(here) == {}, "a file that the run did not list is there all the same"
+    assert kept() == {}
 
 
-def test_a_day_without_tables_is_written(account: Account) -> None:
-    assert kept(account) == {}
+def test_a_day_without_tables_is_written(kept: Kept) -> None:
+    assert kept() == {}
 
 
 @pytest.mark.parametrize("table", ["quality", "failed_calls"])
-def test_a_day_that_names_a_file_that_is_gone_is_kept(account: Account, table: str) -> None:
+def test_a_day_that_names_a_file_that_is_gone_is_kept(
+    account: Account, kept: Kept, table: str
+) -> None:
     here = account.publish("11-10", [])
     gone = here.replace(".json.gz", "-gone.json.gz")
     put(account, DAY, [here], [here])
-    FolderStorage(str(account.out)).put(
-        path_of(table, DAY),
-        arrow_tables.parquet(
-            pa.Table.from_pylist([{"file": here}, {"file": gone}], schema=dict(TABLES)[table])
-        ),
-    )
-    assert kept(account, here) == {DAY: 1}
+    account.put(table, "11-10", [{"file": here}, {"file": gone}])
+    assert kept(here) == {DAY: 1}
 
 
-def test_the_day_after_is_kept_too_for_the_bursts_that_go_on_into_it(account: Account) -> None:
+def test_the_day_after_is_kept_too_for_the_bursts_that_go_on_into_it(
+    account: Account, kept: Kept
+) -> None:
     here = account.publish("11-11", [])
     put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
     week = Days(DAY, DAY + timedelta(days=3))
-    assert kept(account, here, days=Days(NEXT, NEXT)) == {}, "it has no tables of its own"
+    assert kept(here, days=Days(NEXT, NEXT)) == {}, "it has no tables of its own"
     put(account, NEXT, [here], [here])
     put(account, NEXT + timedelta(days=1), [here], [])
-    assert kept(account, here, days=Days(NEXT, NEXT)) == {NEXT: 1}
-    assert kept(account, here, days=week) == {DAY: 1, NEXT: 1}
+    assert kept(here, days=Days(NEXT, NEXT)) == {NEXT: 1}
+    assert kept(here, days=week) == {DAY: 1, NEXT: 1}
 
 
-def test_a_table_that_is_none_keeps_nothing(account: Account) -> None:
+def test_a_table_that_is_none_keeps_nothing(account: Account, kept: Kept) -> None:
     put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
-    FolderStorage(str(account.out)).put(path_of("failed_calls", DAY), b"junk")
-    assert kept(account) == {}
-
-
-def test_spark_alone_names_the_same_files(spark: SparkSession, account: Account) -> None:
-    put(account, DAY, ["a", "b"], ["b", "b"])
-    out, tables = FolderStorage(str(account.out)), Tables(SPARK)
-    found = [tables.files(out, name, DAY) for name, _ in TABLES]
-    assert found == [{"a", "b"}, {"b"}]
-    assert tables.files(out, "quality", NEXT) is None
-    for broken in (b"junk", b""):
-        out.put(path_of("quality", DAY), broken)
-        with pytest.raises(TableUnreadable):
-            tables.files(out, "quality", DAY)
-        with pytest.raises(TableUnreadable):
-            tables.rows(out, "quality", DAY)
+    account.put("failed_calls", "11-10", b"junk")
+    assert kept() == {}
 
 
 def _incidents(account: Account) -> list[Any]:

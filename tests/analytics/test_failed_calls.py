@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.failed_calls import OWN_ROLE, failed_calls
-from analytics.readings import SPARK_READING
+from analytics.incidents import OWN_ROLE, failed_calls
+from analytics.trail import SPARK_READING
 from functions.healing.own_roles import EVERY, LEFT_OUT, PULSE, role_name
 
 ACCOUNT = "123456789012"

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from analytics.iso_week import days_of, weeks_before
+from analytics.days import days_of, weeks_before
 
 MONDAY = date(2026, 11, 9)
 

@@ -9,8 +9,8 @@ import pytest
 
 from analytics import job
 from analytics.days import Days
-from analytics.night import Written
-from analytics.storage.folder import FolderStorage
+from analytics.nightly import Written
+from analytics.storage import FolderStorage
 from functions.healing.nightly import NATIVE, NightRead
 
 DAY = date(2026, 11, 10)

@@ -9,8 +9,7 @@ from pyspark.sql import functions as sf
 
 from analytics.cases import SPARK_CASE
 from analytics.days import microseconds
-from analytics.joined import joined
-from analytics.managed import Round, managed
+from analytics.incidents import Round, joined, managed
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 INCIDENT = (

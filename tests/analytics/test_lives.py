@@ -4,40 +4,18 @@ import json
 
 import pytest
 
-from analytics.iso_week import days_of
-from analytics.lives import lives, shortened, steps_of
+from analytics.cases import lives, shortened, steps_of
+from analytics.days import days_of
 from tests.analytics.authored import at
 from tests.analytics.week_authored import WEEK, life
 
 DAYS = days_of(WEEK)
 
 
-def test_a_case_is_open_until_its_state_is_final() -> None:
-    still_open = life(("proposed", "11-10 09:00"))
-    assert (still_open.opened_at, still_open.ended_at) == (at("11-10 09:00"), None)
-    declined = life(("proposed", "11-10 09:00"), ("declined", "11-10 10:00"))
-    assert declined.ended_at == at("11-10 10:00")
-
-
 def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
     older = life(("escalated", "11-10 09:00"), first_n=4)
     assert older.opening is None
     assert older.opened_at == at("11-08 08:00")
-
-
-@pytest.mark.parametrize(
-    ("failed_calls", "is_swept"),
-    [(0, True), (1, False), (None, False), (False, False), ("0", False)],
-)
-def test_a_case_without_a_failed_call_is_swept(failed_calls: object, is_swept: bool) -> None:
-    assert life(("observed", "11-10 09:00"), failed_calls=failed_calls).is_swept is is_swept
-
-
-def test_a_case_that_fails_later_on_was_still_opened_by_a_sweep() -> None:
-    swept = life(("applied", "11-10 09:00"), failed_calls=0)
-    later = life(("ineffective", "11-10 10:00"), failed_calls=9, first_n=2)
-    (both,) = lives([*later.transitions, *swept.transitions])
-    assert both.is_swept
 
 
 @pytest.mark.parametrize(

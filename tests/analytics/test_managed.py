@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from analytics.days import Days, microseconds
-from analytics.managed import Round, read_round
-from analytics.storage.folder import FolderStorage
-from analytics.sweep_files import root_beside, rounds
+from analytics.incidents import Round
+from analytics.nightly import read_round, root_beside, rounds
+from analytics.storage import FolderStorage
 from functions.healing.sweeping import Swept, findings_key, with_managed
 from tests.analytics.authored import QUEUE_ARN, Account, at, burst
 from tests.analytics.conftest import RunNight
@@ -53,15 +53,6 @@ def test_a_sweeps_list_is_read_back() -> None:
 def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
     assert read_round(json.dumps(document()).encode()) is not None
     assert read_round(json.dumps({**document(), field: value}).encode()) is None
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000])
-def test_what_is_no_round_says_nothing(content: bytes) -> None:
-    assert read_round(content) is None
-
-
-def test_a_round_from_before_sweeps_wrote_lists_says_nothing() -> None:
-    assert read_round(json.dumps(Swept().document(NOON)).encode()) is None
 
 
 def test_only_a_plain_yes_is_a_whole_list() -> None:

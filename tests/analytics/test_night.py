@@ -5,20 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 from pathlib import Path
-from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
-from analytics.arguments import parse
-from tests.analytics.authored import ACCOUNT, QUEUE_ARN, Account, burst, content, record, transition
+from analytics.job import parse
+from tests.analytics.authored import QUEUE_ARN, Account, burst, content, record, transition
 from tests.analytics.conftest import RunNight
 from tests.real_records import detonations
-
-OTHER_QUEUE = [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARN}-2"}]
 
 
 def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
@@ -43,36 +38,6 @@ def test_a_burst_is_one_incident_and_repeating_the_night_changes_nothing(
     }
     assert run_night("11-10") == 0
     assert account.written() == first
-
-
-@pytest.mark.long
-def test_nights_in_any_order_give_what_one_backfill_gives(
-    account: Account, run_night: RunNight
-) -> None:
-    """A burst over two midnights, a late file, copies that differ, another queue beside it."""
-    account.publish("11-10", burst("11-10 23:40", calls=3, seconds=600))
-    account.publish("11-11", burst("11-11 00:10", calls=144, seconds=600))
-    account.publish("11-14", burst("11-11 12:00", calls=2, resources=OTHER_QUEUE))
-    doubled = record("11-11 18:00", resources=OTHER_QUEUE)
-    account.publish("11-12", [{**doubled, "errorCode": "Teapot"}], name="b.json.gz")
-    account.publish("11-13", [doubled], name="a.json.gz")
-    account.record_transitions(
-        transition(1, "observed", "11-11 12:02", first_at="11-11 12:00", last_at="11-11 12:01")
-        | {"queue_arn": f"{QUEUE_ARN}-2"}
-    )
-    assert run_night("11-10", "11-12") == 0
-    backfilled = account.written()
-    shutil.rmtree(account.out)
-    for day in ("11-12", "11-10", "11-11"):
-        assert run_night(day) == 0
-    assert account.written() == backfilled
-    [over_midnights] = account.rows("incidents", "11-10")
-    assert over_midnights["failed_calls"] == 147
-    by_calls = {each["failed_calls"]: each for each in account.rows("incidents", "11-11")}
-    assert by_calls[2]["outcome"] == "observed"
-    assert by_calls[1]["label"] == "lease_expired"
-    assert len(by_calls) == 2
-    assert account.rows("incidents", "11-12") == []
 
 
 def test_a_late_file_joins_bursts_and_mends_every_day_they_touch(
@@ -170,29 +135,6 @@ def test_what_only_bears_a_log_s_name_costs_itself_and_never_the_night(
     first = account.written()
     assert run_night("11-10") == 0
     assert account.written() == first
-
-
-def test_our_own_roles_are_left_out_by_role_never_by_session(
-    account: Account, run_night: RunNight
-) -> None:
-    role = f"arn:aws:iam::{ACCOUNT}:role/"
-    stranger: dict[str, Any] = record("11-10 09:03", role_arn=f"{role}worker")
-    stranger["userIdentity"]["arn"] = (
-        f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1"
-    )
-    calls = [
-        record("11-10 09:00", role_arn=f"{role}mendq-heal-us-east-1"),
-        record("11-10 09:01", role_arn=f"{role}mendq-pulse-us-east-1"),
-        record("11-10 09:02", role_arn=f"{role}mendq-demo"),
-        stranger,
-        record("11-10 09:04", userIdentity={"type": "IAMUser", "arn": "arn:aws:iam::1:user/u"}),
-        record("11-10 09:05", userIdentity=None),
-        record("11-10 09:06", role_arn="arn:aws:iam::999999999999:role/mendq-heal-us-east-1"),
-    ]
-    account.publish("11-10", calls)
-    assert run_night("11-10") == 0
-    [incident] = account.rows("incidents", "11-10")
-    assert incident["failed_calls"] == 5
 
 
 def test_a_week_is_written_from_the_nights_that_exist(

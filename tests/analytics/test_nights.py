@@ -3,73 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from analytics.nights import Run, put, put_silent
-from analytics.storage.folder import FolderStorage
-from functions.healing.nightly import NightRead, night_key, read_night
 from tests.analytics.authored import Account, burst, content
 from tests.analytics.conftest import RunNight
-
-DAY = date(2026, 11, 10)
-RUN = Run(datetime(2026, 11, 12, 2, tzinfo=UTC), "spark_json", "isal is not there")
-
-
-def file(size_bytes: int, records: int, reason: str | None = None) -> dict[str, Any]:
-    return {"bytes": size_bytes, "records": records, "reason": reason}
-
-
-def test_a_night_counts_its_files_and_says_how_it_read() -> None:
-    files = [file(100, 7), file(50, 0, "truncated"), file(200, 3)]
-    night = RUN.read(DAY, files, failed_calls=5, incidents=2)
-    assert night == NightRead(
-        DAY, RUN.made_at, "spark_json", "isal is not there",
-        files=3, files_unreadable=1, bytes=350, bytes_unreadable=50,
-        records=10, failed_calls=5, incidents=2,
-    )  # fmt: skip
-
-
-def test_a_day_before_the_trail_or_after_now_is_not_silent() -> None:
-    days = [DAY + timedelta(days=n) for n in range(-1, 5)]
-    silent = list(RUN.silent(days, since=DAY))
-    assert [each.day.day for each in silent] == [10, 11, 12]
-    assert all(each.read_nothing and not each.files for each in silent)
-    assert list(RUN.silent(days, since=None)) == []
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> FolderStorage:
-    return FolderStorage(str(tmp_path))
-
-
-def _there(out: FolderStorage) -> NightRead | None:
-    return read_night(out.read(night_key(DAY)) or b"")
-
-
-def test_silence_takes_nothing_back_that_was_read(out: FolderStorage) -> None:
-    something = RUN.read(DAY, [file(9, 9)], 0, 0)
-    put(out, [something])
-    later = replace(RUN, made_at=RUN.made_at + timedelta(days=99))
-    put_silent(out, later.silent([DAY], since=DAY))
-    assert _there(out) == something
-    put(out, [later.read(DAY, [file(9, 0, "truncated")], 0, 0)])
-    assert _there(out) != something, "a file that cannot be read any more is no silence"
-
-
-def test_silence_is_told_anew_and_over_what_is_no_night(out: FolderStorage) -> None:
-    for before in (b"{", b'{"schema": 1}'):
-        out.put(night_key(DAY), before)
-        put_silent(out, RUN.silent([DAY], since=DAY))
-        [silent] = RUN.silent([DAY], since=DAY)
-        assert _there(out) == silent
-    later = replace(RUN, made_at=RUN.made_at + timedelta(days=1))
-    put_silent(out, later.silent([DAY], since=DAY))
-    assert _there(out) == replace(silent, made_at=later.made_at)
 
 
 def test_nothing_read_is_no_quiet_day(
@@ -118,3 +56,8 @@ def test_an_old_night_run_again_keeps_what_it_once_saw(
     old.unlink()
     assert run_night("11-12") == 4
     assert account.written() == before
+    told = account.out / "nights" / "dt=2026-11-12" / "night.json"
+    for no_night in ("{", '{"schema": 1}'):
+        told.write_text(no_night)
+        assert run_night("11-12") == 4
+        assert account.night("11-12")["records"] == 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from analytics.cases import case_rows, read_transition
-from analytics.outcomes import ended_at, in_order, outcome
+from analytics.cases import case_rows, ended_at, in_order, outcome
 from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
 from functions.healing.states import State
@@ -140,29 +138,3 @@ def test_a_case_has_ended_when_new_failures_open_another(
 ) -> None:
     transitions = went(*states)
     assert ended_at(transitions) == (ended_by and transitions[ended_by - 1].at)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b"7", b"null", b"{}", b"[" * 100_000, b"\xff", b" " * 1_000_001],
-)
-def test_what_is_no_transition_is_left_out(content: bytes) -> None:
-    assert read_transition(content) is None
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("evidence", None),
-        ("evidence", {"first_at": 7, "last_at": 8}),
-        ("to", "mended"),
-        ("at", "yesterday"),
-        ("n", None),
-        ("case_id", 7),
-        ("queue_arn", "\ud800"),
-    ],
-)
-def test_a_transition_with_one_wrong_field_is_left_out(field: str, value: object) -> None:
-    whole = transition(1, "applied", "11-10 10:00", first_at="11-10 09:00", last_at="11-10 09:05")
-    assert read_transition(json.dumps(whole).encode()) is not None
-    assert read_transition(json.dumps({**whole, field: value}).encode()) is None

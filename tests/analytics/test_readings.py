@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import zlib
 from pathlib import Path
 
@@ -9,14 +11,12 @@ import pytest
 from chispa import assert_df_equality
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics import probe
-from analytics.call_rows import call_row
-from analytics.native_reader import NativeReader
-from analytics.readings import SPARK_READING, Reader, binary_files, readings
-from analytics.trail_file import MAXIMUM_CONTAINERS, read_file
+from analytics import trail
+from analytics.trail import SPARK_READING, Reader, binary_files
+from analytics.trail_file import MAXIMUM_CONTAINERS, call_row, file_reader, read_file
 from functions.healing.nightly import FALLBACK, NATIVE
 from tests.analytics.authored import burst, content
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
@@ -29,7 +29,7 @@ def reader(request: pytest.FixtureRequest) -> Reader:
 
 def read(spark: SparkSession, folder: Path, reader: Reader) -> DataFrame:
     root = f"file:{folder}/"
-    return readings(binary_files(spark, root, ["d [1]"]), root, reader)
+    return reader.readings(binary_files(spark, root, ["d [1]"]), root)
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
@@ -51,12 +51,7 @@ def expected(spark: SparkSession, files: dict[str, bytes]) -> DataFrame:
                 [call_row(*call) for call in reading.calls],
             )
         )
-    micros = SPARK_READING.replace("event_time: timestamp", "event_time: bigint")
-    return spark.createDataFrame(rows, micros).withColumn("calls", sf.transform("calls", _in_time))
-
-
-def _in_time(call: Column) -> Column:
-    return call.withField("event_time", sf.timestamp_micros(call["event_time"]))
+    return spark.createDataFrame(rows, SPARK_READING)
 
 
 def test_nasty_files_give_the_rows_of_the_standard_library(
@@ -115,18 +110,18 @@ def test_thousands_of_small_files_make_few_tasks(
 @given(st.binary(max_size=300), st.integers(0, 400), st.booleans())
 @settings(deadline=None)
 def test_native_code_is_of_no_other_opinion(noise: bytes, cut: int, is_inside: bool) -> None:
-    native = NativeReader()
+    native = file_reader()
     text = zlib.decompress(GOOD, 31)
     torn = zipped(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
     for written in (noise, torn, zipped(noise)):
-        assert native.read_file(written) == read_file(written)
+        assert native(written) == read_file(written)
 
 
 def test_a_file_shows_nothing_of_the_one_before() -> None:
-    native = NativeReader()
-    assert native.read_file(content(burst("11-10 09:00", calls=9))).records == 9
+    native = file_reader()
+    assert native(content(burst("11-10 09:00", calls=9))).records == 9
     for written in (zipped('{"Records": [{}]}'), GOOD[:-9], GOOD):
-        assert native.read_file(written) == read_file(written)
+        assert native(written) == read_file(written)
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -136,7 +131,7 @@ def test_values_are_counted_alike_over_every_block(more: int) -> None:
     text = f'{{"Records":[{{"eventSource":"a","b":[{"[],{}," * (of_each - 1)}{nested}]}}]}}'
     opened = text.count("[") + text.count("{")
     assert opened - MAXIMUM_CONTAINERS == more
-    native, written = NativeReader().read_file(zipped(text)), read_file(zipped(text))
+    native, written = file_reader()(zipped(text)), read_file(zipped(text))
     assert (native.reason, native.records) == (written.reason, written.records)
     assert (native.reason is None) is not bool(more)
 
@@ -144,24 +139,26 @@ def test_values_are_counted_alike_over_every_block(more: int) -> None:
 @pytest.mark.parametrize("at", [0, 200_000])
 def test_a_byte_that_is_no_utf8_is_seen_wherever_it_lies(at: int) -> None:
     text = b'{"Records":[{"eventSource":"a","b":"%s"}]}' % (b"a" * at + b"\xff" + b"a" * 200_000)
-    assert NativeReader().read_file(zipped(text)) == read_file(zipped(text))
+    assert file_reader()(zipped(text)) == read_file(zipped(text))
 
 
-def test_the_native_reader_is_chosen_where_its_wheels_are(spark: SparkSession) -> None:
-    assert probe.chosen(spark) == Reader(NATIVE)
+def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Reader.of_this_process() == Reader(NATIVE)
+    monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
+    assert Reader.of_this_process() == Reader(FALLBACK, "cannot import pyarrow")
 
 
-def test_a_driver_without_a_wheel_falls_back(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
+def test_without_a_wheel_the_standard_library_reads_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, wheel: str
 ) -> None:
-    monkeypatch.setattr(probe, "WHEELS", ("json", "isal.nowhere"))
-    assert probe.chosen(spark) == Reader(FALLBACK, "the driver cannot import isal.nowhere")
-
-
-def test_an_executor_without_a_wheel_falls_back(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Executors import the module anew, so that only the driver sees what is patched."""
-    monkeypatch.setattr(probe, "missing", list)
-    monkeypatch.setattr(probe, "_asked", lambda _: iter(["msgspec"]))
-    assert probe.chosen(spark) == Reader(FALLBACK, "an executor cannot import msgspec")
+    """A module of its own, so that no other test sees it."""
+    monkeypatch.setitem(sys.modules, wheel, None)
+    found = importlib.util.find_spec("analytics.trail_file")
+    assert found
+    assert found.loader
+    alone = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, "analytics.trail_file", alone)
+    found.loader.exec_module(alone)
+    assert wheel in alone.WHY_NOT_NATIVE
+    assert alone.file_reader()(memoryview(GOOD)).records == 3

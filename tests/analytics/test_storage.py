@@ -9,13 +9,18 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql import SparkSession
 
-from analytics.storage import RootUnusable, Storage, open_root
-from analytics.storage.arrow import S3Storage
-from analytics.storage.folder import FolderStorage
-from analytics.storage.hadoop import HadoopStorage, in_one_slash, knows_s3
+from analytics.storage import (
+    ArrowStorage,
+    FolderStorage,
+    HadoopStorage,
+    RootUnusable,
+    Storage,
+    knows_s3,
+    open_root,
+)
 
 
-class BucketInAFolder(S3Storage):
+class BucketInAFolder(ArrowStorage):
     """A bucket needs no folders made before its objects."""
 
     def __init__(self, folder: Path) -> None:
@@ -58,11 +63,14 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
     assert root.files("t") == []
 
 
-def test_what_is_removed_is_gone(root: Storage) -> None:
-    root.put("t/.writing/x", b"1")
+def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
     root.put("t/y", b"2")
-    root.remove("t/.writing")
-    assert root.folders("t") == []
+    with root.staging() as stage:
+        spark.range(3).coalesce(1).write.parquet(f"{stage.spark_root([])}n")
+        [part] = [each for each in stage.files("n") if each.path.endswith(".parquet")]
+        assert (stage.read(part.path) or b"").startswith(b"PAR1")
+    assert stage.files("n") == []
+    assert [each for name in root.folders("") for each in root.folders(name)] == []
     assert root.read("t/y") == b"2"
 
 
@@ -77,13 +85,6 @@ def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: Sp
     pattern = spark_root.replace("[", "\\[").replace("]", "\\]")
     [found] = spark.read.format("binaryFile").load(f"{pattern}d").select("path").collect()
     assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
-
-
-def test_a_bucket_is_spelled_as_the_paths_below_it() -> None:
-    """https://hadoop.apache.org/docs/stable/api/org/apache/hadoop/fs/Path.html"""
-    assert in_one_slash("s3://bucket/") == "s3://bucket/"
-    assert in_one_slash("s3://bucket/prefix") == "s3://bucket/prefix/"
-    assert in_one_slash("file:/") == "file:/"
 
 
 def test_a_folder_holds_nothing_but_what_was_put(tmp_path: Path) -> None:
@@ -102,3 +103,48 @@ def test_a_folder_holds_nothing_but_what_was_put(tmp_path: Path) -> None:
 def test_spark_from_pip_has_no_s3(spark: SparkSession) -> None:
     """Where it has, the night goes through Hadoop; that was never run on EMR."""
     assert not knows_s3(spark)
+
+
+@pytest.mark.parametrize("spelled", ["x/../trail", "./trail", "trail/", "trail//", "link"])
+def test_a_root_is_spelled_as_spark_spells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: str
+) -> None:
+    for name in ("x", "trail"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("trail")
+    monkeypatch.chdir(tmp_path)
+    assert FolderStorage(spelled).spark_root([]) == f"file:{tmp_path.resolve()}/trail/"
+
+
+def test_a_file_is_no_root(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(RootUnusable, match="cannot be written to"):
+        FolderStorage(str(tmp_path / "out")).put("t/a", b"1")
+    with pytest.raises(RootUnusable, match="cannot be written to"):
+        FolderStorage(str(tmp_path / "out" / "below")).put("t/a", b"1")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_links_in_a_circle_are_no_root(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(RootUnusable):
+        FolderStorage(str(tmp_path / "a")).put("t", b"1")
+
+
+def test_spark_is_shown_files_alone_where_something_else_lies_among_them(tmp_path: Path) -> None:
+    trail = tmp_path / "trail"
+    for folder in ("plain", "strange/folder"):
+        (trail / folder).mkdir(parents=True)
+        (trail / folder / "a").write_text("a")
+    (trail / "strange" / "b").write_text("b")
+    (trail / "strange" / "to-nothing").symlink_to("gone")
+    storage = FolderStorage(str(trail))
+    assert storage.no_files("plain") == []
+    assert storage.no_files("strange") == ["strange/folder", "strange/to-nothing"]
+    assert storage.spark_root(["plain"]) == f"file:{trail.resolve()}/"
+    shown = Path(storage.spark_root(["plain", "strange"]).removeprefix("file:"))
+    assert shown != trail
+    there = sorted(each.relative_to(shown).as_posix() for each in shown.rglob("*"))
+    assert there == ["plain", "plain/a", "strange", "strange/b"]
+    assert (shown / "strange" / "b").read_text() == "b"

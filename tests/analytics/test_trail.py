@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.storage.folder import FolderStorage
+from analytics.storage import FolderStorage
 from analytics.trail import began
 
 REGION = "AWSLogs/123456789012/CloudTrail/us-east-1"

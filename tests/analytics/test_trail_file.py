@@ -39,13 +39,6 @@ def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> Non
     assert (reading.reason, reading.records, reading.calls) == (reason, 0, ())
 
 
-def test_the_largest_legal_file_is_read_and_one_byte_more_is_not() -> None:
-    head, tail = b'{"Records": []', b"}"
-    filling = b" " * (trail_file.MAXIMUM_BYTES - len(head) - len(tail))
-    assert read_file(gzip.compress(head + filling + tail, 1)).reason is None
-    assert read_file(gzip.compress(head + filling + b" " + tail, 1)).reason == "too_large"
-
-
 def test_records_cost_themselves() -> None:
     calls = burst("11-10 09:00", calls=2)
     without_time = record("11-10 09:00", eventTime=None)

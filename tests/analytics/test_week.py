@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.week import CasesSeen, Seen, summary
-from analytics.week_rows import NightRows
+from analytics.week_parts import NightRows
 from functions.healing.nightly import NightRead
 from functions.report import read
 from tests.analytics.authored import ACCOUNT, REGION
@@ -190,16 +190,6 @@ def test_cases_are_worst_first_and_few() -> None:
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
 
 
-def test_the_order_of_rows_changes_no_byte() -> None:
-    rows = [incident(number) for number in range(5)]
-    files = [file(f"f{number}", reason="empty") for number in range(25)]
-    one = made({MONDAY: NightRows(rows, files)})
-    other = made({MONDAY: NightRows(rows[::-1], files[::-1])})
-    assert json.dumps(one) == json.dumps(other)
-    assert len(one["not_seen"]["unreadable_files"]) == 20
-    assert one["not_seen"]["files_unreadable"] == 25
-
-
 OF_CASES = {"reached_a_person", "swept", "do_this_week", "do_this_week_left_out"}
 
 
@@ -216,50 +206,6 @@ def test_a_case_bucket_without_cases_is_another_thing() -> None:
     assert (document["do_this_week"], document["swept"]["cases"]) == ([], 0)
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read(document).cases_were_read
-
-
-def _busy(incidents: int, queues: int, cases: int) -> Seen:
-    rows = [
-        incident(
-            n,
-            queue_arn=arn(f"{'q' * 70}{n % queues:010}"),
-            outcome=("healed", "refused")[n % 2],
-            seconds_to_heal=(n / 7, None)[n % 2],
-            failed_calls=n % 90,
-            principals=[f"arn:aws:iam::{ACCOUNT}:role/{'r' * 64}"] * 10,
-        )
-        for n in range(incidents)
-    ]
-    nights = {day: night(*rows[number::7]) for number, day in enumerate(DAYS)}
-    lives = [
-        life(
-            (("proposed", "observed", "escalated", "verified")[n % 4], "11-10 09:00", "r" * 3_000),
-            queue=f"{'q' * 70}{n % queues:010}",
-            case_id=f"lease_expired-{n}",
-            paged=(1,),
-            steps=[("VisibilityTimeout", "30", f"{n}")],
-        )
-        for n in range(cases)
-    ]
-    return Seen(nights, {}, CasesSeen(lives))
-
-
-def test_a_week_of_ten_thousand_incidents_is_read_by_the_report() -> None:
-    seen = _busy(10_000, 500, 2_000)
-    document = summary(WEEK, seen, MADE_AT)
-    content = json.dumps(document, indent=1).encode()
-    assert len(content) < 500_000
-    read_again = read(content)
-    assert read_again.totals.incidents == 10_000
-    assert len(read_again.queue_days.queues) == 20
-    assert len(read_again.do_this_week) == 10
-    assert read_again.reached_a_person.total == 2_000
-    turned = Seen(
-        {day: night(*rows.incidents[::-1]) for day, rows in [*seen.nights.items()][::-1]},
-        {},
-        CasesSeen(seen.cases.lives[::-1] if seen.cases else ()),
-    )
-    assert json.dumps(summary(WEEK, turned, MADE_AT), indent=1).encode() == content
 
 
 HOSTILE = "<script>\u202e\x00\ud800{{7*7}}\r\n${jndi:ldap://x}"

@@ -7,11 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from analytics.lives import Life
-from analytics.outcomes import APPLIED, APPROVED, HEALED, NOT_SEEN
+from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
 from analytics.week import CasesSeen, Seen, summary
-from analytics.week_names import MAXIMUM_LABELS, MAXIMUM_PLACES
-from analytics.week_rows import NightRows, Row
+from analytics.week_parts import MAXIMUM_LABELS, MAXIMUM_PLACES, NightRows, Row
 from analytics.weekly import as_json
 from functions.healing.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
 from functions.healing.nightly import NightRead

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.week_deeds import Deed, do_this_week, folded
+from analytics.recommendations import Recommendation, do_this_week, folded
 from tests.analytics.week_authored import arn, incident
 
 
-def deed(queue: str = "orders", **fields: Any) -> Deed:
+def deed(queue: str = "orders", **fields: Any) -> Recommendation:
     known: dict[str, Any] = {
         "kind": "approve",
         "why": "proposed",
@@ -19,7 +19,7 @@ def deed(queue: str = "orders", **fields: Any) -> Deed:
         "before": "30",
         "after": "45",
     }
-    return Deed(queue_arn=arn(queue), **{**known, **fields})
+    return Recommendation(queue_arn=arn(queue), **{**known, **fields})
 
 
 def rows(*counts: tuple[str, int, int], label: str = "lease_expired") -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def rows(*counts: tuple[str, int, int], label: str = "lease_expired") -> list[di
     ]
 
 
-def named(deeds: list[Deed], incidents: list[dict[str, Any]]) -> list[str]:
+def named(deeds: list[Recommendation], incidents: list[dict[str, Any]]) -> list[str]:
     told = do_this_week(deeds, incidents)["do_this_week"]
     return [each["queue_arn"].rpartition(":")[2] for each in told]
 
@@ -118,7 +118,9 @@ DEEDS = st.lists(
 
 
 @given(DEEDS, st.randoms())
-def test_nothing_is_lost_and_order_changes_nothing(deeds: list[Deed], random: Any) -> None:
+def test_nothing_is_lost_and_order_changes_nothing(
+    deeds: list[Recommendation], random: Any
+) -> None:
     one = folded(deeds)
     assert sum(each.queues for each in one) == len(deeds)
     incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in deeds))

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.iso_week import days_of
-from analytics.week_names import (
+from analytics.days import days_of
+from analytics.week_parts import (
     FURTHER,
     MAXIMUM_LABELS,
     MAXIMUM_PLACES,
     Largest,
+    incidents_of,
     largest,
     places,
     with_few_labels,
 )
-from analytics.week_rows import incidents_of
 from functions.catalogue import CATALOGUE
 from functions.report import summary as reports
 from tests.analytics.week_authored import DAYS, WEEK, incident, night

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from analytics.iso_week import days_of
-from analytics.week_not_seen import not_seen
-from analytics.week_rows import NightRows
+from analytics.days import days_of
+from analytics.week import not_seen
+from analytics.week_parts import NightRows
 from functions.healing.nightly import NightRead
 from tests.analytics.week_authored import DAYS, MADE_AT, MONDAY, WEEK, file, night
 
@@ -46,7 +46,7 @@ def test_a_week_like_the_ones_before() -> None:
 
 
 def test_each_night_has_its_own_verdict() -> None:
-    fallen_back = replace(READ, day=DAYS[3], reader="spark_json", why_fallback="no isal")
+    fallen_back = replace(READ, day=DAYS[3], reader="standard_library", why_fallback="no isal")
     reads = {
         **REGULAR,
         DAYS[1]: replace(READ, day=DAYS[1], records=1_999),
@@ -58,7 +58,7 @@ def test_each_night_has_its_own_verdict() -> None:
     assert [each["verdict"] for each in found] == [
         "read", "far_fewer", "nothing_read", "read", "read", "read", "missing",
     ]  # fmt: skip
-    assert (found[3]["reader"], found[3]["why_fallback"]) == ("spark_json", "no isal")
+    assert (found[3]["reader"], found[3]["why_fallback"]) == ("standard_library", "no isal")
     assert found[6]["usual_records"] is None
 
 

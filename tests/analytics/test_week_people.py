@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from analytics.iso_week import days_of
-from analytics.week_people import reached_a_person, swept
+from analytics.days import days_of
+from analytics.week import reached_a_person, swept
 from tests.analytics.week_authored import WEEK, arn, life
 
 DAYS = days_of(WEEK)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from analytics.iso_week import days_of
-from analytics.week_queues import queue_days
+from analytics.days import days_of
+from analytics.week_parts import queue_days
 from tests.analytics.week_authored import DAYS, WEEK, arn, incident, night
 
 
@@ -38,9 +38,3 @@ def test_the_rest_is_counted() -> None:
     found = queue_days(days_of(WEEK), {DAYS[2]: night(*rows, rows[0])})
     assert [each["queue_arn"] for each in found["queues"]] == [arn(f"q{n:02}") for n in range(20)]
     assert (found["queues_left_out"], found["incidents_left_out"]) == (3, 3)
-
-
-def test_a_week_without_nights_has_no_queues() -> None:
-    assert queue_days(days_of(WEEK), {}) == {
-        "queues": [], "queues_left_out": 0, "incidents_left_out": 0,
-    }  # fmt: skip

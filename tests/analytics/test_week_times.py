@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.week_times import median_of, nearest_rank, spread, times_to_heal
+from analytics.week_parts import median_of, nearest_rank, spread, times_to_heal
 from tests.analytics.week_authored import incident
 
 

@@ -1,4 +1,4 @@
-"""A week's document from what lies in folders; no Spark."""
+"""A week's document from what lies in folders."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from analytics import arrow_tables
-from analytics.case_files import case_files
-from analytics.iso_week import days_of
-from analytics.storage.folder import FolderStorage
-from analytics.tables import path_of
+from analytics.days import days_of
+from analytics.nightly import case_files
+from analytics.storage import FolderStorage
+from analytics.tables import Tables, path_of
 from analytics.weekly import Weekly
 from functions.healing.nightly import NightRead, night_key
 from functions.report import read
-from tests.analytics.authored import Account, transition
+from tests.analytics.authored import SCHEMAS, Account, transition
 from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, file, incident
 
+pytestmark = pytest.mark.usefixtures("spark")
 SUMMARY = f"summary/week={WEEK}/summary.json"
 READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 
 
 def put_night(account: Account, day: date, *incidents: dict[str, Any]) -> None:
-    out = FolderStorage(str(account.out))
-    for name, schema, rows in (
-        ("incidents", arrow_tables.SCHEMAS["incidents"], incidents),
-        ("quality", arrow_tables.SCHEMAS["quality"], [file("a")]),
-    ):
-        table = pa.Table.from_pylist(list(rows), schema=schema)
-        arrow_tables.put(out, path_of(name, day), table)
+    account.put("incidents", f"{day:%m-%d}", incidents)
+    account.put("quality", f"{day:%m-%d}", [file("a")])
 
 
 def put_read(account: Account, read_of: NightRead, **document: object) -> None:
@@ -40,10 +37,17 @@ def put_read(account: Account, read_of: NightRead, **document: object) -> None:
     FolderStorage(str(account.out)).put(night_key(read_of.day), content)
 
 
-def written(account: Account, *, with_cases: bool = True) -> dict[str, Any]:
+def weekly(account: Account, *, with_cases: bool = True) -> tuple[Weekly, list[str]]:
+    """And what it says."""
     cases = FolderStorage(str(account.cases)) if with_cases else None
     said: list[str] = []
-    Weekly(cases, FolderStorage(str(account.out)), said.append).write(WEEK, MADE_AT)
+    out = FolderStorage(str(account.out))
+    return Weekly(cases, Tables(SparkSession.active(), out, said.append)), said
+
+
+def written(account: Account, *, with_cases: bool = True) -> dict[str, Any]:
+    week, said = weekly(account, with_cases=with_cases)
+    week.write(WEEK, MADE_AT)
     assert said[-1].startswith(SUMMARY)
     document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
     read(document)
@@ -89,8 +93,7 @@ def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
 
 
 def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> None:
-    said: list[str] = []
-    week = Weekly(None, FolderStorage(str(account.out)), said.append)
+    week, said = weekly(account, with_cases=False)
     sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
     week.write(WEEK, sunday)
     assert said[-1] == "2026-W46 is not over: its page will be made, and nothing sent"
@@ -173,34 +176,22 @@ def test_a_night_that_tells_of_another_day_is_not_believed(account: Account) -> 
     assert (monday["verdict"], tuesday["verdict"]) == ("missing", "missing")
 
 
-BROKEN = {
-    "not Parquet": b"junk",
-    "nothing": b"",
-    "other columns": arrow_tables.parquet(pa.table({"a": [1]})),
-    "other types": arrow_tables.parquet(
-        pa.table(
-            {
-                name: [["x"]]
-                for name in {*arrow_tables.SCHEMAS["incidents"].names, "file", "records"}
-            }
-        )
-    ),
-    "no values": arrow_tables.parquet(
-        pa.Table.from_pylist([{"file": None}], schema=arrow_tables.SCHEMAS["quality"])
-    ),
-}
+BROKEN: list[tuple[str, Any]] = [
+    ("incidents", pa.table({"a": [1]})),
+    ("quality", pa.table({"file": ["a"]})),
+    ("incidents", pa.table({name: [["x"]] for name in SCHEMAS["incidents"].names})),
+]
 
 
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-@pytest.mark.parametrize("table", ["incidents", "quality"])
+@pytest.mark.parametrize(("table", "broken"), BROKEN)
 def test_a_broken_table_costs_its_night_and_not_the_week(
-    account: Account, table: str, broken: bytes
+    account: Account, table: str, broken: pa.Table
 ) -> None:
     tuesday = MONDAY + timedelta(days=1)
     for day in (MONDAY, tuesday):
         put_night(account, day, incident(1))
         put_read(account, replace(READ, day=day, records=10, bytes=100, incidents=1))
-    FolderStorage(str(account.out)).put(path_of(table, tuesday), broken)
+    pq.write_table(broken, account.out / path_of(table, tuesday))
     document = written(account)
     assert document["totals"]["incidents"] == 1
     assert str(tuesday) in document["not_seen"]["nights_missing"]
@@ -219,8 +210,7 @@ def test_a_week_written_twice_is_the_same_but_for_when(account: Account) -> None
     put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
     account.record_transitions(paging("a", "11-10 09:00"), paging("b", "11-10 09:00"))
     first = written(account)
-    later = Weekly(FolderStorage(str(account.cases)), FolderStorage(str(account.out)), print)
-    later.write(WEEK, MADE_AT + timedelta(days=1))
+    weekly(account)[0].write(WEEK, MADE_AT + timedelta(days=1))
     second = json.loads((account.out / SUMMARY).read_bytes())
     assert second["made_at"] != first["made_at"]
     assert {**second, "made_at": ""} == {**first, "made_at": ""}

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from analytics.cases import read_transition
-from analytics.lives import Life
-from analytics.week_rows import NightRows, Row
+from analytics.cases import Life, read_transition
+from analytics.week_parts import NightRows, Row
 from functions.healing.case import Case
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 

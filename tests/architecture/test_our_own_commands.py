@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from analytics.arguments import BadArguments, parse
+from analytics.job import BadArguments, parse
 from infra.cdk_cli import CLI
 from local_account.cannot_start import CannotStart
 from local_account.demo.stories import stories_of

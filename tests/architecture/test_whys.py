@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_report_has_words_for_every_reason_of_the_night() -> None:
-    source = (ROOT / "analytics" / "joined.py").read_text()
+    source = (ROOT / "analytics" / "incidents.py").read_text()
     _, _, why = source.partition("def _why()")
     emitted = set(re.findall(r'sf\.lit\("([a-z_]+)"\)', why.partition("\ndef ")[0]))
     assert {"unlabelled", "case_open", "unknown"} <= emitted

@@ -53,7 +53,7 @@ def _all_named(*names: str) -> dict[str, Any]:
         not_seen={
             "unlabelled": dict.fromkeys(names, 1),
             "unreadable_files": [{"file": each, "reason": each} for each in names],
-            "nights": [night(DAYS[0], reader="spark_json", why_fallback=names[0])],
+            "nights": [night(DAYS[0], reader="standard_library", why_fallback=names[0])],
         },
     )
 

@@ -113,7 +113,8 @@ def submit(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("compiled", "reader", "why"), [(True, "native", ""), (False, "spark_json", "cannot import")]
+    ("compiled", "reader", "why"),
+    [(True, "native", ""), (False, "standard_library", "cannot import")],
 )
 def test_the_package_alone_runs_the_night_on_a_small_cluster(
     package: EmrPackage, tmp_path: Path, compiled: bool, reader: str, why: str

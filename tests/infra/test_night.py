@@ -170,3 +170,10 @@ def test_the_trail_that_the_settings_name_is_read() -> None:
     assert _may("s3:GetObject", f"{EXISTING}/AWSLogs/a.json.gz", name) == "Allow"
     assert _may("s3:ListBucket", EXISTING, name) == "Allow"
     assert _may("s3:PutObject", f"{EXISTING}/AWSLogs/a.json.gz", name) == "ImplicitDeny"
+
+
+def test_it_deletes_what_spark_wrote_beside_and_no_table() -> None:
+    reports = _bucket("Reports")
+    assert _may("s3:DeleteObject", f"{reports}/quality/.writing-0/quality/a") == "Allow"
+    for table in ("incidents", "failed_calls", "quality", "summary"):
+        assert _may("s3:DeleteObject", f"{reports}/{table}/dt=2026-11-10/a") == "ImplicitDeny"

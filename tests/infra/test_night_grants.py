@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
-from analytics.arguments import parse
+from analytics.job import parse
 from analytics.session import session
-from analytics.storage import Listed, Storage, open_root
+from analytics.storage import STAGING, Entry, Storage, open_root
 from functions.settings import StartNightSettings
 from tests.analytics.authored import Account, burst, transition
 from tests.infra.permissions import decision
@@ -33,7 +34,7 @@ Asked = set[tuple[str, str]]
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
-class Recording:
+class Recording(Storage):
     """A storage that notes which calls of S3 it would make."""
 
     def __init__(self, storage: Storage, root: str, asked: Asked) -> None:
@@ -41,16 +42,9 @@ class Recording:
         self._bucket = template_of("default").arn_of("AWS::S3::Bucket", bucket)
         self._storage, self._asked = storage, asked
 
-    def folders(self, folder: str) -> list[str]:
+    def entries(self, folder: str) -> list[Entry]:
         self._asked.add(("s3:ListBucket", self._bucket))
-        return self._storage.folders(folder)
-
-    def files(self, folder: str) -> list[Listed]:
-        self._asked.add(("s3:ListBucket", self._bucket))
-        return self._storage.files(folder)
-
-    def no_files(self, folder: str) -> list[str]:
-        return self._storage.no_files(folder)
+        return self._storage.entries(folder)
 
     def read(self, path: str) -> bytes | None:
         """Without the right to list, S3 says 403 of what is not there."""
@@ -70,6 +64,14 @@ class Recording:
         for each in folders:
             self._note("s3:GetObject", f"{each}/a.json.gz")
         return self._storage.spark_root(folders)
+
+    @contextmanager
+    def staging(self) -> Iterator[Storage]:
+        """Spark writes there, the job reads what it wrote, and Hadoop deletes it."""
+        for action in ("Put", "Get", "Delete"):
+            self._note(f"s3:{action}Object", f"{STAGING}0/incidents/a.parquet")
+        with self._storage.staging() as stage:
+            yield stage
 
     def _note(self, action: str, path: str) -> None:
         self._asked.add((action, f"{self._bucket}/{self._prefix}{path}"))
@@ -126,7 +128,7 @@ def _asked_by_emr() -> Asked:
 
 def test_all_that_is_asked_is_granted(asked: Asked) -> None:
     actions = {action for action, _ in asked}
-    assert actions == {"s3:ListBucket", "s3:GetObject", "s3:PutObject"}
+    assert actions == {"s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
     for action, resource in asked | _asked_by_emr():
         assert decision(_statements(), action, resource) == "Allow", (action, resource)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from analytics.days import Days
-from analytics.night import Night
-from analytics.readings import Reader
+from analytics.nightly import Nightly
 from analytics.storage import open_root
+from analytics.trail import Reader
 from tests.analytics.outsider.scene import Scene
 
 MADE_AT = datetime(2026, 12, 24, tzinfo=UTC)
@@ -30,15 +30,15 @@ def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days], read
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (scene.trail, scene.cases, out, scene.findings)
     trail, cases, tables, findings = (open_root(str(each), spark) for each in roots)
-    night = Night(
+    night = Nightly(
         spark,
         trail,
-        cases,
-        tables,
-        MADE_AT,
-        lambda _: None,
-        reader=Reader(reader),
+        cases=cases,
         findings=findings,
+        out=tables,
+        made_at=MADE_AT,
+        reader=Reader(reader),
+        say=lambda _: None,
     )
     for days in runs:
         night.write(days)

@@ -183,7 +183,7 @@ def test_one_hundredth_of_the_bytes_may_be_unreadable() -> None:
 
 def test_what_is_written_is_read_back() -> None:
     counts = {name: number for number, name in enumerate(COUNTS, 1)}
-    night = NightRead(SUNDAY, MADE_AT, "spark_json", "isal is not there", **counts)
+    night = NightRead(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
     written = json.dumps(night.document())
     assert read_night(written.encode()) == night
     assert list(json.loads(written)) == [
@@ -236,4 +236,4 @@ def test_torn_tables_are_told_before_anything_else_of_the_night() -> None:
 
 def test_a_reader_without_wheels_is_a_fallback() -> None:
     assert not a_night().fell_back
-    assert replace(a_night(), reader="spark_json").fell_back
+    assert replace(a_night(), reader="standard_library").fell_back

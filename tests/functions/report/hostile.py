@@ -104,5 +104,5 @@ def _deeds(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def _nights(draw: st.DrawFn, day: int) -> dict[str, Any]:
     verdict = draw(st.sampled_from(("read", "far_fewer", "nothing_read", "partial")) | TEXT)
-    reader = draw(st.sampled_from(("native", "spark_json")) | TEXT)
+    reader = draw(st.sampled_from(("native", "standard_library")) | TEXT)
     return night(DAYS[day], reader=reader, why_fallback=draw(TEXT), verdict=verdict)

@@ -151,7 +151,7 @@ def test_of_days_before_mendq_and_days_to_come_nothing_is_doubted() -> None:
     ]
 
 
-SLOW = {"reader": "spark_json", "why_fallback": "isal is missing on the driver"}
+SLOW = {"reader": "standard_library", "why_fallback": "isal is missing on the driver"}
 
 
 @pytest.mark.parametrize(

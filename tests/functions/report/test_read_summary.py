@@ -185,7 +185,7 @@ def test_an_older_document_lacks_the_newer_parts() -> None:
 
 
 def test_the_newer_parts_are_read() -> None:
-    nights = [night(MONDAY, reader="spark_json", why_fallback="no isal", usual_records=None)]
+    nights = [night(MONDAY, reader="standard_library", why_fallback="no isal", usual_records=None)]
     summary = read(
         week(
             [incident(day=3, seconds_to_heal=each) for each in (9, 1, 5, 3, 7)],

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from analytics import deeds_of_callers, deeds_of_cases
-from analytics.labels import COUNT_ONLY
+from analytics import recommendations
+from analytics.trail_file import COUNT_ONLY
 from functions.report.names import plain
 from functions.report.to_do import _WHAT, MOST_COMMAND, WHY, ToDo, left_out, to_do
 from tests.functions.report.week_parts import deed
@@ -186,9 +186,9 @@ def test_the_order_is_the_summary_s() -> None:
 
 
 def test_there_are_words_for_whatever_the_night_asks() -> None:
-    asked = {*deeds_of_cases._ASKS.values(), deeds_of_cases.WRITE_INTO_TEMPLATE}
-    callers = {deeds_of_callers.MEND_CALLER, deeds_of_callers.LABEL_CODE}
+    asked = {*recommendations._ASKS.values(), recommendations.WRITE_INTO_TEMPLATE}
+    callers = {recommendations.MEND_CALLER, recommendations.LABEL_CODE}
     assert asked | callers | {"watch"} == set(_WHAT)
-    states = deeds_of_cases._ASKS.items()
+    states = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in states}
     assert whys | {"applied", "unlabelled", *COUNT_ONLY} == set(WHY)

@@ -1,0 +1,319 @@
+"""A night, or several at once: trail files and cases in, the days of the tables out."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import reduce
+from pathlib import PurePosixPath
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from functions.healing.case import Case
+from functions.healing.nightly import COUNTS, NightRead, night_key, read_night
+
+from .cases import SPARK_CASE, case_rows, read_transition
+from .days import DAY, Days, microseconds
+from .incidents import (
+    GAP_SECONDS,
+    LATER_DAYS,
+    MEMORY_DAYS,
+    Managed,
+    Round,
+    incidents,
+    joined,
+    managed,
+)
+from .storage import Listed, Storage
+from .tables import Tables
+from .trail import Reader, TrailReader, began
+
+Say = Callable[[str], None]
+GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
+FINDINGS = "findings"
+_MAXIMUM_ROUND_BYTES = 20_000_000
+_FOLDER = "dt="
+
+
+@dataclass(frozen=True)
+class Written:
+    """The nights that a run wrote; `kept` are the days that it left as they were."""
+
+    nights: tuple[NightRead, ...] = ()
+    kept: tuple[date, ...] = ()
+
+
+@dataclass(frozen=True)
+class Nightly:
+    """Where and when a run reads and writes; `say` tells people how far it is."""
+
+    spark: SparkSession
+    trail: Storage
+    cases: Storage
+    findings: Storage | None
+    out: Storage
+    made_at: datetime
+    reader: Reader
+    say: Say
+
+    def write(self, requested: Days) -> Written:
+        """Write the tables of `requested` and of every day that one of its bursts touches.
+
+        A day without a file and without a call of its own is not written: an object that is
+        there already is better than an empty one; nor is one written over that was made of files
+        which are gone. What each day's night read is written last, so that its counts are those of
+        the tables unless a later run ended between the two.
+        """
+        self.say(f"reader: {self.reader.name}" + f" ({self.reader.why})" * bool(self.reader.why))
+        reader = TrailReader(self.spark, self.trail, self.reader)
+        try:
+            affected, calls, bursts = self._reach(reader, requested)
+            found = joined(bursts, self._cases(affected), self._managed(affected))
+            frames = {
+                "failed_calls": _of_days(calls, sf.to_date("event_time"), affected),
+                "quality": _of_days(reader.quality(), sf.col("published"), affected),
+                "incidents": _of_days(found, sf.to_date("first_failure"), affected),
+            }
+            listed = frozenset(each[0] for each in reader.listed)
+            written = self._write_days(affected, frames, self._expired(affected, listed))
+            for frame in (calls, bursts, *frames.values()):
+                frame.unpersist()
+        finally:
+            reader.close()
+        return written
+
+    def _reach(self, reader: TrailReader, requested: Days) -> tuple[Days, DataFrame, DataFrame]:
+        """(days to write, their calls, their bursts): read on until no burst crosses an edge."""
+        loaded = requested.widened(1, 1)
+        while True:
+            self.say(f"reading the trail for {loaded.first} to {loaded.last}")
+            calls = reader.failed_calls(loaded).persist()
+            bursts = incidents(calls).persist()
+            span = _span(bursts, requested)
+            affected = requested | Days.touched(*span)
+            if affected != requested:
+                span = _span(bursts, affected)
+            needed = affected | Days.touched(span[0] - GAP_MICROSECONDS, span[1] + GAP_MICROSECONDS)
+            if needed in loaded:
+                return affected, calls, bursts
+            # A burst of many days is reached in few rounds: each counts everything anew.
+            loaded = loaded.stretched(needed, requested)
+            for frame in (calls, bursts):
+                frame.unpersist()
+
+    def _cases(self, affected: Days) -> DataFrame:
+        """The cases that may speak for incidents of `affected`, and those of the week before."""
+        found = case_files(self.cases, affected)
+        rows = case_rows(found.transitions)
+        left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
+        self.say(f"{len(rows)} cases since {found.since}{left_out}")
+        return self.spark.createDataFrame(rows, SPARK_CASE)
+
+    def _managed(self, affected: Days) -> Managed:
+        """What the scans around `affected` listed."""
+        found = list(rounds(self.findings, affected)) if self.findings else []
+        self.say(f"{len(found)} sweeps say which queues were managed")
+        return managed(self.spark, found)
+
+    def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
+        """Those of `days` that are not to be written anew, each with how many files are gone.
+
+        What is left of a trail that expires must not replace what was whole. The files of the day
+        before count as well: a burst of it that goes on would be told as a second one. `listed`
+        are files that are known to be there; the run may not have listed a folder of one.
+        """
+        tables = Tables(self.spark, self.out, lambda _: None)
+        around = days.widened(1, 0)
+        quality, calls = (tables.files(name, around) for name in ("quality", "failed_calls"))
+        named = {day: quality[day] | calls[day] for day in quality.keys() & calls.keys()}
+        by_folder: dict[str, set[str]] = defaultdict(set)
+        for each in {file for files in named.values() for file in files} - listed:
+            by_folder[each.rpartition("/")[0]].add(each)
+        there = {folder: {each.path for each in self.trail.files(folder)} for folder in by_folder}
+        lost = {file for folder, files in by_folder.items() for file in files - there[folder]}
+        gone = {day: len(files & lost) for day, files in named.items()}
+        both = {day: gone[day] + gone.get(day - DAY, 0) for day in days if day in gone}
+        return {day: files for day, files in both.items() if files}
+
+    def _write_days(
+        self, affected: Days, frames: Mapping[str, DataFrame], expired: Mapping[date, int]
+    ) -> Written:
+        counts = _counted(frames)
+        reads = {day: self._read(day, counts.get(day, {})) for day in affected}
+        silent = [each for each in reads.values() if not (each.files or each.failed_calls)]
+        kept = [day for day in expired if reads[day] not in silent]
+        nights = [each for each in reads.values() if each not in silent and each.day not in kept]
+        Tables(self.spark, self.out, self.say).write(frames, [each.day for each in nights])
+        for each in reads.values():
+            self.say(f"{each.day}: {_became(each, expired)}")
+        self._put_nights(nights)
+        self._put_silent(silent)
+        return Written(tuple(nights), tuple(kept))
+
+    def _read(self, day: date, counts: Mapping[str, int]) -> NightRead:
+        return NightRead(day, self.made_at, self.reader.name, self.reader.why, **counts)
+
+    def _put_nights(self, nights: Iterable[NightRead]) -> None:
+        """Replace what each day's night tells of its own reading."""
+        for night in nights:
+            self.out.put(night_key(night.day), json.dumps(night.document(), indent=1).encode())
+
+    def _put_silent(self, silent: Collection[NightRead]) -> None:
+        """A night of zeros where the active trail wrote nothing, unless another read something.
+
+        The trail's files expire: an old night, run again, says nothing about what was there.
+        """
+        since = began(self.trail) if silent else None
+        for night in silent:
+            if since is not None and since <= night.day <= self.made_at.date():
+                there = read_night(self.out.read(night_key(night.day)) or b"")
+                if there is None or there.read_nothing:
+                    self._put_nights([night])
+
+
+def _became(night: NightRead, expired: Mapping[date, int]) -> str:
+    if not (night.files or night.failed_calls):
+        return "nothing in the trail, nothing written"
+    if night.day in expired:
+        return f"left as it is, {expired[night.day]} of its files are gone"
+    return (
+        f"{night.incidents} incidents of {night.failed_calls} failed calls; "
+        f"{night.files} files, {night.files_unreadable} unreadable"
+    )
+
+
+def _of_days(frame: DataFrame, day: Column, days: Days) -> DataFrame:
+    dated = frame.withColumn("day", day)
+    return dated.where(sf.col("day").between(sf.lit(days.first), sf.lit(days.last))).persist()
+
+
+def _counted(frames: Mapping[str, DataFrame]) -> dict[date, dict[str, int]]:
+    """By day, what a NightRead counts of the tables."""
+    one, is_unreadable = sf.lit(1), sf.col("reason").isNotNull()
+    counts: Mapping[str, Mapping[str, Column]] = {
+        "quality": {
+            "files": one,
+            "files_unreadable": is_unreadable,
+            "bytes": sf.col("bytes"),
+            "bytes_unreadable": sf.when(is_unreadable, sf.col("bytes")).otherwise(0),
+            "records": sf.col("records"),
+        },
+        "failed_calls": {"failed_calls": one},
+        "incidents": {"incidents": one},
+    }
+    rows = (
+        frames[table].select(
+            "day", *(own.get(each, sf.lit(0)).cast("bigint").alias(each) for each in COUNTS)
+        )
+        for table, own in counts.items()
+    )
+    sums = (sf.sum(each).alias(each) for each in COUNTS)
+    found = reduce(DataFrame.unionByName, rows).coalesce(1).groupBy("day").agg(*sums).collect()
+    return {row["day"]: {each: row[each] for each in COUNTS} for row in found}
+
+
+def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
+    """The microseconds over which `days` and the bursts that touch them reach."""
+    bounds = bursts.select(
+        sf.unix_micros("first_failure").alias("first"), sf.unix_micros("last_failure").alias("last")
+    )
+    since, until = days.from_microseconds, days.before_microseconds - 1
+    touches = (sf.col("first") <= until) & (sf.col("last") >= since)
+    first, last = bounds.where(touches).agg(sf.min("first"), sf.max("last")).collect()[0]
+    return (since, until) if first is None else (first, last)
+
+
+@dataclass(frozen=True)
+class CaseFiles:
+    """What was written on `since` and later, and what came before it of the same cases.
+
+    `unreadable` files held no transition.
+    """
+
+    since: date
+    transitions: tuple[Case, ...]
+    unreadable: int
+
+
+def case_files(cases: Storage, days: Days) -> CaseFiles:
+    """All that may speak for incidents of `days`: from a week before them to the newest.
+
+    A case tells when it opened, and that it paged, at its beginning: it is read whole, so that a
+    night says the same of it as a backfill that starts earlier.
+    """
+    since = days.widened(MEMORY_DAYS + 1, 0).first
+    names = [each for each in cases.folders("") if each.startswith(_FOLDER)]
+    later = [each for each in names if each.removeprefix(_FOLDER) >= f"{since}"]
+    found, unreadable = _read(cases, (file for name in later for file in cases.files(name)))
+    for name in reversed(names[: len(names) - len(later)]):
+        begun_before = _begun_before(found)
+        if not begun_before:
+            break
+        files = cases.files(name)
+        found += _read(cases, (each for each in files if _case_id(each) in begun_before))[0]
+    return CaseFiles(since, tuple(found), unreadable)
+
+
+def _read(cases: Storage, files: Iterable[Listed]) -> tuple[list[Case], int]:
+    """The transitions, and how many files held none."""
+    read = [read_transition(cases.read(each.path) or b"") for each in files]
+    transitions = [each for each in read if each]
+    return transitions, len(read) - len(transitions)
+
+
+def _begun_before(transitions: Iterable[Case]) -> set[str]:
+    """The cases whose first transition is not among `transitions`."""
+    whole = {each.case_id for each in transitions if each.n == 1}
+    return {each.case_id for each in transitions} - whole
+
+
+def _case_id(file: Listed) -> str:
+    """Out of `dt=.../CASE_ID-N.json`."""
+    return PurePosixPath(file.path).stem.rpartition("-")[0]
+
+
+def root_beside(cases: str) -> str | None:
+    """Where the findings of the case bucket lie whose cases' root is `cases`, if it can have any.
+
+    docs/case-bucket.md
+    """
+    parent, slash, _ = cases.rstrip("/").rpartition("/")
+    return None if parent in ("s3:/", "s3:") else f"{parent}{slash}{FINDINGS}"
+
+
+def rounds(findings: Storage, days: Days) -> Iterator[Round]:
+    """Those that may speak for incidents of `days`."""
+    around = {f"dt={day}" for day in days.widened(1, LATER_DAYS + 1)}
+    for name in findings.folders(""):
+        if name in around:
+            for file in findings.files(name):
+                found = read_round(findings.read(file.path) or b"")
+                if found:
+                    yield found
+
+
+def read_round(content: bytes) -> Round | None:
+    """None where `content` is no round that lists what is managed; nothing is raised."""
+    if len(content) > _MAXIMUM_ROUND_BYTES:
+        return None
+    try:
+        document = json.loads(content)
+        at = datetime.fromisoformat(document["at"])
+        arns = _texts(document["managed"])
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        return Round(microseconds(at), arns, document["managed_whole"] is True)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _texts(listed: object) -> tuple[str, ...]:
+    """An empty text or object would say that nothing is managed."""
+    if not isinstance(listed, list):
+        raise TypeError(f"{type(listed).__name__} is no list")
+    for each in listed:
+        each.encode()
+    return tuple(listed)

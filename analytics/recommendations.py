@@ -1,0 +1,300 @@
+"""What people are to do this week, ranked by what it would have prevented; alike ones as one.
+
+What the cases of the week leave to people, and what no queue can fix: a caller that is refused
+again and again, a code that has no label. Nothing here is more than cases and incidents say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from functions.catalogue import CATALOGUE
+from functions.catalogue.queue_missing import QUEUE_MISSING
+from functions.healing.advance import GONE, UNMANAGED
+from functions.healing.case import Case
+from functions.healing.dead_letter_steps import CreateDeadLetters
+from functions.healing.every_step import leaves_a_value
+from functions.healing.next_lines import mendq_command
+from functions.healing.queue_names import arn_of
+from functions.healing.states import State
+from functions.healing.template_lines import template_line
+
+from .cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
+from .days import Days
+from .trail_file import COUNT_ONLY, UNLABELLED
+from .week_parts import Row, Weight, weights
+
+WRITE_INTO_TEMPLATE = "write_into_template"
+APPROVE = "approve"
+DECIDE = "decide"
+MEND = "mend"
+WATCH = "watch"
+
+_VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
+_WHY = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
+_ASKS = {
+    State.APPLIED: WATCH,
+    State.APPLIED_UNPROVEN: WATCH,
+    State.PROPOSED: APPROVE,
+    State.CONTESTED: DECIDE,
+    State.OBSERVED: MEND,
+    State.REFUSED: MEND,
+    State.EXPIRED: MEND,
+    State.INEFFECTIVE: MEND,
+    State.ESCALATED: MEND,
+}
+_CURES = {each.name: each.plan_in_words for each in CATALOGUE}
+MEND_CALLER = "mend_caller"
+LABEL_CODE = "label_code"
+# Fewer are no work for a Monday.
+MANY_INCIDENTS = 10
+MANY_FAILED_CALLS = 100
+MAXIMUM_RECOMMENDATIONS = 10
+# As many queues with the same change are listed each; of more, the worst stands for all.
+MOST_ALIKE = 3
+_NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One thing to do; docs/summary.md lists the kinds, and why each is asked for.
+
+    `incidents` and `failed_calls` are this week's of its queues and symptom.
+    """
+
+    kind: str
+    why: str
+    queue_arn: str
+    symptom: str
+    attribute: str = ""
+    before: str = ""
+    after: str = ""
+    owner: str = ""
+    command: str = ""
+    case_id: str = ""
+    reason: str = ""
+    cure: str = ""
+    incidents: int = 0
+    failed_calls: int = 0
+    queues: int = 1
+
+    def document(self) -> dict[str, Any]:
+        names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
+        texts = {name: shortened(getattr(self, name)) for name in ("before", "after", "reason")}
+        return {**asdict(self), **names, **texts, "template_line": self._template_line()}
+
+    def _template_line(self) -> str:
+        fits = self.attribute and len(self.after) <= MOST_TEXT
+        return template_line(self.attribute, shortened(self.after)) if fits else ""
+
+    @property
+    def rank(self) -> tuple[int, int, str, str, str, str]:
+        name = self.queue_arn.rpartition(":")[2]
+        wide = -self.incidents, -self.failed_calls
+        return (*wide, name, self.queue_arn, self.attribute, f"{self.symptom} {self.case_id}")
+
+
+def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> dict[str, Any]:
+    """The fields of the document; a recommendation that has counts of its own keeps them."""
+    suffered = weights(incidents, "queue_arn", "label")
+    ranked = sorted(
+        folded([_counted(each, suffered) for each in asked]), key=lambda each: each.rank
+    )
+    return {
+        "do_this_week": [each.document() for each in ranked[:MAXIMUM_RECOMMENDATIONS]],
+        "do_this_week_left_out": len(ranked[MAXIMUM_RECOMMENDATIONS:]),
+    }
+
+
+def _counted(asked: Recommendation, suffered: Mapping[tuple[str, str], Weight]) -> Recommendation:
+    if asked.incidents:
+        return asked
+    of_both = suffered.get((asked.queue_arn, asked.symptom), Weight())
+    return replace(asked, incidents=of_both.incidents, failed_calls=of_both.failed_calls)
+
+
+def folded(recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+    """Where more than MOST_ALIKE queues ask for the same, the first in rank stands for all."""
+    alike: dict[tuple[str, ...], list[Recommendation]] = defaultdict(list)
+    for each in recommendations:
+        alike[each.kind, each.why, each.symptom, each.attribute, each.after, each.owner].append(
+            each
+        )
+    return [each for group in alike.values() for each in _as_one(group)]
+
+
+def _as_one(group: Sequence[Recommendation]) -> Sequence[Recommendation]:
+    if len({each.queue_arn for each in group}) <= MOST_ALIKE:
+        return group
+    first = min(group, key=lambda each: each.rank)
+    befores = {each.before for each in group}
+    return [
+        replace(
+            first,
+            before=first.before if len(befores) == 1 else "",
+            incidents=sum(each.incidents for each in group),
+            failed_calls=sum(each.failed_calls for each in group),
+            queues=sum(each.queues for each in group),
+        )
+    ]
+
+
+def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommendation]:
+    """One per (queue, attribute), the newest case's; of cases that moved in `days` alone.
+
+    A newer case of the same symptom takes an older one's place, but for what that has mended.
+    """
+    in_order = sorted(lives, key=_age)
+    newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
+    gone_at = _gone_at(in_order)
+    found: dict[tuple[str, str], Recommendation | None] = {}
+    for life in in_order:
+        case = life.newest
+        is_newest = newest[case.queue_arn, case.symptom] is life
+        for key, recommendation in _asked(life):
+            is_told = recommendation and (is_newest or recommendation.kind == WRITE_INTO_TEMPLATE)
+            is_there = not _is_gone(case, gone_at) and any(life.within(days))
+            found[case.queue_arn, key] = recommendation if is_told and is_there else None
+    return [each for each in found.values() if each]
+
+
+def _age(life: Life) -> tuple[datetime, datetime, str]:
+    return life.opened_at, life.newest.at, life.newest.case_id
+
+
+def _gone_at(lives: Sequence[Life]) -> dict[str, datetime]:
+    """When each queue that is gone was last seen to be."""
+    missed: dict[str, datetime] = {}
+    for life in lives:
+        case = life.newest
+        if case.symptom == QUEUE_MISSING.name:
+            missed[case.queue_arn] = max(life.opened_at, missed.get(case.queue_arn, life.opened_at))
+        elif case.state is State.CLOSED and case.reason == GONE:
+            missed[case.queue_arn] = max(case.at, missed.get(case.queue_arn, case.at))
+    return missed
+
+
+def _is_gone(case: Case, gone_at: dict[str, datetime]) -> bool:
+    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in gone_at:
+        return False
+    return case.at <= gone_at[case.queue_arn]
+
+
+def _asked(life: Life) -> Iterator[tuple[str, Recommendation | None]]:
+    """What a case asks for, by attribute, or by symptom where it has no change to offer.
+
+    None, where it asks for nothing, takes older askings away; what was declined says nothing.
+    """
+    case = life.newest
+    if case.state is State.DECLINED:
+        return
+    kind = WRITE_INTO_TEMPLATE if _has_mended(case) else _ASKS.get(case.state)
+    steps = [each for each in steps_of(case) if _stands_in_the_queue(each)]
+    for step in steps:
+        yield f"attribute {step.attribute}", _of_case(kind, life, step) if kind else None
+    if not steps:
+        asks = kind not in (WRITE_INTO_TEMPLATE, WATCH)
+        yield f"symptom {case.symptom}", _of_case(kind, life, None) if kind and asks else None
+
+
+def _has_mended(case: Case) -> bool:
+    """A change was verified and nothing took it back."""
+    was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
+    return case.state in _VERIFIED or (was_watched and case.reason not in (GONE, UNMANAGED))
+
+
+def _stands_in_the_queue(step: Step) -> bool:
+    """Not a queue that was made, nor letters that went back."""
+    is_made = step.attribute == CreateDeadLetters.attribute
+    return leaves_a_value(step.attribute) and not is_made
+
+
+def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
+    case = life.newest
+    # What somebody has set in place of what Mendq wrote is in no case.
+    is_overruled = case.state is State.CONTESTED and case.came_from is not None
+    verb = "approve" if kind == APPROVE else "show"
+    return Recommendation(
+        kind=kind,
+        why=_WHY.get(kind) or str(case.state),
+        queue_arn=case.queue_arn,
+        symptom=case.symptom,
+        attribute=step.attribute if step else "",
+        before=_before(life, step.attribute) if step and not is_overruled else "",
+        after=step.after if step else "",
+        owner=_owner(case),
+        command=_command(verb, case),
+        case_id=case.case_id,
+        reason=case.reason if isinstance(case.reason, str) else "",
+        cure=_CURES.get(case.symptom, ""),
+    )
+
+
+def _owner(case: Case) -> str:
+    """The stack that deploys the queue, and what it is called there; empty where none was named."""
+    stack, resource = (case.evidence.get(each) for each in ("stack", "resource"))
+    if not (stack and isinstance(stack, str)):
+        return ""
+    named = f", {resource}" if resource and isinstance(resource, str) else ""
+    return f"CloudFormation stack {stack}{named}"
+
+
+def _before(life: Life, attribute: str) -> str:
+    """What stood there before the case's first step: what a template still says."""
+    steps = (step for each in life.transitions for step in steps_of(each))
+    return next((each.before for each in steps if each.attribute == attribute), "")
+
+
+def _command(verb: str, case: Case) -> str:
+    """Empty where it could not be shown whole."""
+    if arn_of(case.queue_arn) is None:
+        return ""
+    command = mendq_command(verb, case)
+    return command if command.startswith("mendq ") else ""
+
+
+def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:
+    """Of incidents without a case: one per caller and label, and one per unlabelled code."""
+    groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in incidents:
+        if row["outcome"] != NOT_SEEN:
+            continue
+        if row["label"].startswith(UNLABELLED):
+            groups[LABEL_CODE, row["label"], ""].append(row)
+        elif row["label"] in COUNT_ONLY:
+            groups[MEND_CALLER, row["label"], _sole(row["principals"])].append(row)
+    return [_of_caller(*key, rows) for key, rows in groups.items() if _are_many(rows)]
+
+
+def _sole(principals: Sequence[str]) -> str:
+    """Empty where several call: whose the failures are is not known."""
+    return principals[0] if len(principals) == 1 else ""
+
+
+def _are_many(rows: Sequence[Row]) -> bool:
+    failed_calls = sum(row["failed_calls"] for row in rows)
+    return len(rows) >= MANY_INCIDENTS or failed_calls >= MANY_FAILED_CALLS
+
+
+def _of_caller(kind: str, label: str, owner: str, rows: Sequence[Row]) -> Recommendation:
+    by_queue = weights(rows, "queue_arn")
+    worst = min(
+        by_queue, key=lambda arn: (-by_queue[arn].incidents, -by_queue[arn].failed_calls, arn)
+    )
+    codes = sorted({code for row in rows for code in row["error_codes"]})
+    return Recommendation(
+        kind=kind,
+        why="unlabelled" if kind == LABEL_CODE else label,
+        queue_arn=worst,
+        symptom=label,
+        owner=owner,
+        reason=", ".join(codes),
+        cure=_CURES.get(label, ""),
+        incidents=len(rows),
+        failed_calls=sum(row["failed_calls"] for row in rows),
+        queues=len(by_queue),
+    )

@@ -1,0 +1,333 @@
+"""The places that a run reads and writes: a folder, or s3:// through Hadoop, or else Arrow.
+
+A folder is read by Python itself, which tells a pipe from a file; a bucket through the Hadoop that
+EMR brings; and where Hadoop has no S3 classes, as in Spark from pip, through Arrow.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+
+class RootUnusable(Exception):
+    """A root that cannot be read or written; the text is for the person who named it."""
+
+
+class Listed(NamedTuple):
+    """A file below a root; the path is relative to it."""
+
+    path: str
+    size_bytes: int
+
+
+class Entry(NamedTuple):
+    """What lies in a folder; `size_bytes` is None for what is no file."""
+
+    name: str
+    size_bytes: int | None
+    is_folder: bool
+
+
+def open_root(root: str, spark: SparkSession) -> Storage:
+    """Raise RootUnusable where `root` is neither a folder's name nor an s3:// URI."""
+    scheme, separator, rest = root.partition("://")
+    if root and not separator:
+        return FolderStorage(root)
+    if scheme != "s3" or not rest.partition("/")[0]:
+        raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
+    return HadoopStorage(root, spark) if knows_s3(spark) else ArrowStorage(root)
+
+
+class Storage(ABC):
+    """All paths are relative to the root; a folder that is not there is empty."""
+
+    @abstractmethod
+    def entries(self, folder: str) -> list[Entry]:
+        """What lies directly in `folder`."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes | None:
+        """None where there is no such file."""
+
+    @abstractmethod
+    def put(self, path: str, content: bytes) -> None:
+        """Replace the file whole: a reader sees the old one or the new one."""
+
+    @abstractmethod
+    def spark_root(self, folders: Sequence[str]) -> str:
+        """A root below which Spark finds the files of `folders`, as Hadoop spells it.
+
+        It ends in a slash. What is no file there does not hold Spark up.
+        """
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders directly in `folder`, sorted."""
+        return sorted(each.name for each in self.entries(folder) if each.is_folder)
+
+    def files(self, folder: str) -> list[Listed]:
+        """The files directly in `folder`, sorted."""
+        sizes = {each.name: each.size_bytes for each in self.entries(folder)}
+        return sorted(
+            Listed(f"{folder}/{name}", size) for name, size in sizes.items() if size is not None
+        )
+
+    def no_files(self, folder: str) -> list[str]:
+        """What lies directly in `folder` and can never be read as a file, sorted.
+
+        On a disk: folders, pipes, links to nothing. A bucket has files alone.
+        """
+        del folder
+        return []
+
+    @contextmanager
+    def staging(self) -> Iterator[Storage]:
+        """An empty place into which Spark can write, gone at the end."""
+        with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
+            yield FolderStorage(folder)
+
+
+class _Shown:
+    """A temporary folder with what Spark is to see of the files of another place."""
+
+    def __init__(self) -> None:
+        self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def root(self, storage: FolderStorage | ArrowStorage, folders: Sequence[str]) -> str:
+        for folder in folders:
+            shutil.rmtree(self.folder / folder, ignore_errors=True)
+            (self.folder / folder).mkdir(parents=True)
+            for file in storage.files(folder):
+                storage.show(file.path, self.folder / file.path)
+        return f"file:{self.folder}/"
+
+
+class FolderStorage(Storage):
+    """A folder of this machine; needs nothing but Python."""
+
+    def __init__(self, root: str) -> None:
+        # As Hadoop spells it: without links and `..`, or Spark's files would not be ours.
+        self._folder = Path(os.path.realpath(root))
+        self._shown: _Shown | None = None
+
+    def entries(self, folder: str) -> list[Entry]:
+        try:
+            return [
+                Entry(each.name, each.stat().st_size if each.is_file() else None, each.is_dir())
+                for each in (self._folder / folder).iterdir()
+            ]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RootUnusable(f"{self._folder} cannot be read: {error}") from error
+
+    def no_files(self, folder: str) -> list[str]:
+        found = [each for each in self.entries(folder) if each.size_bytes is None]
+        return sorted(f"{folder}/{each.name}" for each in found)
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self._folder / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise RootUnusable(f"{self._folder / path} cannot be read: {error}") from error
+
+    def put(self, path: str, content: bytes) -> None:
+        """Written beside, at the root, so that nothing else ever lies in a table's folder."""
+        target = self._folder / path
+        beside = self._folder / f".writing-{uuid.uuid4().hex}"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(content)
+            beside.replace(target)
+        except OSError as error:
+            raise RootUnusable(f"{self._folder} cannot be written to: {error}") from error
+        finally:
+            with suppress(OSError):  # where the root is a file, that is what is to be said
+                beside.unlink()
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        """Spark opens whatever bears a log's name, and a pipe would make it wait for ever.
+
+        So where anything but files lies in `folders`, it is shown links to the files alone.
+        """
+        if not any(map(self.no_files, folders)):
+            return f"file:{self._folder}/"
+        self._shown = self._shown or _Shown()
+        return self._shown.root(self, folders)
+
+    def show(self, path: str, link: Path) -> None:
+        link.symlink_to(self._folder / path)
+
+
+class HadoopStorage(Storage):
+    """Any URI that Hadoop knows: S3 on EMR; tried here on file: URIs alone."""
+
+    def __init__(self, root: str, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm = _jvm(spark)
+        self._root = self._jvm.org.apache.hadoop.fs.Path(root.rstrip("/") + "/")
+        self._filesystem = self._root.getFileSystem(_configuration(spark))
+
+    def entries(self, folder: str) -> list[Entry]:
+        try:
+            found = list(self._filesystem.listStatus(self._full(folder)))
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error.java_exception):
+                return []
+            raise
+        return [
+            Entry(
+                each.getPath().getName(),
+                each.getLen() if each.isFile() else None,
+                each.isDirectory(),
+            )
+            for each in found
+        ]
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            stream = self._filesystem.open(self._full(path))
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error.java_exception):
+                return None
+            raise
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def put(self, path: str, content: bytes) -> None:
+        """An S3 object appears whole, when its stream is closed."""
+        try:
+            stream = self._filesystem.create(self._full(path), True)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            why = str(error.java_exception).splitlines()[0]
+            raise RootUnusable(f"{self._root} cannot be written to: {why}") from error
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        """Hadoop ends a bucket's own name in a slash, and no other folder's."""
+        del folders
+        return f"{self._filesystem.makeQualified(self._root).toString().rstrip('/')}/"
+
+    @contextmanager
+    def staging(self) -> Iterator[Storage]:
+        """Beside, where the job may write and nobody reads: executors share no disk."""
+        beside = f"{STAGING}{uuid.uuid4().hex}"
+        try:
+            yield HadoopStorage(f"{self.spark_root([])}{beside}", self._spark)
+        finally:
+            self._filesystem.delete(self._full(beside), True)
+
+    def _full(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+
+
+# The job's role may delete what begins so, and nothing else.
+STAGING = "quality/.writing-"
+
+
+def knows_s3(spark: SparkSession) -> bool:
+    """Whether this Spark's Hadoop has a filesystem for s3://."""
+    try:
+        _jvm(spark).org.apache.hadoop.fs.FileSystem.getFileSystemClass("s3", _configuration(spark))
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no public way to Hadoop
+
+
+def _configuration(spark: SparkSession) -> Any:
+    return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
+
+
+class ArrowStorage(Storage):
+    """A bucket, or a part of one; `filesystem` is any that Arrow knows."""
+
+    def __init__(self, root: str, filesystem: Any = None) -> None:
+        import pyarrow.fs as pafs  # noqa: PLC0415 - EMR may have no pyarrow
+
+        self._pafs = pafs
+        self._filesystem = filesystem or pafs.S3FileSystem(**_s3_settings())
+        self._root = root.removeprefix("s3://").rstrip("/")
+        self._shown: _Shown | None = None
+
+    def entries(self, folder: str) -> list[Entry]:
+        selector = self._pafs.FileSelector(self._full(folder), allow_not_found=True)
+        kinds = self._pafs.FileType
+        try:
+            found = self._filesystem.get_file_info(selector)
+        except OSError as error:
+            raise RootUnusable(f"{self._root} cannot be read: {error}") from error
+        return [
+            Entry(
+                each.base_name,
+                each.size if each.type is kinds.File else None,
+                each.type is kinds.Directory,
+            )
+            for each in found
+        ]
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes as they are: Arrow would unzip by the name's ending."""
+        try:
+            with self._filesystem.open_input_stream(self._full(path), compression=None) as stream:
+                content: bytes = stream.read()
+                return content
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RootUnusable(f"{self._full(path)} cannot be read: {error}") from error
+
+    def put(self, path: str, content: bytes) -> None:
+        """An object appears whole, when its upload ends."""
+        try:
+            with self._filesystem.open_output_stream(self._full(path), compression=None) as stream:
+                stream.write(content)
+        except OSError as error:
+            raise RootUnusable(f"s3://{self._root} cannot be written to: {error}") from error
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        """Spark from pip cannot read S3, so the folders are copied here first."""
+        self._shown = self._shown or _Shown()
+        return self._shown.root(self, folders)
+
+    def show(self, path: str, copy: Path) -> None:
+        copy.write_bytes(self.read(path) or b"")
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+
+def _s3_settings() -> dict[str, str | None]:
+    """AWS_ENDPOINT_URL and AWS_REGION as the AWS CLI reads them."""
+    variables = os.environ
+    endpoint = urlsplit(
+        variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
+    )
+    return {
+        "region": variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION"),
+        "endpoint_override": endpoint.netloc or None,
+        "scheme": endpoint.scheme or "https",
+    }

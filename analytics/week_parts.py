@@ -1,0 +1,266 @@
+"""The parts of a week's document that are counted from rows: sums, days, queues, times, names."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+from functions.healing.managed import DRILL_QUEUE
+
+from .cases import HEALED, MENDED, MOST_NAME, shortened
+from .days import Days
+from .incidents import COLUMNS
+from .trail_file import UNLABELLED, UNRESOLVED
+
+MAXIMUM_CASES = 50
+MOST_CODES = 10
+MAXIMUM_LABELS = 100
+MAXIMUM_PLACES = 1_000
+MOST_PLACE = 64
+MAXIMUM_QUEUES = 20
+MAXIMUM_SECONDS = 200
+# Of fewer, the 90th percentile would be the longest by another name.
+LEAST_FOR_A_PERCENTILE = 5
+# The label of the codes beyond, together; a code's own has a colon.
+FURTHER = "unlabelled"
+# A queue's ARN names the other two.
+_FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class NightRows:
+    """The rows of one day's incidents and quality."""
+
+    incidents: Sequence[Row]
+    quality: Sequence[Row]
+
+
+Nights = Mapping[date, NightRows]
+
+
+def is_of_a_drill(queue_arn: str) -> bool:
+    return queue_arn.rpartition(":")[2].startswith(DRILL_QUEUE)
+
+
+def without_drills(nights: Nights) -> Nights:
+    """What people practised is no incident of anybody's."""
+    return {
+        day: replace(
+            rows, incidents=[row for row in rows.incidents if not is_of_a_drill(row["queue_arn"])]
+        )
+        for day, rows in nights.items()
+    }
+
+
+def incidents_of(days: Days, nights: Nights) -> list[Row]:
+    return [row for day in days if day in nights for row in nights[day].incidents]
+
+
+def quality_of(days: Days, nights: Nights) -> list[Row]:
+    return [row for day in days if day in nights for row in nights[day].quality]
+
+
+def time_text(moment: datetime) -> str:
+    """To the second, in UTC, with a Z."""
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@dataclass
+class Weight:
+    """How many incidents, and failed calls in them."""
+
+    incidents: int = 0
+    failed_calls: int = 0
+
+    def add(self, row: Row) -> None:
+        self.incidents += 1
+        self.failed_calls += row["failed_calls"]
+
+
+def weights(incidents: Iterable[Row], *names: str) -> dict[Any, Weight]:
+    """By what the rows hold in `names`: the value of one, a tuple of several."""
+    found: dict[Any, Weight] = defaultdict(Weight)
+    for row in incidents:
+        found[row[names[0]] if len(names) == 1 else tuple(row[each] for each in names)].add(row)
+    return found
+
+
+def totals(incidents: Sequence[Row]) -> dict[str, Any]:
+    """The median is None where no healing was timed."""
+    seconds = seconds_of_the_healed(incidents)
+    return {
+        "incidents": len(incidents),
+        "failed_calls": sum(row["failed_calls"] for row in incidents),
+        "healed": sum(row["outcome"] == HEALED for row in incidents),
+        "paged": sum(row["paged"] for row in incidents),
+        "median_seconds_to_heal": median_of(seconds),
+        "healed_with_time": len(seconds),
+    }
+
+
+def queues_named(incidents: Iterable[Row]) -> int:
+    return len({row["queue_arn"] for row in incidents} - {UNRESOLVED})
+
+
+def counted(words: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(words).items()))
+
+
+def day_rows(day: date, nights: Nights) -> list[dict[str, Any]]:
+    """One row per label; a day without incidents has one with none."""
+    of_day = weights(nights[day].incidents if day in nights else (), "label")
+    return [
+        {
+            "date": str(day),
+            "label": label,
+            "incidents": of_day[label].incidents,
+            "failed_calls": of_day[label].failed_calls,
+        }
+        for label in sorted(of_day)
+    ] or [{"date": str(day), "label": None, "incidents": 0, "failed_calls": 0}]
+
+
+def queue_days(days: Days, nights: Nights) -> dict[str, Any]:
+    """The queues with most incidents, `unresolved` like any, and how much is left out."""
+    incidents = incidents_of(days, nights)
+    of_day = [
+        Counter(row["queue_arn"] for row in incidents_of(Days(day, day), nights)) for day in days
+    ]
+    not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in MENDED)
+    ranked = sorted(weights(incidents, "queue_arn").items(), key=_most_first)
+    return {
+        "queues": [
+            {
+                "queue_arn": queue_arn,
+                "incidents": [each[queue_arn] for each in of_day],
+                "failed_calls": weight.failed_calls,
+                "not_healed": not_healed[queue_arn],
+            }
+            for queue_arn, weight in ranked[:MAXIMUM_QUEUES]
+        ],
+        "queues_left_out": len(ranked[MAXIMUM_QUEUES:]),
+        "incidents_left_out": sum(weight.incidents for _, weight in ranked[MAXIMUM_QUEUES:]),
+    }
+
+
+def _most_first(item: tuple[str, Weight]) -> tuple[int, int, str]:
+    name, weight = item
+    return -weight.incidents, -weight.failed_calls, name
+
+
+def seconds_of_the_healed(incidents: Iterable[Row]) -> list[float]:
+    """Of those whose healing was timed, shortest first."""
+    return sorted(row["seconds_to_heal"] for row in incidents if _was_timed(row))
+
+
+def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
+    """A row per label: most healed first, then by name."""
+    by_label: dict[str, list[Row]] = defaultdict(list)
+    for row in incidents:
+        if _was_timed(row):
+            by_label[row["label"]].append(row)
+    times = [_times(label, seconds_of_the_healed(rows)) for label, rows in by_label.items()]
+    return sorted(times, key=lambda each: (-each["incidents"], each["label"]))
+
+
+def median_of(ranked: Sequence[float]) -> float | None:
+    """By nearest rank, so that it is a time that was measured; None of none."""
+    return nearest_rank(ranked, 50) if ranked else None
+
+
+def nearest_rank(ranked: Sequence[float], percent: int) -> float:
+    """The least of `ranked`, sorted and not empty, that `percent` of them do not exceed."""
+    return ranked[-(-percent * len(ranked) // 100) - 1]
+
+
+def _was_timed(row: Row) -> bool:
+    return row["outcome"] == HEALED and row["seconds_to_heal"] is not None
+
+
+def _times(label: str, ranked: Sequence[float]) -> dict[str, Any]:
+    enough = len(ranked) >= LEAST_FOR_A_PERCENTILE
+    return {
+        "label": label,
+        "incidents": len(ranked),
+        "median_seconds": median_of(ranked),
+        "p90_seconds": nearest_rank(ranked, 90) if enough else None,
+        "seconds": spread(ranked, MAXIMUM_SECONDS),
+    }
+
+
+def spread(ranked: Sequence[float], most: int) -> list[float]:
+    """At most `most`, evenly spaced by rank, the first and the last among them."""
+    if len(ranked) <= most:
+        return list(ranked)
+    return [ranked[each * (len(ranked) - 1) // (most - 1)] for each in range(most)]
+
+
+def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[str, Any]]:
+    """At most MAXIMUM_CASES: those that were not mended first, then by failed calls.
+
+    `reasons` is what each case said last; empty where its case is not known.
+    """
+    ranked = sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]
+    return [_listed(row) | {"reason": shortened(reasons.get(row["case_id"]))} for row in ranked]
+
+
+def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
+    return row["outcome"] in MENDED, -row["failed_calls"], row["first_failure"], row["incident_id"]
+
+
+def _listed(row: Row) -> dict[str, Any]:
+    said = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
+    said["error_codes"] = row["error_codes"][:MOST_CODES]
+    said["case_id"] = row["case_id"] and shortened(row["case_id"], MOST_NAME)
+    return {name: said.get(name, row[name]) for name in _FIELDS}
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The names with most, sorted by name, and what is left out."""
+
+    counts: Mapping[str, int]
+    names_left_out: int = 0
+    count_left_out: int = 0
+
+
+def largest(counts: Mapping[str, int], most: int) -> Largest:
+    """At most `most` of `counts`."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    beyond = ranked[most:]
+    kept = dict(sorted(ranked[:most]))
+    return Largest(kept, len(beyond), sum(count for _, count in beyond))
+
+
+def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
+    """The accounts or regions with most `rows`, sorted, and how many more there are."""
+    found = largest(Counter(row[name] for row in rows), MAXIMUM_PLACES)
+    return sorted({shortened(each, MOST_PLACE) for each in found.counts}), found.names_left_out
+
+
+def with_few_labels(days: Days, nights: Nights) -> tuple[Nights, int]:
+    """`nights` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
+
+    What Mendq labels itself stays; of the codes without a label, those of most incidents.
+    """
+    found = weights(incidents_of(days, nights), "label")
+    if len(found) <= MAXIMUM_LABELS:
+        return nights, 0
+    ranked = sorted(
+        found.items(), key=lambda item: (item[0].startswith(UNLABELLED), *_most_first(item))
+    )
+    kept = frozenset(label for label, _ in ranked[: MAXIMUM_LABELS - 1])
+    few = {
+        day: replace(rows, incidents=[_labelled(row, kept) for row in rows.incidents])
+        for day, rows in nights.items()
+    }
+    return few, len(found) - len(kept)
+
+
+def _labelled(row: Row, kept: frozenset[str]) -> Row:
+    return row if row["label"] in kept else {**row, "label": FURTHER}
