@@ -7,8 +7,9 @@ import shlex
 
 import pytest
 
-from cli.commands.doctor import Findings, print_findings
+from cli.commands.doctor import print_findings
 from cli.doctor.check import Check, Command, Log, Status
+from cli.doctor.checks import Findings
 from cli.doctor.deployment import Deployment
 from cli.doctor.trails import Trails
 from cli.doctor.visibility import OUTSIDE, Trail
