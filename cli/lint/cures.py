@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from cli.lint.queues import Declared, DeclaredFacts, Queue
+from cli.lint.queues import Declared, Queue
 from cli.lint.template import MOST_RESOURCES
 from cli.lint.values import NotKnown
 from functions.catalogue.dead_letter_access_refused import DEAD_LETTER_ACCESS_REFUSED
@@ -37,28 +37,27 @@ Lines = tuple[str, ...]
 
 def cure_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     """Empty where no line of the template would mend it, or what it takes is not known."""
-    facts = found.facts_of(queue)
     try:
         own = _OWN.get(symptom.name)
-        lines = own(facts, queue, found) if own else _planned(symptom, facts)
+        lines = own(queue, found) if own else _planned(symptom, queue)
     except NotKnown:
         return ()
     return lines
 
 
-def _planned(symptom: Symptom, facts: DeclaredFacts) -> Lines:
-    plan = symptom.plan(facts, Limits()) if symptom.plan else None
+def _planned(symptom: Symptom, queue: Queue) -> Lines:
+    plan = symptom.plan(queue, Limits()) if symptom.plan else None
     steps = plan.steps if isinstance(plan, Plan) else ()
     return tuple(template_line(each.attribute, str(each.after)) for each in steps)
 
 
-def _new_dead_letter_queue(facts: DeclaredFacts, queue: Queue, found: Declared) -> Lines:
+def _new_dead_letter_queue(queue: Queue, found: Declared) -> Lines:
     """Without a RedriveAllowPolicy: each of the two would have to be made before the other."""
-    own = queue.resource.logical_id
+    own = queue.logical_id
     base = f"{own if _LOGICAL_ID.fullmatch(own) else ''}DeadLetters"
     free = (f"{base}{number or ''}" for number in (0, *range(2, MOST_RESOURCES + 2)))
     logical_id = next(each for each in free if each not in found.template.resources)
-    attributes = attributes_of_new(facts, arn_for(facts.queue_arn))
+    attributes = attributes_of_new(queue, arn_for(queue.queue_arn))
     attributes.pop(_ALLOW, None)
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
@@ -79,9 +78,9 @@ def _as_set(queue: Queue, name: str, text: str) -> str:
     )
 
 
-def _let_in(facts: DeclaredFacts, _queue: Queue, found: Declared) -> Lines:
+def _let_in(queue: Queue, found: Declared) -> Lines:
     """By name alone: a source depends on its dead-letter queue, which cannot depend on it too."""
-    planned = _planned(DEAD_LETTER_ACCESS_REFUSED, facts)
+    planned = _planned(DEAD_LETTER_ACCESS_REFUSED, queue)
     wanted = allow_of(planned[0].partition(": ")[2]) if planned else None
     names = {
         arn: found.names.by_name(found.names.queues.get(arn, ""))
@@ -94,9 +93,9 @@ def _let_in(facts: DeclaredFacts, _queue: Queue, found: Declared) -> Lines:
     return (f"{_ALLOW}: {_compact(written)}",)
 
 
-def _denying_statement(_facts: DeclaredFacts, queue: Queue, _found: Declared) -> Lines:
+def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     """In the policy that it has, or in one of its own."""
-    own = queue.resource.logical_id
+    own = queue.logical_id
     statement = {
         "Effect": "Deny",
         "Principal": "*",
@@ -118,8 +117,8 @@ def _denying_statement(_facts: DeclaredFacts, queue: Queue, _found: Declared) ->
     )
 
 
-def _same_type(facts: DeclaredFacts, *_: object) -> Lines:
-    return (f"# name a {'FIFO' if facts.is_fifo else 'standard'} queue in RedrivePolicy",)
+def _same_type(queue: Queue, *_: object) -> Lines:
+    return (f"# name a {'FIFO' if queue.is_fifo else 'standard'} queue in RedrivePolicy",)
 
 
 def _compact(document: object) -> str:
@@ -127,7 +126,7 @@ def _compact(document: object) -> str:
 
 
 _OWN_KEYS = template_line("SqsManagedSseEnabled", "true")
-_OWN: Mapping[str, Callable[[DeclaredFacts, Queue, Declared], Lines]] = {
+_OWN: Mapping[str, Callable[[Queue, Declared], Lines]] = {
     DEAD_LETTER_QUEUE_MISSING.name: _new_dead_letter_queue,
     DEAD_LETTER_ACCESS_REFUSED.name: _let_in,
     TLS_NOT_ENFORCED.name: _denying_statement,

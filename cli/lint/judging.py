@@ -128,8 +128,10 @@ def _said_of(found: Declared) -> Iterator[Said]:
 def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
     """Errors first."""
     # Each check reads the queue's texts anew, and looks each source up in them.
+    assert isinstance(queue.attributes, Attributes)  # noqa: S101 - made so
     characters = sum(map(len, queue.attributes.known.values()))
-    found.template.work.take(_A_QUEUE + characters * (1 + len(found.sources(queue)) // 16))
+    sources = len(queue.dead_letter_sources or ())
+    found.template.work.take(_A_QUEUE + characters * (1 + sources // 16))
     findings, unknown = list[Finding](), defaultdict[tuple[str, str], list[str]](list)
     for symptom in OF_CONFIGURATION:
         try:
@@ -162,11 +164,11 @@ def _finding(symptom: Symptom, resource: Resource, because: str, place: Place) -
 
 def _found(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
     """None or one; raises NotKnown where it turns on what is not known."""
-    facts = found.facts_of(queue)
-    detected = symptom.detection.detect(facts) if symptom.detection else None
+    assert isinstance(queue.attributes, Attributes)  # noqa: S101 - made so
+    queue.attributes.read.clear()
+    detected = symptom.detection.detect(queue) if symptom.detection else None
     if detected is not None:
-        assert isinstance(facts.attributes, Attributes)  # noqa: S101 - made so
-        place, cure = found.place(queue, facts.attributes.read), cure_of(symptom, queue, found)
+        place, cure = found.place(queue, queue.attributes.read), cure_of(symptom, queue, found)
         because = found.names.shown(detected.because)
         yield replace(_finding(symptom, queue.resource, because, place), cure=cure)
 
@@ -190,7 +192,7 @@ def _too_short(queue: Queue, found: Declared) -> Iterator[Finding]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     known = [each.read_by for each in queue.consumers if not each.unknown]
-    facts = replace(found.facts_of(queue), lambda_consumers=tuple(known))
+    facts = replace(queue, lambda_consumers=tuple(known))
     needs = lease_needs.named(facts)
     if not needs:
         return

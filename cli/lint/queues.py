@@ -199,11 +199,31 @@ class Attributes(Mapping[str, str]):
 
 
 @dataclass(frozen=True)
-class DeclaredFacts(Facts):
-    """A queue as a template declares it; what is not known raises NotKnown where it is read."""
+class Consumer:
+    """A mapping's function; `unknown` says why its times are not known, which are then 0."""
 
+    mapping: Resource
+    read_by: LambdaConsumer
+    unknown: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue(Facts):
+    """One queue as it is declared; what is not known raises NotKnown where it is read.
+
+    `target` is its dead-letter queue, None where it has none.
+    """
+
+    resource: Resource
+    policy: Resource | None
+    consumers: Sequence[Consumer]
+    target: str | NotKnown | None
     dead_letters_unknown: NotKnown | None = None
     type_unknown: NotKnown | None = None
+
+    @property
+    def logical_id(self) -> str:
+        return self.resource.logical_id
 
     @property
     def dead_letter_arn(self) -> str | None:
@@ -216,28 +236,6 @@ class DeclaredFacts(Facts):
         if self.type_unknown is not None:
             raise NotKnown(self.type_unknown.because, "FifoQueue")
         return super().is_fifo
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """A mapping's function; `unknown` says why its times are not known, which are then 0."""
-
-    mapping: Resource
-    read_by: LambdaConsumer
-    unknown: str = ""
-
-
-@dataclass(frozen=True)
-class Queue:
-    """One queue as it is declared; `target` is its dead-letter queue, None where it has none."""
-
-    resource: Resource
-    arn: str
-    attributes: Attributes
-    tags: Mapping[str, str]
-    target: str | NotKnown | None
-    policy: Resource | None
-    consumers: Sequence[Consumer]
 
 
 class Declared:
@@ -255,11 +253,16 @@ class Declared:
             self._sort(each, self._take_mapping)
         for each in template.of_type(*POLICIES):
             self._sort(each, self._take_policy)
-        self.queues = {arn: self._queue(arn, name) for arn, name in self.names.queues.items()}
-        self._sources: dict[str, list[Queue]] = {}
-        for queue in self.queues.values():
-            if isinstance(queue.target, str):
-                self._sources.setdefault(queue.target, []).append(queue)
+        alone = {arn: self._queue(arn, name) for arn, name in self.names.queues.items()}
+        sources: dict[str, list[SourceQueue]] = {}
+        for each in alone.values():
+            if isinstance(each.target, str):
+                source = SourceQueue(each.queue_arn, each.attributes)
+                sources.setdefault(each.target, []).append(source)
+        self.queues = {
+            arn: self._beside_others(each, alone, sources.get(arn, ()))
+            for arn, each in alone.items()
+        }
 
     def _sort(self, resource: Resource, take: Any) -> None:
         try:
@@ -339,24 +342,13 @@ class Declared:
 
     def _statement(self, statement: Any) -> Any:
         """In a grant to somebody who is named, a word for each text that is not known."""
-        if not self._names_somebody(statement):
+        try:
             return self.values.of(statement)
-        return {
-            name: self.values.of(each, "not-known" if name in _OF_A_GRANT else None)
-            for name, each in statement.items()
-        }
-
-    def _names_somebody(self, statement: Any) -> bool:
-        principal = under(statement, "Principal")
-        if principal is None or statement.get("Effect") != "Allow":
-            return False
-        if not principal.keys() <= {"AWS", "Service"}:
-            return False
-        if any(EVERYBODY in listed(each) for each in principal.values()):
-            return False
-        # A service is what a check may ask for: raise NotKnown where it is not known.
-        service = principal.get("Service")
-        return service is None or self.values.of(service) is not None
+        except NotKnown:
+            found = self.values.of(statement, _ANY)
+            if not isinstance(found, dict) or not _is_a_grant_to_somebody(found):
+                raise
+            return found
 
     def _queue(self, arn: str, logical_id: str) -> Queue:
         resource = self.template.resources[logical_id]
@@ -369,10 +361,18 @@ class Declared:
             unknown[POLICY] = text
         elif astray is not None:
             unknown[POLICY] = NotKnown(f"whose policy {astray} is: {self.astray[astray].because}")
-        target = self._target(resource, known, unknown)
-        consumers = self._consumers.get(arn, ())
-        attributes, tags = Attributes(known, unknown), self._tags(resource)
-        return Queue(resource, arn, attributes, tags, target, policy, consumers)
+        target, consumers = self._target(resource, known, unknown), self._consumers.get(arn, ())
+        return Queue(
+            arn,
+            Attributes(known, unknown),
+            self._tags(resource),
+            lambda_consumers=tuple(each.read_by for each in consumers),
+            resource=resource,
+            policy=policy,
+            consumers=consumers,
+            target=target,
+            type_unknown=self.names.untyped.get(logical_id),
+        )
 
     def _is_policy(self, logical_id: str) -> bool:
         return self.template.resources[logical_id].type in POLICIES
@@ -422,29 +422,18 @@ class Declared:
             found |= {key: text} if key and text else {}
         return found
 
-    def facts_of(self, queue: Queue) -> DeclaredFacts:
-        """All that a check of configuration asks; its attributes note what is read of them."""
-        target, logical_id = queue.target, queue.resource.logical_id
-        dead = self.queues.get(target) if isinstance(target, str) else None
-        unknown = target if isinstance(target, NotKnown) else None
-        if dead is not None:
-            unknown = self.names.untyped.get(dead.resource.logical_id)
-        return DeclaredFacts(
-            queue.arn,
-            replace(queue.attributes, read=[]),
-            queue.tags,
-            lambda_consumers=tuple(each.read_by for each in queue.consumers),
-            dead_letter_queue=dead and DeadLetterQueue(dead.arn, dead.attributes),
-            dead_letter_sources=tuple(
-                SourceQueue(each.arn, each.attributes) for each in self.sources(queue)
-            ),
+    def _beside_others(
+        self, queue: Queue, others: Mapping[str, Queue], sources: Sequence[SourceQueue]
+    ) -> Queue:
+        target = queue.target
+        dead = others.get(target) if isinstance(target, str) else None
+        unknown = dead.type_unknown if dead else target if isinstance(target, NotKnown) else None
+        return replace(
+            queue,
+            dead_letter_queue=DeadLetterQueue(dead.queue_arn, dead.attributes) if dead else None,
+            dead_letter_sources=tuple(sources),
             dead_letters_unknown=unknown,
-            type_unknown=self.names.untyped.get(logical_id),
         )
-
-    def sources(self, queue: Queue) -> Sequence[Queue]:
-        """The queues whose dead-letter queue it is."""
-        return self._sources.get(queue.arn, ())
 
     def place(self, queue: Queue, attributes: Sequence[str]) -> Place:
         """The place of the first of the attributes that the template sets, else the queue's."""
@@ -457,6 +446,17 @@ class Declared:
 
     def place_of(self, resource: Resource, *keys: str | int) -> Place:
         return self.template.place("Resources", resource.logical_id, *keys)
+
+
+def _is_a_grant_to_somebody(statement: Mapping[str, Any]) -> bool:
+    """Whether all that is not known of it is what no check asks: who exactly, by whom, on what."""
+    asked = {name: each for name, each in statement.items() if name not in _OF_A_GRANT}
+    principal = statement.get("Principal")
+    if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
+        return False
+    named = [one for each in principal.values() for one in listed(each)]
+    is_known = _ANY not in json.dumps([asked, principal.get("Service")])
+    return is_known and principal.keys() <= {"AWS", "Service"} and EVERYBODY not in named
 
 
 def _spelled(name: str, found: Any) -> str:
