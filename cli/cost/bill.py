@@ -7,7 +7,7 @@ Assumptions are on the high side; none was measured in an account.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any, cast
@@ -56,17 +56,17 @@ class Line:
     what: str
     quantity: str
     because: str
-    billed: tuple[tuple[Price, float], ...] = ()
+    billed: Mapping[Price, float] = field(default_factory=dict)
 
     @property
     def dollars(self) -> float:
         """At list price."""
-        return sum(price.of(units) for price, units in self.billed)
+        return sum(price.of(units) for price, units in self.billed.items())
 
     @property
     def beyond(self) -> float:
         """Where nothing else on the payer's bill uses up what AWS gives."""
-        return sum(price.beyond(units) for price, units in self.billed)
+        return sum(price.beyond(units) for price, units in self.billed.items())
 
     def document(self) -> dict[str, Any]:
         return {
@@ -179,12 +179,10 @@ def _metrics(stack: Deployed) -> Line:
     runs = {each.handler: stack.times(each.handler) for each in stack.started}
     hours = hours_a_month({**runs, "deliver_report": MONTH_DAYS / 7})
     always = sum(each >= MONTH_HOURS for each in hours.values())
-    return Line(
-        "custom metrics",
-        f"{always} all month, {len(hours) - always} some hours of it",
-        "what the Lambdas send when nothing happens; a symptom's own series come with it",
-        ((prices.METRIC_MONTH, sum(hours.values()) / MONTH_HOURS),),
-    )
+    quantity = f"{always} all month, {len(hours) - always} some hours of it"
+    because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
+    billed = {prices.METRIC_MONTH: sum(hours.values()) / MONTH_HOURS}
+    return Line("custom metrics", quantity, because, billed)
 
 
 def _alarms(stack: Deployed) -> Line:
@@ -196,12 +194,9 @@ def _alarms(stack: Deployed) -> Line:
     more = sorted(f"{number} of {name}" for number, name in numbers if number > 1)
     others = f", but {' and '.join(more)}" if more else ""
     band = "; an anomaly band is two of them" if any(map(_bands_of, every)) else ""
-    return Line(
-        "alarms",
-        f"{len(every)} over {counted(whole, 'metric')}",
-        f"a metric each{others}{band}",
-        ((prices.ALARM_METRIC_MONTH, whole - fast), (prices.FAST_ALARM_METRIC_MONTH, fast)),
-    )
+    quantity = f"{len(every)} over {counted(whole, 'metric')}"
+    billed = {prices.ALARM_METRIC_MONTH: whole - fast, prices.FAST_ALARM_METRIC_MONTH: fast}
+    return Line("alarms", quantity, f"a metric each{others}{band}", billed)
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
@@ -222,35 +217,31 @@ def _is_fast(alarm: Mapping[str, Any]) -> bool:
 
 def _composites(stack: Deployed) -> Line:
     every = stack.all("AWS::CloudWatch::CompositeAlarm")
-    paging, alone = (
-        sum("AlarmActions" in each for each in alarms)
-        for alarms in (every, stack.all("AWS::CloudWatch::Alarm"))
-    )
+    single = stack.all("AWS::CloudWatch::Alarm")
+    paging, alone = (sum("AlarmActions" in each for each in some) for some in (every, single))
     because = f"{paging} of them page people; {counted(alone, 'alarm')} page by themselves"
-    billed = ((prices.COMPOSITE_MONTH, len(every)),)
+    billed = {prices.COMPOSITE_MONTH: len(every)}
     return Line("composite alarms", f"{len(every)}", because, billed)
 
 
 def _dashboards(stack: Deployed) -> Line:
     number = len(stack.all("AWS::CloudWatch::Dashboard"))
-    billed = ((prices.DASHBOARD_MONTH, number),)
+    billed = {prices.DASHBOARD_MONTH: number}
     return Line(DASHBOARD, f"{number}", "nothing while the payer has no three others", billed)
 
 
 def _keys(stack: Deployed) -> Line:
     number = len(stack.all("AWS::KMS::Key"))
     because = "a dollar more after its first yearly rotation, and another after its second"
-    return Line("KMS key", f"{number}", because, ((prices.KEY_MONTH, number),))
+    return Line("KMS key", f"{number}", because, {prices.KEY_MONTH: number})
 
 
 def _buckets(stack: Deployed) -> Line:
     number = len(stack.all("AWS::S3::Bucket"))
-    return Line(
-        "S3",
-        f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written",
-        "at most a trail's file every five minutes, and its digest every hour",
-        ((prices.S3_GB_MONTH, BUCKETS_GB), (prices.S3_PUT, TRAIL_FILES)),
-    )
+    quantity = f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written"
+    because = "at most a trail's file every five minutes, and its digest every hour"
+    billed = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES}
+    return Line("S3", quantity, because, billed)
 
 
 def _trail(stack: Deployed) -> Line:
@@ -259,62 +250,54 @@ def _trail(stack: Deployed) -> Line:
     if "Management" in str(stack.all("AWS::CloudTrail::Trail")):
         again = prices.MANAGEMENT_EVENT_AGAIN.words
         because += f"; management events cost {again} where another trail logs them too"
-    return Line("the trail", f"{probes:,.0f} data events", because, ((prices.DATA_EVENT, probes),))
+    return Line("the trail", f"{probes:,.0f} data events", because, {prices.DATA_EVENT: probes})
 
 
 def _table(stack: Deployed) -> Line:
     reads, writes = (stack.runs * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
-    storage = ((each, TABLE_GB) for each in (prices.TABLE_GB_MONTH, prices.RECOVERY_GB_MONTH))
-    return Line(
-        "the ledger",
-        f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB",
-        f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda",
-        ((prices.READ_UNIT, reads), (prices.WRITE_UNIT, writes), *storage),
-    )
+    quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
+    because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
+    billed = {prices.READ_UNIT: reads, prices.WRITE_UNIT: writes}
+    stored = {prices.TABLE_GB_MONTH: TABLE_GB, prices.RECOVERY_GB_MONTH: TABLE_GB}
+    return Line("the ledger", quantity, because, billed | stored)
 
 
 def _nightly(stack: Deployed) -> Line:
     runs = stack.times("start_night")
     hours = runs * 2 * SECONDS_OF_A_NIGHT / 3_600
-    vcpu, memory = hours * WORKER.vcpu, hours * WORKER.memory_gb
-    return Line(
-        "EMR Serverless",
-        f"{runs:.0f} runs of a driver and an executor, {SECONDS_OF_A_NIGHT} s each",
-        "of an idle account; the application stops between them and costs nothing",
-        ((prices.EMR_VCPU_HOUR, vcpu), (prices.EMR_GB_HOUR, memory)),
-    )
+    quantity = f"{runs:.0f} runs of a driver and an executor, {SECONDS_OF_A_NIGHT} s each"
+    because = "of an idle account; the application stops between them and costs nothing"
+    billed = {
+        prices.EMR_VCPU_HOUR: hours * WORKER.vcpu,
+        prices.EMR_GB_HOUR: hours * WORKER.memory_gb,
+    }
+    return Line("EMR Serverless", quantity, because, billed)
 
 
 def _polling(stack: Deployed) -> Line:
     asked = len(stack.all("AWS::Lambda::EventSourceMapping")) * POLLERS * 3 * 60 * MONTH_HOURS
     because = f"Lambda waits with {POLLERS} calls of 20 s at once"
-    billed = ((prices.SQS_REQUEST, asked),)
-    return Line("polling the intake queue", f"{asked:,} calls", because, billed)
+    quantity, billed = f"{asked:,} calls", {prices.SQS_REQUEST: asked}
+    return Line("polling the intake queue", quantity, because, billed)
 
 
 def _invocations(stack: Deployed) -> Line:
     seconds = sum(each.times * each.memory_gb for each in stack.started) * SECONDS_OF_A_RUN
-    return Line(
-        "Lambda",
-        f"{stack.runs:,.0f} runs, {seconds:,.0f} GB-seconds",
-        f"what the schedules start, {SECONDS_OF_A_RUN} s each",
-        ((prices.LAMBDA_REQUEST, stack.runs), (prices.LAMBDA_GB_SECOND, seconds)),
-    )
+    quantity = f"{stack.runs:,.0f} runs, {seconds:,.0f} GB-seconds"
+    billed = {prices.LAMBDA_REQUEST: stack.runs, prices.LAMBDA_GB_SECOND: seconds}
+    return Line("Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed)
 
 
 def _logs(stack: Deployed) -> Line:
     written = stack.runs * LOG_BYTES_OF_A_RUN / 1e9
     days = max(each.get("RetentionInDays", 365) for each in stack.all("AWS::Logs::LogGroup"))
-    return Line(
-        "logs, and metrics on their way",
-        f"{written:.2f} GB, kept {days} days",
-        f"{LOG_BYTES_OF_A_RUN:,} bytes a run",
-        ((prices.LOG_GB, written), (prices.LOG_GB_MONTH, written * days / MONTH_DAYS)),
-    )
+    quantity, because = f"{written:.2f} GB, kept {days} days", f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
+    billed = {prices.LOG_GB: written, prices.LOG_GB_MONTH: written * days / MONTH_DAYS}
+    return Line("logs, and metrics on their way", quantity, because, billed)
 
 
 def _schedules(stack: Deployed) -> Line:
-    billed = ((prices.SCHEDULED, stack.runs),)
+    billed = {prices.SCHEDULED: stack.runs}
     quantity = f"{stack.runs:,.0f} invocations"
     return Line("Scheduler", quantity, "follow_up's each minute above all", billed)
 
@@ -351,23 +334,15 @@ FREE: Mapping[str, str] = {
 def watched() -> list[Line]:
     """A million calls, whatever they answer: CloudTrail cannot leave out those that succeed."""
     gb = MILLION * RECORD_BYTES / COMPRESSION / 1e9
+    again = "again for every other trail that logs them"
     opted = f"if your bill counts data events as opted into, {prices.OPT_IN_EVENT.words}"
+    free = f"what AWS's services send is free; {opted}"
+    quantity = f"{gb:.2f} GB for {KEPT_MONTHS} months"
+    record = f"{RECORD_BYTES:,} bytes a record, compressed {COMPRESSION} : 1"
     return [
-        Line(
-            "CloudTrail",
-            f"{MILLION:,} data events",
-            "again for every other trail that logs them",
-            ((prices.DATA_EVENT, MILLION),),
-        ),
-        Line(
-            "EventBridge", "only what fails goes on", f"what AWS's services send is free; {opted}"
-        ),
-        Line(
-            "the trail's files",
-            f"{gb:.2f} GB for {KEPT_MONTHS} months",
-            f"{RECORD_BYTES:,} bytes a record, compressed {COMPRESSION} : 1",
-            ((prices.S3_GB_MONTH, gb * KEPT_MONTHS),),
-        ),
+        Line("CloudTrail", f"{MILLION:,} data events", again, {prices.DATA_EVENT: MILLION}),
+        Line("EventBridge", "only what fails goes on", free),
+        Line("the trail's files", quantity, record, {prices.S3_GB_MONTH: gb * KEPT_MONTHS}),
     ]
 
 
@@ -375,25 +350,16 @@ def failed() -> list[Line]:
     """What a million failed calls cost on top, though most of them come in bursts."""
     runs = MILLION / EVENTS_OF_A_RUN
     calls = MILLION + 2 * runs
+    sent = f"one send each; received and deleted by {EVENTS_OF_A_RUN}"
+    run = f"{EVENTS_OF_A_RUN} events and {GB_SECONDS_OF_A_RUN} GB-seconds a run"
+    ran = {prices.LAMBDA_REQUEST: runs, prices.LAMBDA_GB_SECOND: runs * GB_SECONDS_OF_A_RUN}
+    both = f"{MILLION:,} writes and {MILLION:,} reads"
+    evidence = "evidence is counted once for each until a case opens"
+    units = {prices.WRITE_UNIT: MILLION, prices.READ_UNIT: MILLION}
     return [
-        Line(
-            "the intake queue",
-            f"{calls:,.0f} calls",
-            f"one send each; received and deleted by {EVENTS_OF_A_RUN}",
-            ((prices.SQS_REQUEST, calls),),
-        ),
-        Line(
-            "heal",
-            f"{runs:,.0f} runs",
-            f"{EVENTS_OF_A_RUN} events and {GB_SECONDS_OF_A_RUN} GB-seconds a run",
-            ((prices.LAMBDA_REQUEST, runs), (prices.LAMBDA_GB_SECOND, runs * GB_SECONDS_OF_A_RUN)),
-        ),
-        Line(
-            "the ledger",
-            f"{MILLION:,} writes and {MILLION:,} reads",
-            "evidence is counted once for each until a case opens",
-            ((prices.WRITE_UNIT, MILLION), (prices.READ_UNIT, MILLION)),
-        ),
+        Line("the intake queue", f"{calls:,.0f} calls", sent, {prices.SQS_REQUEST: calls}),
+        Line("heal", f"{runs:,.0f} runs", run, ran),
+        Line("the ledger", both, evidence, units),
     ]
 
 

@@ -42,12 +42,11 @@ class LastRound:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        numbers = (document[each] for each in _NUMBERS)
+        queues, suspects, measured, skipped = (int(document[each]) for each in _NUMBERS)
         # A version before did not write these.
-        later = (document.get(each, 0) for each in ("gone", "unseen", "failed"))
-        findings = len(document["findings"])
-        at = datetime.fromisoformat(document["at"])
-        return cls(at, *map(int, numbers), findings, *map(int, later))
+        gone, unseen, failed = (int(document.get(each, 0)) for each in ("gone", "unseen", "failed"))
+        at, findings = datetime.fromisoformat(document["at"]), len(document["findings"])
+        return cls(at, queues, suspects, measured, skipped, findings, gone, unseen, failed)
 
     def document(self) -> dict[str, Any]:
         return {**vars(self), "at": self.at.isoformat()}

@@ -35,6 +35,10 @@ IN_MAP = {
 KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
 
 
+NO_TEXTS: list[Any] = ["${Open}", "${Names}", "${AWS::NoValue}", [], {"a": 1}, "${", "${}"]
+NO_TEXTS += ["${a${Stage}", "${" * 1_000_000]
+
+
 def _in_map(key: str) -> Any:
     return {"Fn::FindInMap": ["Leases", "prod", key]}
 
@@ -195,8 +199,7 @@ def test_what_a_template_tells(value: Any, comes_to: Any) -> None:
         *({"Ref": each} for each in ("Open", "Stored", "Secret", "Nobody", ["Stage"], None)),
         *({"Fn::GetAtt": each} for each in ("Queue", ["Queue"], ["Queue", {"Ref": "Stage"}])),
         {"Fn::GetAtt": ["Queue", "Color"]},
-        *({"Fn::Sub": each} for each in ("${Open}", "${Names}", "${AWS::NoValue}", [], {"a": 1})),
-        *({"Fn::Sub": each} for each in ("${", "${}", "${a${Stage}", "${" * 1_000_000)),
+        *({"Fn::Sub": each} for each in NO_TEXTS),
         {"Fn::Sub": ["${x}", {"x": {"Fn::Sub": ["${x}", {"y": "z"}]}}]},
         *({"Fn::Join": each} for each in ("x", ["-", "x"], ["-", [["x"]]])),
         *map(_in_map, ("other", "function", "nested", "lists", "nothing", "circle", "circles")),
