@@ -48,10 +48,7 @@ class NotPriced(Exception):
 
 @dataclass(frozen=True)
 class Line:
-    """What is billed of one thing in a month; `billed` are units of prices.
-
-    `because` says what is counted or assumed.
-    """
+    """Units of prices `billed` for one thing; `because` says what is counted or assumed."""
 
     what: str
     quantity: str

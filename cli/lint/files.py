@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cli.lint.queues import Environment
+from cli.lint.names import Environment
 from cli.lint.template import MOST_BYTES, NotATemplate, under
 
 STDIN = "-"

@@ -10,13 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from cli.lint.cures import cure_of
+from cli.lint.names import Environment
 from cli.lint.queues import (
     MAPPING,
     REDRIVE,
     TARGET,
     Attributes,
     Declared,
-    Environment,
     Queue,
 )
 from cli.lint.template import NotATemplate, Place, Resource, Template, listed, under

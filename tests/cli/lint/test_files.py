@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.lint.files import MOST_ASSEMBLIES_DEEP, Source, sources
-from cli.lint.queues import Environment
+from cli.lint.names import Environment
 from cli.lint.template import MOST_BYTES, NotATemplate
 
 

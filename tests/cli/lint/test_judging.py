@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.lint.judging import OF_CONFIGURATION, Linted, lint
-from cli.lint.queues import Environment
+from cli.lint.names import Environment
 from cli.lint.template import NotATemplate, read
 from cli.lint.view import document
 
