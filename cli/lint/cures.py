@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from cli.lint.queues import Declared, Queue
 from cli.lint.template import MOST_RESOURCES
@@ -20,18 +20,18 @@ from functions.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from functions.catalogue.too_few_receives import TOO_FEW_RECEIVES
 from functions.healing.dead_letters import (
     MAX_RECEIVE_COUNT,
-    RedriveAllow,
     allow_of,
     arn_for,
     attributes_of_new,
 )
 from functions.healing.limits import Limits
 from functions.healing.plan import Plan
+from functions.healing.steps import AttributeStep
 from functions.healing.template_lines import template_line
 
 _LOGICAL_ID = re.compile(r"[A-Za-z0-9]{1,200}")
 _LEAVE_OUT = "# leave {0} out"
-_ALLOW, _NOBODY = DEAD_LETTER_ACCESS_REFUSED.shows[0], RedriveAllow("denyAll")
+_ALLOW = DEAD_LETTER_ACCESS_REFUSED.shows[0]
 Lines = tuple[str, ...]
 
 
@@ -46,9 +46,13 @@ def cure_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
 
 
 def _planned(symptom: Symptom, queue: Queue) -> Lines:
+    return tuple(template_line(each.attribute, str(each.after)) for each in _steps(symptom, queue))
+
+
+def _steps(symptom: Symptom, queue: Queue) -> Sequence[AttributeStep]:
+    """Of the catalogue's own plan, where it has one."""
     plan = symptom.plan(queue, Limits()) if symptom.plan else None
-    steps = plan.steps if isinstance(plan, Plan) else ()
-    return tuple(template_line(each.attribute, str(each.after)) for each in steps)
+    return plan.steps if isinstance(plan, Plan) else ()
 
 
 def _new_dead_letter_queue(queue: Queue, found: Declared) -> Lines:
@@ -71,21 +75,18 @@ def _new_dead_letter_queue(queue: Queue, found: Declared) -> Lines:
 
 
 def _as_set(queue: Queue, name: str, text: str) -> str:
-    """A property as the template sets it for the queue, else as `text` says."""
+    """A property as the template sets it, where the queue has the same, else as `text` says."""
     written = queue.resource.properties.get(name)
-    return (
-        f"{name}: {_compact(written)}" if isinstance(written, dict) else template_line(name, text)
-    )
+    is_the_same = isinstance(written, dict) and queue.attributes.get(name) == text
+    return f"{name}: {_compact(written)}" if is_the_same else template_line(name, text)
 
 
 def _let_in(queue: Queue, found: Declared) -> Lines:
     """By name alone: a source depends on its dead-letter queue, which cannot depend on it too."""
-    planned = _planned(DEAD_LETTER_ACCESS_REFUSED, queue)
-    wanted = allow_of(planned[0].partition(": ")[2]) if planned else None
-    names = {
-        arn: found.names.by_name(found.names.queues.get(arn, ""))
-        for arn in (wanted or _NOBODY).sources
-    }
+    steps = _steps(DEAD_LETTER_ACCESS_REFUSED, queue)
+    wanted = allow_of(str(steps[0].after)) if steps else None
+    arns = wanted.sources if wanted else ()
+    names = {arn: found.names.by_name(found.names.queues.get(arn, "")) for arn in arns}
     if wanted is None or any(arn in found.queues and not name for arn, name in names.items()):
         return (_LEAVE_OUT.format(_ALLOW),)
     sources = [{"Fn::Sub": name} if name else arn for arn, name in names.items()]

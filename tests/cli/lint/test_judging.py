@@ -123,6 +123,36 @@ def test_a_policy_without_tls_gets_a_statement_and_a_queue_without_a_policy_gets
     assert yaml.safe_load("\n".join(finding.cure))["PolicyDocument"]["Statement"] == statements
 
 
+def test_a_new_dead_letter_queue_keeps_the_key_and_not_the_retention() -> None:
+    text = """Parameters: {Days: {Type: Number, Default: 60}}
+Resources:
+  Key: {Type: AWS::KMS::Key}
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties: {KmsMasterKeyId: !Ref Key, MessageRetentionPeriod: !Ref Days}
+  Bill: {Type: AWS::Lambda::Function}
+  Read:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
+"""
+    (finding,) = [one for one in _linted(text).findings if "missing" in one.symptom]
+    made = yaml.safe_load("\n".join(finding.cure))["OrdersDeadLetters"]["Properties"]
+    assert made == {"KmsMasterKeyId": {"Ref": "Key"}, "MessageRetentionPeriod": 1_209_600}
+
+
+def test_many_sources_that_are_let_in_are_each_named() -> None:
+    sources = {
+        f"Q{n}": {"Type": QUEUE, "Properties": {"QueueName": f"q{n}", "RedrivePolicy": DEAD}}
+        for n in range(10)
+    }
+    nobody = {"RedriveAllowPolicy": {"redrivePermission": "byQueue", "sourceQueueArns": []}}
+    result = _of({**sources, "D": {"Type": QUEUE, "Properties": nobody}})
+    (finding,) = [one for one in result.findings if "access" in one.symptom]
+    written = yaml.safe_load("\n".join(finding.cure))["RedriveAllowPolicy"]
+    assert written["redrivePermission"] == "byQueue"
+    assert len(written["sourceQueueArns"]) == 10
+
+
 def test_a_transform_and_a_loop_are_not_judged() -> None:
     result = _of({"Fn::ForEach::Queues": ["x", ["a"], {}]}, Transform="AWS::Serverless-2016-10-31")
     paths = [each.path for each in result.not_judged]
