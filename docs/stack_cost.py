@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 
-from cli.cost import idle, per_million
-from cli.cost.billed_by_month import with_and_without_dashboard
-from cli.cost.deployed import Deployed
-from cli.cost.line import Line
+from cli.cost import bill
+from cli.cost.bill import Deployed, Line, with_and_without_dashboard
 from cli.cost.view import dollars
 from infra.node import require_node
 from infra.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
@@ -41,7 +39,7 @@ def _as_it_ships() -> Deployed:
 
 def idle_words(stack: Deployed) -> str:
     """What it costs with its dashboard and without."""
-    with_one, without = (dollars(each) for each in with_and_without_dashboard(idle.lines(stack)))
+    with_one, without = (dollars(each) for each in with_and_without_dashboard(bill.lines(stack)))
     free = DASHBOARD_MONTH.given
     return (
         f"The stack costs **{with_one}** a month while nothing fails, or **{without}** without its "
@@ -53,9 +51,9 @@ def idle_words(stack: Deployed) -> str:
 
 def parts(stack: Deployed) -> Iterator[str]:
     """Raises ValueError where nobody has said what a resource type costs."""
-    found = idle.lines(stack)
-    if unknown := idle.not_priced(stack):
-        raise ValueError(f"cli/cost/idle.py says nothing of {', '.join(unknown)}")
+    found = bill.lines(stack)
+    if unknown := bill.not_priced(stack):
+        raise ValueError(f"cli/cost/bill.py says nothing of {', '.join(unknown)}")
     yield _lines(found)
     beyond = dollars(sum(each.beyond for each in found))
     yield (
@@ -66,9 +64,9 @@ def parts(stack: Deployed) -> Iterator[str]:
     yield "Nothing while nothing fails:\n"
     yield from _free(stack)
     yield "\n## A million calls watched\n"
-    yield _lines(per_million.watched())
+    yield _lines(bill.watched())
     yield "\nOnly calls that fail go on to Mendq. A million of *failed* ones costs besides:\n"
-    yield _lines(per_million.failed())
+    yield _lines(bill.failed())
     yield f"\n## The prices\n\nOf {REGION}, noted {NOTED_ON}.\n"
     yield _table(
         ("of what", "price", "given to each payer, a month"),
@@ -86,7 +84,7 @@ def _lines(lines: Sequence[Line]) -> str:
 
 
 def _free(stack: Deployed) -> Iterator[str]:
-    by_reason = sorted(idle.free(stack).items(), key=lambda each: each[1])
+    by_reason = sorted(bill.free(stack).items(), key=lambda each: each[1])
     for reason, types in groupby(by_reason, key=lambda each: each[1]):
         yield f"- {', '.join(f'`{name}`' for name, _ in types)}: {reason}"
 

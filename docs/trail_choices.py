@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from states_page import table
 
-from cli.cost.choices import CHOICES, NO_RECEIVES, hidden_by
+from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
 
 BEGIN = "<!-- derived: the trail's choices (make docs) -->"
 END = "<!-- end: the trail's choices -->"

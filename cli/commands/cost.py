@@ -7,13 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.cost import per_million
-from cli.cost.billed_by_month import with_and_without_dashboard
-from cli.cost.choices import CHOICES, Shown, dollars_now, shown_by
+from cli.cost import bill
+from cli.cost.calls import CHOICES, Shown, Watching, dollars_now, rounded, shown_by, within
 from cli.cost.gathered import Gathered
-from cli.cost.line import Line
 from cli.cost.view import advice, show
-from cli.cost.watching import Watching, within
 from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
 from infra.prices import NOTED_ON, REGION
@@ -44,30 +41,22 @@ def cost(
     return Exit.FAILED if found.not_looked_at else Exit.DONE
 
 
-def _by_dashboard(stack: list[Line]) -> dict[str, float | None]:
-    with_one, without = with_and_without_dashboard(stack) if stack else (None, None)
-    told = {"with": with_one, "without": without}
-    return {
-        f"dollars_per_month_{name}_dashboard": None if each is None else round(each, 2)
-        for name, each in told.items()
-    }
-
-
 def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
     calls, trails = list(found.calls.values()), found.trails.logging
-    idle, beyond = found.stack_dollars, found.stack_beyond
+    both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
     return {
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
-            "dollars_per_month": None if idle is None else round(idle, 2),
-            "dollars_beyond_what_is_given": None if beyond is None else round(beyond, 2),
-            **_by_dashboard(found.stack),
+            "dollars_per_month": rounded(found.stack_dollars),
+            "dollars_beyond_what_is_given": rounded(found.stack_beyond),
+            "dollars_per_month_with_dashboard": rounded(both[0]),
+            "dollars_per_month_without_dashboard": rounded(both[1]),
             "lines": [each.document() for each in found.stack],
             "free": found.free,
             "not_priced": found.not_priced,
         },
-        "per_million_calls": [each.document() for each in per_million.watched()],
-        "per_million_failed_calls": [each.document() for each in per_million.failed()],
+        "per_million_calls": [each.document() for each in bill.watched()],
+        "per_million_failed_calls": [each.document() for each in bill.failed()],
         "logged_now": {
             "trails": [each.name for each in trails],
             "dollars_per_month": round(dollars_now(trails, found.calls), 2) if calls else None,

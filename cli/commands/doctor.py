@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
-from typing import Any
 
 from rich.text import Text
 
-from cli.doctor import drills, life, pages, trail_bucket
-from cli.doctor.alarms import Alarms
-from cli.doctor.check import Check, Command, Log, Status, guarded
-from cli.doctor.cost import MOST_QUEUES, PRICED, Cost, costs
-from cli.doctor.deployment import Deployment
-from cli.doctor.last_round import LastRound, check_of, last_round
-from cli.doctor.trails import Trails
-from cli.doctor.visibility import NEVER_SEEN, Sight, not_logged, outside, sights
+from cli.doctor.check import Check, Command, Status, guarded
+from cli.doctor.checks import LOOKS, Doctor, Findings, some
+from cli.doctor.cost import MOST_QUEUES, PRICED
+from cli.doctor.visibility import NEVER_SEEN, Sight
 from cli.exit_codes import Exit
 from cli.invocation import Invocation, with_invocation
 from cli.output import Line, Output, table
-from cli.queues import managed_queues
 from functions.healing.plain_text import command_line, plain
 from functions.healing.queue_names import parts_of
 
@@ -32,107 +26,24 @@ _STYLES = {
     Status.FAIL: "bold red",
 }
 _WIDEST = max(map(len, Status))
-_MOST_NAMED = 3
-
-
-@dataclass
-class Findings:
-    """What was found so far."""
-
-    checks: list[Check] = field(default_factory=list)
-    queues: list[str] = field(default_factory=list)
-    trails: Trails = field(default_factory=Trails)
-    costs: list[Cost] = field(default_factory=list)
-    logs: dict[str, Log] = field(default_factory=dict)
-    last_round: LastRound | None = None
-
-    @property
-    def outside(self) -> list[str]:
-        return outside(self.trails.logging, self.queues)
-
-    @property
-    def not_logged(self) -> dict[str, frozenset[str]]:
-        return not_logged(self.trails.logging, self.queues)
-
-    @property
-    def sights(self) -> list[Sight]:
-        return list(sights(self.trails.logging, self.queues))
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "checks": [each.document() for each in self.checks],
-            "logs": {name: vars(log) for name, log in self.logs.items()},
-            "managed_queues": self.queues,
-            "symptoms": [each.document() for each in self.sights],
-            "outside_selectors": self.outside,
-            "not_logged": {arn: sorted(calls) for arn, calls in self.not_logged.items()},
-            "cost_of_seeing": [each.document() for each in self.costs],
-            "priced": PRICED,
-            "never_seen": list(NEVER_SEEN),
-            "last_sweep": self.last_round.document() if self.last_round else None,
-        }
 
 
 @with_invocation
 def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
-    account, found = call.account, Findings()
-    now = datetime.now(UTC)
-    deployment = Deployment(account, now, found.logs)
-    looks = (
-        ("the stack", "stack", deployment.look),
-        ("the alarms that ring", "alarms", Alarms(account, deployment, now).look),
-        ("topics and subscriptions", "topics", lambda: pages.look(account)),
-        ("heartbeat, pulse and freeze", "life", lambda: life.look(account, now)),
-        ("the sweep's last round", "sweep", lambda: _last_round(call, found, now)),
-        ("trails", "trails", lambda: found.trails.look(account)),
-        ("the trail's bucket", trail_bucket.NAME, lambda: trail_bucket.look(account)),
-        ("managed queues", "queues", lambda: _queues(call, found)),
-        ("what seeing more would cost", "cost", lambda: _costs(call, found, now)),
-    )
+    account = call.account
+    doctor = Doctor(account, datetime.now(UTC))
+    found = doctor.found
     call.out.say(f"stack {account.stack}, {account.region}", "dim")
     account.output("LedgerTable")
-    for what, name, look in looks:
+    for what, (name, look) in LOOKS.items():
         with call.out.waiting(f"looking at {what}"):
-            found.checks += guarded(name, look)
+            found.checks += guarded(name, partial(look, doctor))
     call.out.document(found.document())
     if not call.as_json:
         print_findings(call.out, found)
     failed = any(each.status is Status.FAIL for each in found.checks)
     return Exit.FAILED if failed else Exit.DONE
-
-
-def _queues(call: Invocation, found: Findings) -> Iterator[Check]:
-    managed = managed_queues(call.account)
-    found.queues = [each.queue_arn for each in managed]
-    if not found.queues:
-        says, tag = "none: nothing is looked after. To begin, tag one", ("--tags", "mendq=observe")
-        first = Command.aws(call.account.region, "sqs", "tag-queue", "--queue-url", "URL", *tag)
-        yield Check("managed queues", Status.WARN, says, first)
-        return
-    yield Check("managed queues", Status.OK, f"{len(found.queues)} by tag or by name")
-    yield from drills.look(managed)
-    blind = found.outside
-    if blind:
-        says = f"{len(blind)} of {len(found.queues)} lie outside the trails' selectors"
-        cure = "add them to trail.queueArnPrefixes, and deploy"
-        yield Check("selectors", Status.WARN, says, cure)
-    if partly := {arn: calls for arn, calls in found.not_logged.items() if arn not in blind}:
-        calls = ", ".join(sorted(frozenset().union(*partly.values())))
-        says = f"{len(partly)} of {len(found.queues)} are logged in part: not {calls}"
-        cure = "add them to trail.eventNames, and deploy"
-        yield Check("selectors", Status.WARN, says, cure)
-
-
-def _last_round(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
-    found.last_round = last_round(call.account)
-    yield check_of(found.last_round, call.account, now)
-
-
-def _costs(call: Invocation, found: Findings, now: datetime) -> Iterator[Check]:
-    if found.not_logged:
-        found.costs = costs(call.account.clients, found.not_logged, now)
-    yield from ()
 
 
 def print_findings(out: Output, found: Findings) -> None:
@@ -174,12 +85,9 @@ def _print_sights(out: Output, found: Sequence[Sight]) -> None:
     out.heading("What the trails can show")
     shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     for each in found:
-        shown.add_row(
-            each.symptom,
-            str(len(each.visible)),
-            Text(str(len(each.partly)), style="yellow" if each.partly else "dim"),
-            Text(str(len(each.blind)), style="red" if each.blind else "dim"),
-        )
+        partly = Text(str(len(each.partly)), style="yellow" if each.partly else "dim")
+        blind = Text(str(len(each.blind)), style="red" if each.blind else "dim")
+        shown.add_row(each.symptom, str(len(each.visible)), partly, blind)
     out.show(shown)
     hidden: dict[str, list[str]] = {}
     for each in found:
@@ -218,8 +126,7 @@ def _whys(sight: Sight) -> Iterator[str]:
     reasons = {**sight.blind, **sight.partly}
     for reason in dict.fromkeys(reasons.values()):
         names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        yield f"{reason}: {', '.join(names[:_MOST_NAMED])}{more}"
+        yield f"{reason}: {some(names)}"
 
 
 def _print_costs(out: Output, found: Findings) -> None:
@@ -228,12 +135,10 @@ def _print_costs(out: Output, found: Findings) -> None:
     out.heading("What seeing them would cost")
     shown = table("QUEUE", "CALLS LAST WEEK", "A MONTH")
     for each in found.costs:
-        dollars = each.dollars_per_month
-        shown.add_row(
-            Text(parts_of(each.queue_arn).name),
-            "no metric" if each.calls_per_week is None else f"at most {each.calls_per_week:,}",
-            "not known" if dollars is None else f"${dollars:,.2f}",
-        )
+        week, dollars = each.calls_per_week, each.dollars_per_month
+        calls = "no metric" if week is None else f"at most {week:,}"
+        price = "not known" if dollars is None else f"${dollars:,.2f}"
+        shown.add_row(Text(parts_of(each.queue_arn).name), calls, price)
     out.show(shown)
     out.say(PRICED, "dim")
     if uncounted := sorted({call for each in found.costs for call in each.uncounted}):

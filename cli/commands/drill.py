@@ -15,8 +15,8 @@ from rich.text import Text
 
 from cli.asking import Yes, confirm
 from cli.doctor.check import Status, guarded
-from cli.doctor.selectors import logged
 from cli.doctor.trails import Trails
+from cli.doctor.visibility import logged
 from cli.drill_queue import LATE_CALL, LATE_CALLS, LEASE_SECONDS, DrillQueue, drill_queue
 from cli.drill_stages import Ending, Stage
 from cli.exit_codes import Exit, Stopped

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
-from cli.lint.files import Source, sources
-from cli.lint.findings import Linted, document
-from cli.lint.judging import lint as judge
-from cli.lint.node import NotATemplate
-from cli.lint.reading import read
-from cli.lint.view import github_lines, show
-from cli.lint.work import Work
+
+if TYPE_CHECKING:
+    from cli.lint.judging import Linted
 
 CDK_OUT = "cdk.out"
 
@@ -27,7 +23,9 @@ class Form(StrEnum):
     """For whom, where it is not --json."""
 
     TEXT = "text"
+    JSON = "json"
     GITHUB = "github"
+    SARIF = "sarif"
 
 
 @with_invocation
@@ -38,35 +36,48 @@ def lint(
         typer.Argument(metavar="TEMPLATE", help="A template, a cdk.out folder, or - for stdin."),
     ],
     form: Annotated[
-        Form, typer.Option("--format", help="github: annotations beside the lines.")
+        Form,
+        typer.Option(
+            "--format", help="github: annotations beside the lines; sarif: code scanning."
+        ),
     ] = Form.TEXT,
 ) -> Exit:
     """What the catalogue finds in a template; offline. Exit 1 where it finds something."""
+    from cli.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
+
     judged = _judged(template)
-    call.out.document(document(judged))
-    if form is Form.GITHUB and not call.as_json:
-        for line in github_lines(judged):
-            sys.stdout.write(f"{line}\n")
+    call.out.document(view.document(judged))
+    if form is Form.TEXT or call.as_json:
+        view.show(call.out, judged)
+    elif form is Form.GITHUB:
+        sys.stdout.writelines(f"{line}\n" for line in view.github_lines(judged))
     else:
-        show(call.out, judged)
+        made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
+        sys.stdout.write(f"{json.dumps(made, indent=2)}\n")
     return Exit.FAILED if any(each.findings for each in judged) else Exit.DONE
 
 
 def _judged(argument: str) -> list[Linted]:
-    work = Work()
-    return [_judged_one(each, work) for each in _sources(argument)]
+    """One template is read at a time: a manifest may name more than there is room for."""
+    from cli.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
+    from cli.lint.template import NotATemplate, Work, read  # noqa: PLC0415 - the same
 
-
-def _sources(argument: str) -> Iterator[Source]:
-    """One at a time: a manifest may name more than there is room for."""
+    work, judged = Work(), list[judging.Linted]()
     try:
-        yield from sources(argument)
+        for each in files.sources(argument):
+            try:
+                work.begin_template()
+                found = judging.lint(read(each.content, work), each.file, each.environment)
+            except NotATemplate as error:
+                raise Stopped(f"{each.file}: {error}", Exit.USAGE) from error
+            judged.append(found)
     except NotATemplate as error:
         raise Stopped(str(error), Exit.USAGE) from error
     except OSError as error:
         raise Stopped(_not_read(argument, error), Exit.USAGE) from error
     except ValueError as error:
         raise Stopped(f"{argument} cannot be read: {error}", Exit.USAGE) from error
+    return judged
 
 
 def _not_read(argument: str, error: OSError) -> str:
@@ -78,11 +89,3 @@ def _not_read(argument: str, error: OSError) -> str:
     if Path(argument).name == CDK_OUT:
         return f"there is no {argument}: make it with {synth}"
     return f"there is no {argument}: name a template, a {CDK_OUT} folder, or - for standard input"
-
-
-def _judged_one(source: Source, work: Work) -> Linted:
-    try:
-        work.begin_template()
-        return judge(read(source.content, work), source.file, source.environment, work)
-    except NotATemplate as error:
-        raise Stopped(f"{source.file}: {error}", Exit.USAGE) from error

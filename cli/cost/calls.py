@@ -1,22 +1,29 @@
-"""How often queues are called, by what SQS counts in CloudWatch in a week.
+"""How often queues are called, what logging which calls costs and shows, and what to watch.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
+from cli.doctor.visibility import LEASE_CALLS, Selector, Trail, sights
 from functions.aws.clients import Clients
 from functions.healing.queue_names import parts_of
+from infra.data_events import DATA_EVENT_NAMES
 from infra.prices import DATA_EVENT
 
 WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
 _QUERIES_PER_CALL = 500
+# A selector holds so many values, over all of a trail.
+# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html
+MOST_PREFIXES = 400
 EMPTY_RECEIVES = "NumberOfEmptyReceives"
 # A message is at most one call to send, one to receive, one to delete; a batch is fewer.
 METRICS: Mapping[str, frozenset[str]] = {
@@ -26,6 +33,10 @@ METRICS: Mapping[str, frozenset[str]] = {
     EMPTY_RECEIVES: frozenset({"ReceiveMessage"}),
 }
 COUNTED = frozenset().union(*METRICS.values())
+EVERY_CALL = frozenset(DATA_EVENT_NAMES)
+RECEIVES = frozenset({"ReceiveMessage"})
+# Who gets no message deletes none and extends no lease.
+_NO_CONSUMERS = ": a consumer that is refused its receives makes no other call, so nothing shows it"
 
 
 @dataclass(frozen=True)
@@ -46,27 +57,16 @@ class Calls:
         calls = self.a_week(event_names)
         return None if calls is None else DATA_EVENT.of(a_month(calls))
 
-    @property
-    def empty_share(self) -> float | None:
-        """Of all receives, how many found nothing."""
-        every = self.a_week({"ReceiveMessage"})
-        return self.of_the_week.get(EMPTY_RECEIVES, 0) / every if every else None
-
     def document(self) -> dict[str, Any]:
         """By call what a month of logging it costs; a batch is counted as its messages."""
-        by_metric = {metric: round(a_month(each)) for metric, each in self.of_the_week.items()}
-        calls = {
-            name: self.dollars_a_month({name})
-            for name in ("SendMessage", "ReceiveMessage", "DeleteMessage")
-        }
-        share = self.empty_share
+        names, every = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
         return {
             "queue_arn": self.queue_arn,
-            "a_month": by_metric,
-            "dollars_per_month": {
-                name: None if each is None else round(each, 4) for name, each in calls.items()
-            },
-            "empty_share_of_receives": None if share is None else round(share, 4),
+            "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
+            "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
+            "empty_share_of_receives": round(self.of_the_week.get(EMPTY_RECEIVES, 0) / every, 4)
+            if every
+            else None,
         }
 
 
@@ -74,38 +74,37 @@ def a_month(calls_per_week: float) -> float:
     return calls_per_week * 30 / 7
 
 
-def metrics_of(event_names: Iterable[str]) -> list[str]:
-    """What has to be asked for to count these calls."""
-    asked = frozenset(event_names)
-    return [metric for metric, counted in METRICS.items() if counted & asked]
+def rounded(dollars: float | None, digits: int = 2) -> float | None:
+    return None if dollars is None else round(dollars, digits)
 
 
 def counted(
     clients: Clients, wanted: Mapping[str, frozenset[str]], now: datetime
 ) -> dict[str, Calls]:
     """The wanted calls of each queue; GetMetricData is billed by the metric. Raises ClientError."""
-    queries = {
-        f"m{number}_{index}": (arn, metric)
-        for number, (arn, event_names) in enumerate(wanted.items())
-        for index, metric in enumerate(metrics_of(event_names))
-    }
+    queries = [
+        (arn, metric)
+        for arn, event_names in wanted.items()
+        for metric, told in METRICS.items()
+        if told & event_names
+    ]
     found: dict[str, dict[str, int]] = {arn: {} for arn in wanted}
-    names = list(queries)
-    for start in range(0, len(names), _QUERIES_PER_CALL):
-        part = {name: queries[name] for name in names[start : start + _QUERIES_PER_CALL]}
-        for query, value in _sums(clients, part, now).items():
-            arn, metric = queries[query]
+    for start in range(0, len(queries), _QUERIES_PER_CALL):
+        part = queries[start : start + _QUERIES_PER_CALL]
+        for number, value in _sums(clients, part, now).items():
+            arn, metric = part[number]
             found[arn][metric] = round(value)
     return {arn: Calls(arn, week) for arn, week in found.items()}
 
 
-def _sums(clients: Clients, queries: dict[str, tuple[str, str]], now: datetime) -> dict[str, float]:
+def _sums(clients: Clients, queries: Sequence[tuple[str, str]], now: datetime) -> dict[int, float]:
+    """By the query's number; nothing of one that CloudWatch knows nothing of."""
     pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
         StartTime=now - WEEK,
         EndTime=now,
         MetricDataQueries=[
             {
-                "Id": query,
+                "Id": f"m{number}",
                 "MetricStat": {
                     "Metric": {
                         "Namespace": "AWS/SQS",
@@ -116,12 +115,163 @@ def _sums(clients: Clients, queries: dict[str, tuple[str, str]], now: datetime) 
                     "Stat": "Sum",
                 },
             }
-            for query, (arn, metric) in queries.items()
+            for number, (arn, metric) in enumerate(queries)
         ],
     )
-    found: dict[str, float] = {}
+    found: dict[int, float] = {}
     for page in pages:
         for each in page["MetricDataResults"]:
             if each.get("Values"):
-                found[each["Id"]] = found.get(each["Id"], 0.0) + sum(each["Values"])
+                number = int(each["Id"][1:])
+                found[number] = found.get(number, 0.0) + sum(each["Values"])
     return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of `trail.eventNames`, in words."""
+
+    name: str
+    event_names: frozenset[str]
+
+    @property
+    def setting(self) -> list[str]:
+        """As `trail.eventNames` has it: none named is every one."""
+        return [] if self.event_names == EVERY_CALL else sorted(self.event_names)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Calls that it logs and of which SQS counts nothing."""
+        return sorted(self.event_names - COUNTED)
+
+    def dollars(self, calls: Iterable[Calls]) -> float:
+        """A month, of the queues that were counted."""
+        return sum(each.dollars_a_month(self.event_names) or 0 for each in calls)
+
+
+ALL_CALLS = Choice("every call", EVERY_CALL)
+NO_RECEIVES = Choice("all but receives", EVERY_CALL - RECEIVES)
+LEASES = Choice("deletes and leases", LEASE_CALLS)
+SENDS = Choice("sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage")))
+CHOICES = (ALL_CALLS, NO_RECEIVES, LEASES, SENDS)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is seen of the symptoms that calls show, on these queues; each by its names."""
+
+    wholly: list[str]
+    in_part: list[str]
+    blind: list[str]
+
+    @classmethod
+    def by(cls, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Shown:
+        """A symptom counts as the worst of what is seen of it on any of the queues."""
+        shown = cls([], [], [])
+        for each in sights(trails, queue_arns):
+            if not each.is_swept_only and (each.visible or each.partly or each.blind):
+                worst = shown.in_part if each.partly else shown.wholly
+                (shown.blind if each.blind else worst).append(each.symptom)
+        return shown
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
+    selector: Selector = {
+        "FieldSelectors": [
+            {"Field": "eventCategory", "Equals": ["Data"]},
+            {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+            {"Field": "eventName", "Equals": sorted(choice.event_names)},
+        ]
+    }
+    return Shown.by([Trail(choice.name, (selector,))], queue_arns)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a choice keeps from being seen that a trail of every call shows; each by its name."""
+
+    wholly: tuple[str, ...]
+    in_part: tuple[str, ...]
+    why: str
+
+    def words(self, spelled: Callable[[str], str] = str) -> str:
+        """A sentence; `spelled` writes a symptom's name."""
+        wholly, in_part = (", ".join(map(spelled, each)) for each in (self.wholly, self.in_part))
+        of = [f"all of {wholly}"] * bool(wholly) + [f"part of {in_part}"] * bool(in_part)
+        return f"It hides {', and '.join(of)}{self.why}." if of else "It hides nothing."
+
+
+def hidden_by(choice: Choice, queue_arns: Sequence[str]) -> Hidden:
+    """On these queues, however well the calls that are left show it."""
+    left, whole = shown_by(choice, queue_arns), shown_by(ALL_CALLS, queue_arns)
+    in_part = tuple(each for each in left.in_part if each not in whole.in_part)
+    why = "" if choice.event_names >= RECEIVES else _NO_CONSUMERS
+    return Hidden(tuple(left.blind), in_part, why)
+
+
+def dollars_now(trails: Sequence[Trail], calls: Mapping[str, Calls]) -> float:
+    """What the trails' copies cost a month: each that logs a call is billed for its own."""
+    return sum(
+        each.dollars_a_month(name for name in EVERY_CALL if trail.logs(arn, name)) or 0
+        for trail in trails
+        for arn, each in calls.items()
+    )
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What to watch: the choice, the queues, and what was left out, the dearest first."""
+
+    choice: Choice
+    queue_arns: tuple[str, ...]
+    left_out: tuple[str, ...]
+    dollars: float
+
+    def document(self) -> dict[str, Any]:
+        trail = {"queueArnPrefixes": list(self.queue_arns), "eventNames": self.choice.setting}
+        return {
+            "choice": self.choice.name,
+            "dollars_per_month": round(self.dollars, 2),
+            "trail": trail,
+            "left_out": list(self.left_out),
+        }
+
+
+def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
+    """Rather fewer calls of every queue than every call of fewer queues.
+
+    Where even deletes and leases of all are too dear, those of the cheapest queues.
+    """
+    for choice in (ALL_CALLS, NO_RECEIVES, LEASES):
+        dollars = choice.dollars(calls.values())
+        if dollars <= budget_dollars and len(calls) <= MOST_PREFIXES:
+            return Watching(choice, tuple(sorted(calls)), (), dollars)
+    return _cheapest(LEASES, budget_dollars, calls)
+
+
+def _cheapest(choice: Choice, budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
+    """Names go to queues that were used, and to the idle only where some are left."""
+    price = {arn: choice.dollars([each]) for arn, each in calls.items()}
+    by_name = sorted(calls)
+    named, covered, dollars = list[str](), set[str](), 0.0
+    idle = {arn for arn, each in calls.items() if not any(each.of_the_week.values())}
+    for arn in sorted(calls, key=lambda each: (each in idle, price[each], each)):
+        if len(named) == MOST_PREFIXES:
+            break
+        new = {each for each in _beginning_with(arn, by_name) if each not in covered}
+        more = sum(price[each] for each in new)
+        if new and dollars + more <= budget_dollars:
+            named.append(arn)
+            covered |= new
+            dollars += more
+    left_out = sorted(calls.keys() - covered, key=lambda each: (-price[each], each))
+    return Watching(choice, tuple(sorted(named)), tuple(left_out), dollars)
+
+
+def _beginning_with(arn: str, by_name: Sequence[str]) -> Iterator[str]:
+    """What stands in queueArnPrefixes is a prefix: it takes in whoever's name begins with it."""
+    following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
+    return takewhile(lambda each: each.startswith(arn), following)

@@ -9,11 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cli.account import Account
-from cli.cost.calls import METRICS, Calls, counted
-from cli.cost.choices import EVERY_CALL
-from cli.cost.deployed import Deployed, NotPriced
-from cli.cost.idle import free, lines, not_priced
-from cli.cost.line import Line
+from cli.cost import bill
+from cli.cost.bill import Deployed, Line, NotPriced
+from cli.cost.calls import EVERY_CALL, METRICS, Calls, counted
 from cli.doctor.check import Check, Status, guarded
 from cli.doctor.trails import Trails
 from cli.queues import managed_queues
@@ -75,20 +73,20 @@ class Gathered:
         template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
             stack = Deployed(template)
-            self.stack, self.free = lines(stack), free(stack)
-            self.not_priced = not_priced(stack)
+            self.stack, self.free = bill.lines(stack), bill.free(stack)
+            self.not_priced = bill.not_priced(stack)
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
     def _queues(self) -> Iterator[Check]:
-        listed = self._every_queue() if self.every_queue else self._managed()
+        if self.every_queue:
+            listed = self._every_queue()
+        else:
+            listed = (each.queue_arn for each in managed_queues(self.account))
         found = list(islice(listed, self.most_queues + 1))
         self.are_more = len(found) > self.most_queues
         self.queue_arns = found[: self.most_queues]
         yield from ()
-
-    def _managed(self) -> Iterator[str]:
-        return (each.queue_arn for each in managed_queues(self.account))
 
     def _every_queue(self) -> Iterator[str]:
         pages = self.account.clients.sqs.get_paginator("list_queues").paginate(

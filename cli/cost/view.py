@@ -6,20 +6,22 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from cli.cost.billed_by_month import with_and_without_dashboard
-from cli.cost.calls import EMPTY_RECEIVES, Calls, a_month
-from cli.cost.choices import (
+from cli.cost.bill import with_and_without_dashboard
+from cli.cost.calls import (
     ALL_CALLS,
     CHOICES,
+    EMPTY_RECEIVES,
     NO_RECEIVES,
     RECEIVES,
+    Calls,
     Shown,
+    Watching,
+    a_month,
     dollars_now,
     hidden_by,
     shown_by,
 )
 from cli.cost.gathered import Gathered
-from cli.cost.watching import Watching
 from cli.output import Output, table
 from functions.healing.plain_text import counted, plain
 from functions.healing.queue_names import parts_of
@@ -57,18 +59,14 @@ def _show_stack(out: Output, found: Gathered) -> None:
     shown = table("A MONTH", "WHAT", "HOW MUCH OF IT")
     for each in found.stack:
         shown.add_row(dollars(each.dollars), each.what, each.quantity)
-    shown.add_row(
-        Text(dollars(found.stack_dollars), style="bold"), Text("all of it", style="bold"), ""
-    )
+    whole = (dollars(found.stack_dollars), "all of it")
+    shown.add_row(*(Text(each, style="bold") for each in whole), "")
     out.show(shown)
     if found.not_priced:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
     with_one, without = with_and_without_dashboard(found.stack)
-    out.say(
-        f"{dollars(with_one)} with a dashboard, {dollars(without)} without: the setting "
-        "`dashboard`",
-        "dim",
-    )
+    both = f"{dollars(with_one)} with a dashboard, {dollars(without)} without"
+    out.say(f"{both}: the setting `dashboard`", "dim")
     out.say(
         f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
         "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
@@ -82,13 +80,11 @@ def _show_choices(out: Output, found: Gathered) -> None:
     out.heading(f"What seeing the calls of {counted(len(found.queue_arns), 'queue')} costs")
     shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     trails = found.trails.logging
-    rows = [
-        (choice.dollars(calls), choice.name, shown_by(choice, found.queue_arns))
-        for choice in CHOICES
-    ]
+    arns = found.queue_arns
+    rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
     if trails:
-        now = Shown.by(trails, found.queue_arns)
-        rows.insert(0, (dollars_now(trails, found.calls), "what is logged now", now))
+        now = dollars_now(trails, found.calls)
+        rows.insert(0, (now, "what is logged now", Shown.by(trails, arns)))
     for price, name, what in rows:
         known = dollars(price if calls else None)
         counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
@@ -130,25 +126,19 @@ def _show_queues(out: Output, found: Gathered) -> None:
         return
     out.heading("By queue: dollars a month, and calls a month at most")
     shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
-    by_price = sorted(
-        found.calls.values(), key=lambda each: -(each.dollars_a_month(ALL_CALLS.event_names) or 0)
-    )
+    by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
     for each in by_price[:_MOST_QUEUES]:
-        shown.add_row(
-            dollars(each.dollars_a_month(ALL_CALLS.event_names)),
-            dollars(each.dollars_a_month(NO_RECEIVES.event_names)),
-            *(_monthly(each, metric) for _, metric in _COLUMNS),
-            Text(plain(parts_of(each.queue_arn).name)),
-        )
+        by_choice = (each.dollars_a_month(one.event_names) for one in (ALL_CALLS, NO_RECEIVES))
+        monthly = (_monthly(each, metric) for _, metric in _COLUMNS)
+        name = Text(plain(parts_of(each.queue_arn).name))
+        shown.add_row(*map(dollars, by_choice), *monthly, name)
     out.show(shown)
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
     silent = sum(not each.of_the_week for each in by_price)
     if silent:
-        out.say(
-            f"SQS counted nothing on {counted(silent, 'queue')} in a week: they seem unused",
-            "dim",
-        )
+        unused = f"SQS counted nothing on {counted(silent, 'queue')} in a week"
+        out.say(f"{unused}: they seem unused", "dim")
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",
         "whether CloudTrail logs the calls of Lambda's own pollers is not documented: they count",
@@ -189,10 +179,8 @@ def _show_ends(out: Output, found: Gathered) -> None:
         if each.cure:
             out.under(f"-> {plain(each.cure, 300)}")
     if found.are_more:
-        out.say(
-            f"there are more queues: the first {found.most_queues:,} were counted, see --most",
-            "yellow",
-        )
+        counted_all = f"the first {found.most_queues:,} were counted, see --most"
+        out.say(f"there are more queues: {counted_all}", "yellow")
     out.say(DATA_EVENT.noted, "dim")
     if found.account.region != REGION:
         out.say(f"prices of {found.account.region} are not known here", "yellow")

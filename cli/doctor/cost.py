@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from cli.cost.calls import COUNTED, a_month, counted
+from cli.cost.calls import COUNTED, a_month, counted, rounded
 from functions.aws.clients import Clients
 from infra.prices import DATA_EVENT
 
@@ -29,17 +29,11 @@ class Cost:
 
     @property
     def dollars_per_month(self) -> float | None:
-        if self.calls_per_week is None:
-            return None
-        return round(DATA_EVENT.of(a_month(self.calls_per_week)), 2)
+        calls = self.calls_per_week
+        return rounded(None if calls is None else DATA_EVENT.of(a_month(calls)))
 
     def document(self) -> dict[str, Any]:
-        return {
-            "queue_arn": self.queue_arn,
-            "calls_per_week": self.calls_per_week,
-            "dollars_per_month": self.dollars_per_month,
-            "uncounted": list(self.uncounted),
-        }
+        return {**asdict(self), "dollars_per_month": self.dollars_per_month}
 
 
 def costs(clients: Clients, calls: Mapping[str, frozenset[str]], now: datetime) -> list[Cost]:

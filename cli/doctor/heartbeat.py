@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any
 
 from cli.account import Account
 from cli.doctor.check import Check, Status
@@ -78,30 +78,25 @@ def look(account: Account, now: datetime) -> list[Check]:
 
 
 def _minutes(account: Account, service: str, now: datetime) -> Minutes:
-    function = {"FunctionName": service}
-    return Minutes(
-        _counts(account, "AWS/Lambda", "Invocations", "Sum", function, now),
-        _counts(account, "AWS/Lambda", "Errors", "Sum", function, now),
-        _counts(account, NAMESPACE, HEARTBEAT, "SampleCount", {}, now),
-    )
-
-
-def _counts(  # noqa: PLR0913, PLR0917 - each is one word of the question
-    account: Account,
-    namespace: str,
-    metric: str,
-    statistic: Literal["Sum", "SampleCount"],
-    dimensions: Mapping[str, str],
-    now: datetime,
-) -> Counts:
-    answer = account.clients.cloudwatch.get_metric_statistics(
-        Namespace=namespace,
-        MetricName=metric,
-        Dimensions=[{"Name": name, "Value": text} for name, text in dimensions.items()],
-        # By whole minutes, so that those of all three are the same.
-        StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
-        EndTime=now + PERIOD,
-        Period=int(PERIOD.total_seconds()),
-        Statistics=[statistic],
-    )
-    return {each["Timestamp"]: each[statistic] for each in answer["Datapoints"]}
+    """Runs, errors and figures, asked of CloudWatch one after the other."""
+    of_lambda: Any = {
+        "Namespace": "AWS/Lambda",
+        "Dimensions": [{"Name": "FunctionName", "Value": service}],
+        "Statistics": ["Sum"],
+    }
+    of_ours: Any = {"Namespace": NAMESPACE, "Dimensions": [], "Statistics": ["SampleCount"]}
+    asked = (("Invocations", of_lambda), ("Errors", of_lambda), (HEARTBEAT, of_ours))
+    found: list[Counts] = []
+    for metric, question in asked:
+        answer = account.clients.cloudwatch.get_metric_statistics(
+            MetricName=metric,
+            # By whole minutes, so that those of all three are the same.
+            StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
+            EndTime=now + PERIOD,
+            Period=int(PERIOD.total_seconds()),
+            **question,
+        )
+        (statistic,) = question["Statistics"]
+        points: Any = answer["Datapoints"]
+        found.append({each["Timestamp"]: each[statistic] for each in points})
+    return Minutes(*found)

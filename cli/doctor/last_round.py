@@ -18,6 +18,7 @@ from functions.healing.sweeping import Swept
 # One is made each hour, in stretches; the bucket has it once its first stretch has ended.
 AN_HOUR = timedelta(hours=1)
 ROUNDS_WITHIN = 2 * AN_HOUR
+_NUMBERS = ("queues_swept", "suspects", "measured", "skipped_for_budget")
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,11 @@ class LastRound:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        return cls(
-            at=datetime.fromisoformat(document["at"]),
-            queues=int(document["queues_swept"]),
-            suspects=int(document["suspects"]),
-            measured=int(document["measured"]),
-            skipped=int(document["skipped_for_budget"]),
-            findings=len(document["findings"]),
-            # A version before did not write these.
-            gone=int(document.get("gone", 0)),
-            unseen=int(document.get("unseen", 0)),
-            failed=int(document.get("failed", 0)),
-        )
+        queues, suspects, measured, skipped = (int(document[each]) for each in _NUMBERS)
+        # A version before did not write these.
+        gone, unseen, failed = (int(document.get(each, 0)) for each in ("gone", "unseen", "failed"))
+        at, findings = datetime.fromisoformat(document["at"]), len(document["findings"])
+        return cls(at, queues, suspects, measured, skipped, findings, gone, unseen, failed)
 
     def document(self) -> dict[str, Any]:
         return {**vars(self), "at": self.at.isoformat()}

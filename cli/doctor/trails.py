@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cli.account import Account
 from cli.doctor.check import Check, Command, Status
-from cli.doctor.selectors import Trail
+from cli.doctor.visibility import Trail
 
 
 @dataclass

@@ -1,17 +1,25 @@
-"""Which symptoms the trails can show on which queues, and which are blind and why. Pure."""
+"""Which calls the trails log, and which symptoms they show on which queues; why some are blind.
+
+https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from cli.doctor.selectors import Trail, logged
 from functions.catalogue import CATALOGUE
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.symptom import Symptom
 from infra.data_events import DATA_EVENT_NAMES
 
+_TESTS: dict[str, Callable[[str, str], bool]] = {
+    "Equals": str.__eq__,
+    "StartsWith": str.startswith,
+    "EndsWith": str.endswith,
+}
+Selector = Mapping[str, Any]
 OUTSIDE = "no trail logs this queue's calls"
 LATE_DELETES_PASS = (
     "a late delete on a standard queue answers 200, so no error shows it: the sweep finds the race"  # noqa: S105 - a sentence
@@ -27,6 +35,54 @@ NEVER_SEEN = (
     "whether CloudTrail logs the calls of Lambda's own pollers is not documented",
     "selectors that ask who calls are taken to let your callers in",
 )
+
+
+@dataclass(frozen=True)
+class Trail:
+    """A trail that is logging, and what it selects."""
+
+    name: str
+    selectors: tuple[Selector, ...]
+
+    def logs(self, queue_arn: str | None, event_name: str) -> bool:
+        """Whether the data event of somebody else on that queue is logged; None: on any queue."""
+        return any(_selects(each, queue_arn, event_name) for each in self.selectors)
+
+
+def logged(
+    trails: Sequence[Trail], queue_arn: str | None, event_names: Iterable[str]
+) -> frozenset[str]:
+    """Those of the events that any of the trails logs."""
+    return frozenset(
+        name for name in event_names if any(each.logs(queue_arn, name) for each in trails)
+    )
+
+
+def _selects(selector: Selector, queue_arn: str | None, event_name: str) -> bool:
+    """Fields that say who calls, or read or write, are taken to fit: they are not known here."""
+    queue = {} if queue_arn is None else {"resources.ARN": queue_arn}
+    call = {
+        "eventCategory": "Data",
+        "resources.type": "AWS::SQS::Queue",
+        **queue,
+        "eventName": event_name,
+        "eventSource": "sqs.amazonaws.com",
+    }
+    fields = selector.get("FieldSelectors", [])
+    named = {each["Field"] for each in fields}
+    return {"eventCategory", "resources.type"} <= named and all(
+        _fits(each, call[each["Field"]]) for each in fields if each["Field"] in call
+    )
+
+
+def _fits(field: Mapping[str, Any], value: str) -> bool:
+    for operator, test in _TESTS.items():
+        wanted = field.get(operator)
+        if wanted and not any(test(value, each) for each in wanted):
+            return False
+        if any(test(value, each) for each in field.get(f"Not{operator}") or ()):
+            return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -51,15 +107,7 @@ class Sight:
         return not self.calls_logged and not self.calls_not_logged
 
     def document(self) -> dict[str, Any]:
-        return {
-            "symptom": self.symptom,
-            "visible": list(self.visible),
-            "partly": self.partly,
-            "blind": self.blind,
-            "calls_logged": list(self.calls_logged),
-            "calls_not_logged": list(self.calls_not_logged),
-            "by_the_sweep": self.by_the_sweep,
-        }
+        return asdict(self)
 
 
 def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Sight]:

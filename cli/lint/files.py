@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cli.lint.node import NotATemplate
-from cli.lint.reading import MOST_BYTES
-from cli.lint.stand_ins import Environment
+from cli.lint.names import Environment
+from cli.lint.template import MOST_BYTES, NotATemplate, under
 
 STDIN = "-"
 # The CDK puts a stage's assembly into its app's.
@@ -55,8 +54,7 @@ def _of_folder(folder: Path, outermost: Path, seen: set[Path], levels: int) -> I
         raise NotATemplate(f"{folder}: assemblies stand more than {MOST_ASSEMBLIES_DEEP} deep")
     found = False
     for artifact in _artifacts(folder):
-        properties = artifact.get("properties")
-        properties = properties if isinstance(properties, dict) else {}
+        properties = under(artifact, "properties") or {}
         kind = artifact.get("type")
         if kind == _STACK:
             path = _inside(folder, properties.get("templateFile"), outermost)

@@ -1,19 +1,89 @@
-"""The sections of a template that say something about queues; total after it was read."""
+"""A CloudFormation template as text, lists and mappings with lines, decoded by cfn-lint.
+
+What may be anybody's is measured before it is decoded: bytes, nesting, aliases written out, keys.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
-from cli.lint.node import Node, NotATemplate
+import yaml
+from cfnlint.decode.cfn_yaml import (
+    CfnFullLoader,
+    CfnParseError,
+    NodeConstructor,
+    multi_constructor,
+)
 
+# CloudFormation takes a template of at most 1 MB, and 500 resources.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+MOST_BYTES = 4 * 1024 * 1024
+MOST_NESTED = 80
 MOST_RESOURCES = 2_000
+# A step is about a microsecond of one core: one for each character that is worked out.
+MOST_STEPS = 8_000_000
+# An assembly may name one file over and over.
+MOST_STEPS_IN_ALL = 200_000_000
+A_TEMPLATE, A_NODE_READ, KEYS_COMPARED_A_STEP = 20_000, 16, 32
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\ufeff\ufffe\uffff]")
+_OF_YAML = "tag:yaml.org,2002:"
+_TAG = re.compile(rf"{_OF_YAML}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}")
 
 
-@dataclass(frozen=True)
-class Place:
+class NotATemplate(Exception):
+    """Input that cannot be judged at all; the message is one line."""
+
+
+@dataclass
+class Work:
+    """Steps left for this template and for those that follow: counted, so machines agree."""
+
+    left: int = MOST_STEPS
+    left_in_all: int = MOST_STEPS_IN_ALL
+
+    def begin_template(self) -> None:
+        """Raise NotATemplate where no steps are left."""
+        self.left = MOST_STEPS
+        self.take(A_TEMPLATE)
+
+    def take(self, steps: int) -> None:
+        """Raise NotATemplate where `steps` is more than is left."""
+        self.left -= steps
+        self.left_in_all -= steps
+        if self.left < 0:
+            raise NotATemplate(
+                f"judging it takes more than {MOST_STEPS:,} steps, "
+                "and what repeats itself counts each time"
+            )
+        if self.left_in_all < 0:
+            raise NotATemplate(
+                "judging it and the templates before it takes more than "
+                f"{MOST_STEPS_IN_ALL:,} steps: name fewer at once"
+            )
+
+
+class _Loader(CfnFullLoader):  # type: ignore[misc]
+    """cfn-lint's, with scalars as they are written: `012` stays an account's digits."""
+
+    def boolean(self, node: Any) -> Any:
+        text = self.construct_yaml_str(node)
+        is_true = self.bool_values.get(text.lower())
+        return text if is_true is None else str(is_true).lower()
+
+
+_Loader.add_multi_constructor("!", multi_constructor)
+_Loader.add_constructor(f"{_OF_YAML}bool", _Loader.boolean)
+for _kind in ("int", "float", "timestamp"):
+    _Loader.add_constructor(f"{_OF_YAML}{_kind}", NodeConstructor.construct_yaml_str)
+
+
+class Place(NamedTuple):
     """Where in a template something stands; `line` None where nobody knows."""
 
     path: str
@@ -22,71 +92,195 @@ class Place:
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource, as it is written."""
+    """One resource as it is written."""
 
     logical_id: str
-    node: Node
+    written: Mapping[str, Any]
 
     @property
     def type(self) -> str:
-        found = self.node.under("Type")
-        return (found.text if found else None) or ""
+        found = self.written.get("Type")
+        return found if isinstance(found, str) else ""
 
     @property
-    def properties(self) -> Mapping[str, Node]:
-        found = self.node.under("Properties")
-        return found.entries if found else {}
+    def properties(self) -> Mapping[str, Any]:
+        return under(self.written, "Properties") or {}
 
     @property
     def is_conditional(self) -> bool:
-        return "Condition" in self.node.entries
+        return "Condition" in self.written
 
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""
-        found = self.node.under("Metadata", "mendq", "ignore")
-        named = (found.items or (found,)) if found else ()
-        return frozenset(each.text for each in named if each.text)
+        named = under(self.written, "Metadata", "mendq")
+        named = named.get("ignore") if isinstance(named, dict) else None
+        return frozenset(each for each in listed(named) if each and isinstance(each, str))
 
 
 @dataclass(frozen=True)
 class Template:
-    """Raises NotATemplate where there is nothing to judge."""
+    """A decoded template; raises NotATemplate where there is nothing to judge."""
 
-    root: Node
+    root: Any
+    work: Work = field(default_factory=Work)
+    has_lines: bool = True
 
     def __post_init__(self) -> None:
-        resources = self.root.under("Resources")
-        if resources is None or not isinstance(resources.value, Mapping):
+        resources = self.root.get("Resources") if isinstance(self.root, dict) else None
+        if not isinstance(resources, dict):
             raise NotATemplate("no CloudFormation template: it has no mapping Resources")
-        if len(resources.entries) > MOST_RESOURCES:
+        if len(resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} resources; CloudFormation takes 500")
 
     @cached_property
     def resources(self) -> Mapping[str, Resource]:
-        return {name: Resource(name, node) for name, node in self._section("Resources").items()}
-
-    @property
-    def parameters(self) -> Mapping[str, Node]:
-        return self._section("Parameters")
-
-    @property
-    def mappings(self) -> Mapping[str, Node]:
-        return self._section("Mappings")
+        every = self.section("Resources").items()
+        return {
+            name: Resource(name, each if isinstance(each, dict) else {}) for name, each in every
+        }
 
     @property
     def transforms(self) -> Sequence[str]:
-        found = self.root.under("Transform")
-        named = found.items or (found,) if found else ()
-        return [each.text or "a macro" for each in named]
+        named = listed(self.root.get("Transform"))
+        return [each if isinstance(each, str) else "a macro" for each in named]
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        return under(self.root, name) or {}
 
     def of_type(self, *types: str) -> Iterator[Resource]:
         return (each for each in self.resources.values() if each.type in types)
 
-    def place(self, *keys: str) -> Place:
-        """Of the keys from the top, or as far as they lead."""
-        return Place(".".join(keys), self.root.line_of(keys))
+    def place(self, *keys: str | int) -> Place:
+        """The place of the keys from the top, or of as many as lead anywhere."""
+        found, line = self.root, _line(self.root)
+        for key in keys:
+            if isinstance(found, dict) and key in found:
+                own = next(each for each in found if each == key)
+                line, found = _line(own) or _line(found), found[key]
+            elif isinstance(found, list) and isinstance(key, int):
+                found = found[key]
+                line = _line(found) or line
+            else:
+                break
+        return Place(".".join(map(str, keys)), line if self.has_lines else None)
 
-    def _section(self, name: str) -> Mapping[str, Node]:
-        found = self.root.under(name)
-        return found.entries if found else {}
+
+def under(found: Any, *keys: str) -> Any:
+    """The mapping under the keys, one after the other; None where there is none."""
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def listed(found: Any) -> list[Any]:
+    """A list as it is, nothing as an empty one, anything else as a list of it alone."""
+    if found is None:
+        return []
+    return found if isinstance(found, list) else [found]
+
+
+def read(content: bytes, work: Work | None = None) -> Template:
+    """The template in some bytes; raises NotATemplate.
+
+    JSON that is no YAML (an escaped slash, a surrogate pair) is read without lines.
+    """
+    work = work or Work()
+    if len(content) > MOST_BYTES:
+        raise NotATemplate(f"longer than {MOST_BYTES:,} bytes; CloudFormation takes 1 MB")
+    work.take(len(content) // A_NODE_READ)
+    try:
+        text = content.decode("utf-8-sig")
+        try:
+            return Template(_decoded(text, work), work)
+        except yaml.YAMLError:
+            if not text.lstrip().startswith("{"):
+                raise
+        found = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_once)
+        again = json.dumps(found, ensure_ascii=False)
+        again = _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found.group()):04x}", again)
+        return Template(_decoded(again, work), work, has_lines=False)
+    except UnicodeDecodeError as error:
+        raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
+    except json.JSONDecodeError as error:
+        raise NotATemplate(f"line {error.lineno}: no JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise NotATemplate(f"nested more than {MOST_NESTED} deep") from error
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise NotATemplate(f"{where}no YAML: {_short(problem or str(error))}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise NotATemplate("a key stands twice")
+    return found
+
+
+def _decoded(text: str, work: Work) -> Any:
+    """Raise YAMLError where it is none, NotATemplate where it is more than anybody writes."""
+    measure = _Measure(work)
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        measure.take(event)
+    try:
+        found = _Loader(text, None).get_single_data()
+    except CfnParseError as error:
+        first = error.matches[0]
+        raise NotATemplate(f"line {first.linenumber}: {_short(first.message)}") from error
+    if found is None:
+        raise NotATemplate("it is empty")
+    return found
+
+
+@dataclass
+class _Measure:
+    """The size of each node with every alias written out, before anything is made of it."""
+
+    work: Work
+    anchors: dict[str, int] = field(default_factory=dict)
+    # Of each node that is not ended yet: its anchor, its size so far, how many nodes are in it.
+    open: list[tuple[str | None, int, int]] = field(default_factory=lambda: [(None, 0, 0)])
+
+    def take(self, event: Any) -> None:
+        where = f"line {event.start_mark.line + 1}: "
+        tag = getattr(event, "tag", None)
+        if tag is not None and not _TAG.fullmatch(tag):
+            raise NotATemplate(f"{where}the tag {tag[:64]!r} is none of CloudFormation's")
+        match event:
+            case yaml.ScalarEvent():
+                self._put(event.anchor, 1 + len(event.value), where)
+            case yaml.AliasEvent():
+                if event.anchor not in self.anchors:
+                    name = event.anchor[:64]
+                    raise NotATemplate(f"{where}*{name} stands before the end of what it is to be")
+                self._put(None, self.anchors[event.anchor], where)
+            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
+                self.open.append((event.anchor, 1, 0))
+                if len(self.open) > MOST_NESTED + 1:
+                    raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
+            case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
+                anchor, size, parts = self.open.pop()
+                if isinstance(event, yaml.MappingEndEvent):
+                    # cfn-lint compares each key with each before it.
+                    self.work.take((parts // 2) ** 2 // KEYS_COMPARED_A_STEP)
+                self._put(anchor, size, where)
+
+    def _put(self, anchor: str | None, size: int, where: str) -> None:
+        self.work.take(A_NODE_READ)
+        if size > MOST_STEPS:
+            raise NotATemplate(f"{where}with its aliases written out it is too long")
+        if anchor:
+            self.anchors[anchor] = size
+        of, so_far, parts = self.open[-1]
+        self.open[-1] = of, so_far + size, parts + 1
+
+
+def _line(node: Any) -> int | None:
+    mark = getattr(node, "start_mark", None)
+    return mark.line + 1 if mark is not None else None
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,19 +1,65 @@
-"""What `mendq lint` shows to people, and to GitHub beside the lines of a pull request."""
+"""What `mendq lint` shows to people, to scripts, and beside the lines of a pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
-from cli.lint.findings import Finding, Linted, NotJudged, Severity
-from cli.lint.template import Place
+from cli.lint.judging import Finding, Linted, NotJudged, Severity
 from cli.output import Output
+from functions.catalogue import CATALOGUE
 from functions.healing.plain_text import counted, plain, visible
 
+SCHEMA = 1
+_SENTENCES = {each.name: each.sentence for each in CATALOGUE}
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 _MOST_NAMES = 4
 _MOST_ANNOTATION = 1_000
+_SARIF = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+
+def document(templates: Sequence[Linted]) -> dict[str, Any]:
+    """The command's answer to a script."""
+    counted_by = ("findings", "ignored", "not_judged")
+    return {
+        "schema": SCHEMA,
+        **{name: sum(len(getattr(each, name)) for each in templates) for name in counted_by},
+        "templates": [asdict(each) for each in templates],
+    }
+
+
+def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
+    """The findings as SARIF 2.1.0, which code scanning takes.
+
+    https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
+    """
+    found = [(each.file, one) for each in templates for one in each.findings]
+    rules = [
+        {"id": name, "shortDescription": {"text": _SENTENCES[name]}}
+        for name in sorted({one.symptom for _, one in found})
+    ]
+    driver = {"name": "mendq", "rules": rules}
+    results = [_sarif_result(file, one) for file, one in found]
+    run = {"tool": {"driver": driver}, "results": results}
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
+    region = {"region": {"startLine": one.line}} if one.line else {}
+    where = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
+    said = "\n".join((f"{one.resource}: {one.because}.", *one.cure, one.runbook))
+    return {
+        "ruleId": one.symptom,
+        "level": one.severity.value,
+        "message": {"text": said},
+        "locations": [{"physicalLocation": where}],
+    }
 
 
 def show(out: Output, templates: Sequence[Linted]) -> None:
@@ -24,7 +70,7 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
         if each.ignored:
             out.say("")
             out.say("ignored, as Metadata says", "bold")
-            out.lines([(_symptom(one), "dim", _at(one.place)) for one in each.ignored])
+            out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
         if each.not_judged:
             out.say("")
             out.say("not judged", "bold")
@@ -32,7 +78,7 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
                 _show_not_judged(out, one)
         if each.defaults:
             out.say("")
-            taken = ", ".join(f"{name} = {text}" for name, text in each.defaults)
+            taken = ", ".join(f"{one.parameter} = {one.value}" for one in each.defaults)
             out.say(f"parameters taken at their defaults: {taken}")
         out.say("")
     out.say(_summary(templates), "bold")
@@ -41,18 +87,18 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
 def _show_finding(out: Output, finding: Finding) -> None:
     out.say("")
     head = Text(finding.severity.value, style=_STYLES[finding.severity])
-    out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (_symptom(finding), "bold")))
-    out.under(_at(finding.place), "dim")
-    out.under(f"{finding.symptom.sentence} Here: {finding.because}.")
+    out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (finding.symptom, "bold")))
+    out.under(_at(finding), "dim")
+    out.under(f"{_SENTENCES[finding.symptom]} Here: {finding.because}.")
     if finding.cure:
         out.under("cure:", "dim")
         for line in finding.cure:
             out.command(f"  {line}")
-    out.under(f"runbook: {finding.symptom.runbook}", "dim")
+    out.under(f"runbook: {finding.runbook}", "dim")
 
 
 def _show_not_judged(out: Output, one: NotJudged) -> None:
-    out.under(_at(one.place))
+    out.under(_at(one))
     out.under(f"{one.because}{_of(one.symptoms)}", "dim", indent=4)
 
 
@@ -63,12 +109,8 @@ def _of(symptoms: Sequence[str]) -> str:
     return f" ({', '.join(symptoms[:_MOST_NAMES])}{f' and {more} more' if more > 0 else ''})"
 
 
-def _symptom(finding: Finding) -> str:
-    return finding.symptom.name
-
-
-def _at(place: Place) -> str:
-    return f"line {place.line}: {place.path}" if place.line else place.path
+def _at(said: Finding | NotJudged) -> str:
+    return f"line {said.line}: {said.path}" if said.line else said.path
 
 
 def _summary(templates: Sequence[Linted]) -> str:
@@ -90,10 +132,10 @@ def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
     """
     for each in templates:
         for one in each.findings:
-            line = f",line={one.place.line}" if one.place.line else ""
-            where = f"file={_property(each.file)}{line},title={_property(_symptom(one))}"
+            line = f",line={one.line}" if one.line else ""
+            where = f"file={_property(each.file)}{line},title={_property(one.symptom)}"
             said = f"{one.resource}: {one.because}"
-            lines = [_escaped(said), *map(_indented, one.cure), _escaped(one.symptom.runbook)]
+            lines = [_escaped(said), *map(_indented, one.cure), _escaped(one.runbook)]
             yield f"::{one.severity.value} {where}::{'%0A'.join(lines)}"
 
 

@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from bench import cost_page
-from cli.cost import idle
-from cli.cost.deployed import Deployed
+from cli.cost import bill
+from cli.cost.bill import Deployed
 from infra.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH, EVERY
 from tests.bench.markdown import tables_of
 from tests.infra.synthesized import template_of
@@ -31,9 +31,9 @@ def stack_cost() -> ModuleType:
 
 def test_every_line_of_the_bill_is_in_a_table(stack_cost: ModuleType) -> None:
     stack = Deployed(template_of("default").raw)
-    bill, watched, failed, prices = tables_of("\n".join(stack_cost.parts(stack)) + "\n")
-    assert [row[0] for row in bill[2:-1]] == [each.what for each in idle.lines(stack)]
-    assert {len(row) for table in (bill, watched, failed, prices) for row in table} == {3, 4}
+    idle, watched, failed, prices = tables_of("\n".join(stack_cost.parts(stack)) + "\n")
+    assert [row[0] for row in idle[2:-1]] == [each.what for each in bill.lines(stack)]
+    assert {len(row) for table in (idle, watched, failed, prices) for row in table} == {3, 4}
     assert len(prices) == 2 + len(EVERY)
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from cli.cost.choices import CHOICES, NO_RECEIVES, hidden_by
+from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
 from functions.catalogue import CATALOGUE
 from tests.bench.markdown import tables_of
 from tests.docs.test_states_page import DOCS

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cli.commands.drill import drill_queue_name
-from cli.doctor.selectors import Trail, logged
+from cli.doctor.visibility import Trail, logged
 from cli.drill_queue import LATE_CALL
 from tests.infra.synthesized import (
     ACCOUNT,

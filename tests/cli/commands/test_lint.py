@@ -4,51 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner, Result
 
 from cli.__main__ import app
 from cli.lint.judging import OF_CONFIGURATION
-from cli.lint.short_lease import LEASE
-from cli.lint.work import A_TEMPLATE, Work
+from cli.lint.template import A_TEMPLATE, Work
+from functions.catalogue.lease_expired import LEASE_EXPIRED as LEASE
 from tests.infra.synthesized import SETTINGS, folder_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "lint.md"
 
-FAULTY = """\
-Parameters:
-  Lease: {Type: Number, Default: 20}
-Resources:
-  Orders:
-    Type: AWS::SQS::Queue
-    Properties:
-      VisibilityTimeout: !Ref Lease
-      RedrivePolicy:
-        deadLetterTargetArn: !ImportValue orders-dead
-        maxReceiveCount: 5
-  Tls:
-    Type: AWS::SQS::QueuePolicy
-    Properties:
-      Queues: [!Ref Orders]
-      PolicyDocument:
-        Statement:
-          - Effect: Deny
-            Principal: "*"
-            Action: "sqs:*"
-            Resource: !GetAtt Orders.Arn
-            Condition: {Bool: {"aws:SecureTransport": false}}
-  Bill:
-    Type: AWS::Lambda::Function
-    Properties: {Timeout: 30}
-  BillOrders:
-    Type: AWS::Lambda::EventSourceMapping
-    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
-"""
+# The page's own example: a finding, one that is ignored, and a place that is not judged.
+FAULTY, SHOWN = re.findall(
+    r"^```(?:yaml|text)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)[:2]
 SOUND = FAULTY.replace("Default: 20", "Default: 180")
 
 
@@ -70,13 +46,10 @@ def _document(text: str, code: int) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_sound_template_ends_with_0() -> None:
-    assert _document(SOUND, 0)["findings"] == 0
-
-
 def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
+    assert _document(SOUND, 0)["findings"] == 0
     document = _document(FAULTY, 1)
-    assert (document["schema"], document["findings"], document["ignored"]) == (1, 1, 0)
+    assert (document["schema"], document["findings"], document["ignored"]) == (1, 1, 1)
     (template,) = document["templates"]
     (finding,) = template["findings"]
     assert finding == {
@@ -84,7 +57,7 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
         "symptom": "lease_expired",
         "severity": "error",
         "path": "Resources.Orders.Properties.VisibilityTimeout",
-        "line": 7,
+        "line": 8,
         "because": "the lease of 20 s ends before its consumers are done: its Lambda consumer "
         "may run 30 s and waits 0 s for a batch; AWS recommends 180 s",
         "cure": ["VisibilityTimeout: 180"],
@@ -93,7 +66,7 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
     }
     assert template["defaults"] == [{"parameter": "Lease", "value": "20"}]
     (not_judged,) = template["not_judged"]
-    assert not_judged["line"] == 8
+    assert not_judged["line"] == 9
     assert "redrive_cycle" in not_judged["symptoms"]
 
 
@@ -113,6 +86,8 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
             "there is no cdk.out/gone.json: write the folder with `make synth` or `cdk synth` anew",
         ),
         ("orders.yaml", "orders.yaml/x", "orders.yaml/x cannot be read: Not a directory"),
+        ("", ".", ". holds no manifest.json: give a template or a cdk.out folder"),
+        ("", "a\0.yaml", "a\0.yaml cannot be read: embedded null byte"),
     ],
 )
 def test_what_is_not_there_is_said_with_the_cure(
@@ -128,17 +103,6 @@ def test_what_is_not_there_is_said_with_the_cure(
     assert json.loads(result.stdout)["error"] == {"code": "usage", "message": says}
 
 
-def test_people_read_the_same() -> None:
-    result = _lint("-", given=FAULTY)
-    assert result.exit_code == 1
-    text = " ".join(result.stdout.split())
-    assert "error Orders lease_expired line 7: Resources.Orders.Properties" in text
-    assert "VisibilityTimeout: 180" in text
-    assert "Fn::ImportValue: imported from another stack" in text
-    assert "parameters taken at their defaults: Lease = 20" in text
-    assert text.endswith("1 finding (1 error, 0 warnings), 0 ignored, 1 place not judged")
-
-
 def test_github_is_told_in_one_line_each_where_to_put_it(tmp_path: Path) -> None:
     path = tmp_path / "shop,100%.yaml"
     path.write_text(FAULTY)
@@ -146,21 +110,31 @@ def test_github_is_told_in_one_line_each_where_to_put_it(tmp_path: Path) -> None
     assert result.exit_code == 1
     (line,) = result.stdout.splitlines()
     assert line.startswith("::error file=")
-    assert "shop%2C100%25.yaml,line=7,title=lease_expired::Orders: the lease of 20 s" in line
+    assert "shop%2C100%25.yaml,line=8,title=lease_expired::Orders: the lease of 20 s" in line
     assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/lease_expired.md" in line
 
 
-def test_github_is_told_a_cure_that_can_be_copied(tmp_path: Path) -> None:
-    path = tmp_path / "shop.json"
-    path.write_text(json.dumps({"Resources": {"Orders": {"Type": "AWS::SQS::Queue"}}}))
-    (template,) = json.loads(_lint(str(path), "--json").stdout)["templates"]
-    (finding,) = template["findings"]
-    (line,) = _lint(str(path), "--format", "github").stdout.splitlines()
-    _, *told, _ = line.split("%0A")
-    assert told == finding["cure"]
-    policy = yaml.safe_load("\n".join(told))["OrdersPolicy"]
-    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+def test_sarif_names_the_rule_the_file_and_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text(FAULTY)
+    result = _lint(str(path), "--format", "sarif")
+    assert result.exit_code == 1
+    (run,) = json.loads(result.stdout)["runs"]
+    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["lease_expired"]
+    (found,) = run["results"]
+    assert (found["ruleId"], found["level"]) == ("lease_expired", "error")
+    where = found["locations"][0]["physicalLocation"]
+    assert where == {"artifactLocation": {"uri": str(path)}, "region": {"startLine": 8}}
+
+
+def test_format_json_is_the_document_of_json() -> None:
+    as_format = _lint("-", "--format", "json", given=FAULTY)
+    assert json.loads(as_format.stdout) == _document(FAULTY, 1)
+
+
+def test_only_lint_itself_loads_cfn_lint() -> None:
+    code = "import sys, cli.__main__; sys.exit('cfnlint' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_github_is_told_on_no_line_of_a_template_s_own(tmp_path: Path) -> None:
@@ -172,29 +146,13 @@ def test_github_is_told_on_no_line_of_a_template_s_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        b"",
-        b"{",
-        b"Resources",
-        b"Resources: []",
-        b"[1, 2]",
-        b"\xff\xfe",
-        b"a: &a [*a]",
-        b"a: !!python/object/apply:os.system [x]",
-        b"[" * 100_000,
-        b"x" * 5_000_000,
-    ],
+    "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", b"[" * 100_000, b"x" * 5_000_000]
 )
 def test_what_is_no_template_is_one_line_and_2(given: bytes) -> None:
     result = _lint("-", given=given)
-    assert result.exit_code == 2
-    assert result.stdout == ""
+    assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("mendq: (standard input): ")
-    as_json = _lint("-", "--json", given=given)
-    assert as_json.exit_code == 2
-    assert json.loads(as_json.stdout)["error"]["code"] == "usage"
 
 
 def _costing_too_much() -> str:
@@ -219,7 +177,7 @@ def test_what_takes_too_much_work_is_one_sentence_and_2(form: list[str]) -> None
 def test_a_template_that_is_named_over_and_over_costs_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.commands.lint.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
+    monkeypatch.setattr("cli.lint.template.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
     stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "a.json"}}
     (tmp_path / "a.json").write_text(json.dumps({"Resources": {}}))
     for times, code in ((3, 0), (30, 2)):
@@ -228,15 +186,6 @@ def test_a_template_that_is_named_over_and_over_costs_each_time(
         result = _lint(str(tmp_path), "--json")
         assert result.exit_code == code, result.output
     assert "name fewer at once" in json.loads(result.stdout)["error"]["message"]
-
-
-def test_a_file_that_is_not_there_and_a_folder_that_is_none_are_one_line_and_2(
-    tmp_path: Path,
-) -> None:
-    for argument in (tmp_path / "nothing.yaml", tmp_path, "nothing\0.yaml"):
-        result = _lint(str(argument))
-        assert result.exit_code == 2
-        assert len(result.stderr.splitlines()) == 1
 
 
 def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
@@ -264,7 +213,6 @@ def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> 
     text = PAGE.read_text()
     for each in (*OF_CONFIGURATION, LEASE):
         assert f"(runbooks/{each.name}.md)" in text
-    example, shown = re.findall(r"^```(?:yaml|text)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:2]
-    result = _lint("-", given=example)
+    result = _lint("-", given=FAULTY)
     assert result.exit_code == 1
-    assert " ".join(shown.split()) in " ".join(result.stdout.split())
+    assert " ".join(SHOWN.split()) in " ".join(result.stdout.split())

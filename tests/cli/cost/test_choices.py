@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from cli.cost.calls import Calls
-from cli.cost.choices import (
+from cli.cost.calls import (
     ALL_CALLS,
     CHOICES,
     LEASES,
     NO_RECEIVES,
     RECEIVES,
     SENDS,
+    Calls,
     Choice,
     Shown,
     dollars_now,
     hidden_by,
     shown_by,
 )
-from cli.doctor.selectors import Trail
-from cli.doctor.visibility import calls_of
+from cli.doctor.visibility import Trail, calls_of
 from functions.catalogue import CATALOGUE
 from infra.data_events import DATA_EVENT_NAMES
 from infra.settings import read
@@ -50,8 +49,8 @@ def test_each_choice_pays_for_its_calls(choice: object, dollars: float) -> None:
 def test_what_was_not_counted_is_not_known() -> None:
     silent = Calls(ARN)
     assert silent.dollars_a_month(DATA_EVENT_NAMES) is None
-    assert silent.empty_share is None
-    assert BUSY.empty_share == 0.75
+    assert silent.document()["empty_share_of_receives"] is None
+    assert BUSY.document()["empty_share_of_receives"] == 0.75
 
 
 def test_heartbeats_and_questions_are_counted_by_no_metric() -> None:
@@ -60,8 +59,8 @@ def test_heartbeats_and_questions_are_counted_by_no_metric() -> None:
 
 
 def test_without_receives_only_the_in_flight_limit_is_blind() -> None:
-    assert shown_by(NO_RECEIVES, [ARN, FIFO]).blind == ("in_flight_limit",)
-    assert shown_by(ALL_CALLS, [ARN, FIFO]).blind == ()
+    assert shown_by(NO_RECEIVES, [ARN, FIFO]).blind == ["in_flight_limit"]
+    assert shown_by(ALL_CALLS, [ARN, FIFO]).blind == []
 
 
 def test_what_hides_nothing_says_so() -> None:
@@ -107,7 +106,7 @@ def test_a_symptom_counts_as_the_worst_of_all_queues() -> None:
 
 def test_nothing_logged_shows_nothing() -> None:
     shown = Shown.by([], [ARN])
-    assert (shown.wholly, shown.in_part) == ((), ())
+    assert (shown.wholly, shown.in_part) == ([], [])
 
 
 def _trail(*event_names: str) -> Trail:

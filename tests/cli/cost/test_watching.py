@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.cost.calls import METRICS, Calls
-from cli.cost.choices import ALL_CALLS, LEASES, NO_RECEIVES
-from cli.cost.watching import MOST_PREFIXES, _beginning_with, within
+from cli.cost.calls import (
+    ALL_CALLS,
+    LEASES,
+    METRICS,
+    MOST_PREFIXES,
+    NO_RECEIVES,
+    Calls,
+    _beginning_with,
+    within,
+)
 from infra.settings import read
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"

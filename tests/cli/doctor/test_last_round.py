@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from cli.commands.doctor import Findings, print_findings
+from cli.commands.doctor import print_findings
 from cli.doctor.check import Check, Status
+from cli.doctor.checks import Findings
 from cli.doctor.last_round import LastRound, check_of, last_round
 from cli.doctor.visibility import LATE_DELETES_PASS, sights
 from cli.output import Output

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.selectors import Trail, logged
-from cli.doctor.visibility import OUTSIDE, not_logged, outside, sights, why_not
+from cli.doctor.visibility import OUTSIDE, Trail, logged, not_logged, outside, sights, why_not
 from functions.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
 from functions.catalogue.lease_expired import LEASE_EXPIRED
 from functions.catalogue.message_too_long import MESSAGE_TOO_LONG

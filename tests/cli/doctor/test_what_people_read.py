@@ -7,12 +7,12 @@ import shlex
 
 import pytest
 
-from cli.commands.doctor import Findings, print_findings
+from cli.commands.doctor import print_findings
 from cli.doctor.check import Check, Command, Log, Status
+from cli.doctor.checks import Findings
 from cli.doctor.deployment import Deployment
-from cli.doctor.selectors import Trail
 from cli.doctor.trails import Trails
-from cli.doctor.visibility import OUTSIDE
+from cli.doctor.visibility import OUTSIDE, Trail
 from cli.output import Output
 from functions.catalogue import CATALOGUE
 from tests.cli.conftest import Operator

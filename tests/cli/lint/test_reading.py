@@ -1,24 +1,56 @@
-"""Somebody else's text becomes a tree with lines, or one line that says why not."""
+"""Somebody else's text becomes a tree and its values, or one line that says why not."""
 
 from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.lint.node import Node, NotATemplate
-from cli.lint.reading import MOST_BYTES, MOST_NESTED, read
+from cli.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work, read
+from cli.lint.values import NotKnown, Values
+
+PARAMETERS = {
+    "Stage": {"Type": "String", "Default": "prod"},
+    "Open": {"Type": "String"},
+    "Names": {"Type": "CommaDelimitedList", "Default": "a, b"},
+    "Stored": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/x"},
+    "Secret": {"Type": "String", "Default": "s3cret", "NoEcho": True},
+    "Big": {"Type": "String", "Default": "x" * 100_000},
+}
+CIRCLE = {"Fn::FindInMap": ["Leases", "prod", "circle"]}
+IN_MAP = {
+    "seconds": 60,
+    "names": ["a", "b"],
+    "function": {"Ref": "Stage"},
+    "nested": {"a": "b"},
+    "lists": [["a"]],
+    "nothing": None,
+    "circle": CIRCLE,
+    "circles": [CIRCLE],
+}
+KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
 
 
-def _plain(node: Node | None) -> object:
-    if node is None or node.value is None or isinstance(node.value, str):
-        return node.value if node else None
-    if isinstance(node.value, tuple):
-        return [_plain(each) for each in node.value]
-    return {key: _plain(each) for key, each in node.value.items()}
+NO_TEXTS: list[Any] = ["${Open}", "${Names}", "${AWS::NoValue}", [], {"a": 1}, "${", "${}"]
+NO_TEXTS += ["${a${Stage}", "${" * 1_000_000]
+
+
+def _in_map(key: str) -> Any:
+    return {"Fn::FindInMap": ["Leases", "prod", key]}
+
+
+def _read(text: str) -> Template:
+    return read(f"Resources: {{}}\n{text}".encode())
+
+
+def _comes_to(value: Any, work: Work | None = None) -> Any:
+    sections = {"Parameters": PARAMETERS, "Mappings": {"Leases": {"prod": IN_MAP}}}
+    template = read(json.dumps({**sections, "Resources": {}, "value": value}).encode(), work)
+    return Values(template, KNOWN).of(template.root["value"])
 
 
 @pytest.mark.parametrize(
@@ -27,17 +59,18 @@ def _plain(node: Node | None) -> object:
         ("", "empty"),
         ("# nothing", "empty"),
         ("a: [", "line 2: no YAML"),
-        ("a: 1\n---\nb: 2", "line 2: a second document"),
-        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands twice"),
-        ('{"a": "\\/", "a": 2}', "stands twice"),
+        ("a: 1\n---\nb: 2", "line 2: no YAML: but found another document"),
+        ("a: 1\nb: 2\na: 3", "line 1: Duplicate found 'a'"),
+        ('{"a": "\\/", "a": 2}', "Duplicate found 'a'"),
+        ('{"a": "\\ud83d\\ude00", "a": 2}', "stands twice"),
         ("a: !!python/object/apply:os.system ['true']", "none of CloudFormation's"),
         ("a: !!python/name:os.system", "none of CloudFormation's"),
         ("a: !!set {b}", "none of CloudFormation's"),
         ("a: !\x1b[31m b", "no YAML"),
         ("a: *nobody", "line 1: *nobody"),
         ("a: &a [*a]", "line 1: *a stands before the end"),
-        ("? [a]\n: b", "line 1: a key that is no text"),
-        ("? !Ref a\n: b", "line 1: a key that is no text"),
+        ("? [a]\n: b", "line 1: "),
+        ("? !Ref a\n: b", "line 1: "),
         ("[" * (MOST_NESTED + 1), "nested more than"),
         ("[" * 1_000_000, "nested more than"),
         ('{"a":' * 800_000, "nested more than"),
@@ -45,6 +78,10 @@ def _plain(node: Node | None) -> object:
         ("{a: \x07}", "no JSON"),
         ("a: \x07", "no YAML"),
         ('{"a": "\\ud83d\\ude00"', "no JSON"),
+        ('{"a": "\\ud83d"}', "no YAML"),
+        ("[" + "a," * 600_000 + "a]", "steps"),
+        ('["\\/"' + ",[]" * 600_000 + "]", "steps"),
+        ("".join(f"k{n}: 1\n" for n in range(40_000)), "steps"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
@@ -55,59 +92,37 @@ def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
     assert len(str(refused.value)) < 400
 
 
-def test_what_is_no_text_at_all_is_one_line() -> None:
-    with pytest.raises(NotATemplate, match="no UTF-8 at byte 1"):
-        read(b"a\xff\xfe")
-    with pytest.raises(NotATemplate, match="longer than"):
-        read(b"#" * (MOST_BYTES + 1))
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"a\xff\xfe", "no UTF-8 at byte 1"), (b"#" * (MOST_BYTES + 1), "longer")]
+)
+def test_what_is_no_text_or_too_long_is_one_line(content: bytes, says: str) -> None:
+    with pytest.raises(NotATemplate, match=says):
+        read(content)
 
 
-def test_aliases_that_multiply_are_refused_at_once() -> None:
-    """Nine lines that would be a gigabyte."""
-    bomb = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
-    )
+MANY_KEYS = ", ".join(f"k{n}: 1" for n in range(4_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 [x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
+        f"a: &a {{{MANY_KEYS}}}\nb:\n" + "  <<: *a\n" * 4_000,
+    ],
+    ids=["nine lines that would be a gigabyte", "merges that repeat each other"],
+)
+def test_aliases_that_multiply_are_refused_at_once(text: str) -> None:
     began = time.monotonic()
-    with pytest.raises(NotATemplate, match="aliases written out"):
-        read(bomb.encode())
-    assert time.monotonic() - began < 5
-
-
-def test_aliases_that_nest_are_refused() -> None:
-    deep = "a0: &a0 [x]\n" + "".join(
-        f"a{n}: &a{n} [[[[[[[[[[*a{n - 1}]]]]]]]]]]\n" for n in range(1, 12)
-    )
-    with pytest.raises(NotATemplate, match="nested more than"):
-        read(deep.encode())
-
-
-def test_merges_that_repeat_each_other_are_refused_at_once() -> None:
-    """They come to no more than the first of them, however often it is looked at."""
-    keys = ", ".join(f"k{n}: 1" for n in range(4_000))
-    merges = "  <<: *a\n"
-    with pytest.raises(NotATemplate, match="steps"):
-        read(f"a: &a {{{keys}}}\nb:\n{merges * 4_000}".encode())
-    tree = read(f"a: &a {{{keys}}}\nb:\n{merges * 3}".encode())
-    assert len(tree.entries["b"].entries) == 4_000
-
-
-@pytest.mark.parametrize("text", ["[" + "a," * 600_000 + "a]", '["\\/"' + ",[]" * 600_000 + "]"])
-def test_more_nodes_than_anybody_writes_are_refused(text: str) -> None:
-    with pytest.raises(NotATemplate, match="steps"):
+    with pytest.raises(NotATemplate, match=r"aliases written out|steps"):
         read(text.encode())
-
-
-def test_a_number_of_any_length_is_a_key() -> None:
-    digits = "9" * 5_000
-    tree = read(f'{{"a":\n["x"], "{digits}": ["x"]}}'.encode())
-    assert tree.entries[digits].line_of(["0"]) is None
-    assert tree.line_of([digits, "0"]) is None
-    assert read(b"\n[x]").line_of([digits]) == 2
+    assert time.monotonic() - began < 5
 
 
 def test_the_short_forms_are_the_long_ones() -> None:
     short = "a: !Ref x\nb: !GetAtt x.Arn.y\nc: !Sub ['${z}', {z: !ImportValue w}]\nd: !If [q, 1, 2]"
-    assert _plain(read(short.encode())) == {
+    assert _read(short).root == {
+        "Resources": {},
         "a": {"Ref": "x"},
         "b": {"Fn::GetAtt": ["x", "Arn.y"]},
         "c": {"Fn::Sub": ["${z}", {"z": {"Fn::ImportValue": "w"}}]},
@@ -117,51 +132,144 @@ def test_the_short_forms_are_the_long_ones() -> None:
 
 def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
-    assert _plain(read(text.encode())) == {
-        "a": "2012-10-17",
-        "b": "0123",
-        "c": "true",
-        "d": "yes",
-        "e": None,
-        "f": None,
-        "g": "1_000",
-        "h": "false",
-        "i": "yEs",
-    }
+    values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
+    assert list(_read(text).root.values()) == [{}, *values]
 
 
 def test_aliases_and_merges_are_what_they_stand_for_with_the_lines_of_where_they_stand() -> None:
-    text = "a: &a\n  b: 1\n  c: 2\nd:\n  <<: *a\n  c: 3\ne: *a"
-    tree = read(text.encode())
-    assert _plain(tree.entries["d"]) == {"c": "3", "b": "1"}
-    assert _plain(tree.entries["e"]) == {"b": "1", "c": "2"}
-    assert tree.line_of(["d", "c"]) == 6
-    assert tree.line_of(["d", "b"]) == 2
-
-
-def test_a_key_in_quotes_is_no_merge() -> None:
-    assert _plain(read(b'"<<": {a: 1}')) != {}
+    template = _read("a: &a\n  b: 1\n  c: 2\nd:\n  <<: *a\n  c: 3\ne: *a")
+    assert template.root["d"] == {"c": "3", "b": "1"}
+    assert template.root["e"] == {"b": "1", "c": "2"}
+    assert template.place("d", "b").line == 3
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
 def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None:
-    document = {"a": {"b": ["x", {"c": True}], "d": None, "e": 1.5}}
-    tree = read(json.dumps(document, indent=indent).encode())
-    assert _plain(tree) == {"a": {"b": ["x", {"c": "true"}], "d": None, "e": "1.5"}}
-    assert tree.line_of(["a", "e"]) == (1 if indent is None else 10)
+    document = {"Resources": {}, "a": {"b": ["x", {"c": True}], "d": None, "e": 1.5}}
+    template = read(json.dumps(document, indent=indent).encode())
+    assert template.root["a"] == {"b": ["x", {"c": "true"}], "d": None, "e": "1.5"}
+    assert template.place("a", "e").line == (1 if indent is None else 11)
 
 
 def test_json_that_is_no_yaml_is_read_without_lines() -> None:
-    tree = read(rb'{"a": "\ud83d\ude00", "b": "https:\/\/x", "c": [false, null, 3]}')
-    assert _plain(tree) == {"a": "\U0001f600", "b": "https://x", "c": ["false", None, "3"]}
-    assert tree.line_of(["a"]) is None
+    template = read(rb'{"Resources": {}, "a": "\ud83d\ude00", "b": "https:\/\/x", "c": [false, 3]}')
+    assert list(template.root.values()) == [{}, "\U0001f600", "https://x", ["false", "3"]]
+    assert template.place("a") == ("a", None)
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!?<>|'\"ab \n\t#%@\\/", max_size=80))
-def test_any_bytes_are_a_tree_or_one_line(content: bytes | str) -> None:
+def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
     try:
-        tree = read(content.encode() if isinstance(content, str) else content)
+        read(content.encode() if isinstance(content, str) else content)
     except NotATemplate as refused:
         assert len(str(refused).splitlines()) == 1  # noqa: PT017 - either way is right
-    else:
-        assert isinstance(tree, Node)
+
+
+@pytest.mark.parametrize(
+    ("value", "comes_to"),
+    [
+        ({"Ref": "Stage"}, "prod"),
+        ({"Ref": "Names"}, ["a", "b"]),
+        ({"Ref": "Queue"}, "url"),
+        ({"Ref": "AWS::NoValue"}, None),
+        ({"a": {"Ref": "AWS::NoValue"}, "b": 1}, {"b": "1"}),
+        ([{"Ref": "AWS::NoValue"}, "x"], ["x"]),
+        ({"Fn::GetAtt": ["Queue", "Arn"]}, "arn"),
+        (
+            {"Fn::Sub": "${AWS::Region}/${Stage}/${!Stage}/${Queue.Arn}"},
+            "eu-west-1/prod/${Stage}/arn",
+        ),
+        ({"Fn::Sub": ["${x}-${Stage}", {"x": {"Ref": "Queue"}}]}, "url-prod"),
+        ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-prod"),
+        ({"Fn::Join": [",", {"Ref": "Names"}]}, "a,b"),
+        ({"Fn::FindInMap": ["Leases", {"Ref": "Stage"}, "seconds"]}, "60"),
+        (_in_map("names"), ["a", "b"]),
+        ({"Fn::Join": ["-", _in_map("names")]}, "a-b"),
+        ({"Fn::Sub": "a$b{c}$$"}, "a$b{c}$$"),
+        ({"Ref": "Stage", "more": 1}, {"Ref": "Stage", "more": "1"}),
+    ],
+)
+def test_what_a_template_tells(value: Any, comes_to: Any) -> None:
+    assert _comes_to(value) == comes_to
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({"Ref": each} for each in ("Open", "Stored", "Secret", "Nobody", ["Stage"], None)),
+        *({"Fn::GetAtt": each} for each in ("Queue", ["Queue"], ["Queue", {"Ref": "Stage"}])),
+        {"Fn::GetAtt": ["Queue", "Color"]},
+        *({"Fn::Sub": each} for each in NO_TEXTS),
+        {"Fn::Sub": ["${x}", {"x": {"Fn::Sub": ["${x}", {"y": "z"}]}}]},
+        *({"Fn::Join": each} for each in ("x", ["-", "x"], ["-", [["x"]]])),
+        *map(_in_map, ("other", "function", "nested", "lists", "nothing", "circle", "circles")),
+        *({"Fn::FindInMap": each} for each in (["Leases", "test", "x"], ["Leases", "prod"], [])),
+        {"Fn::If": ["IsProd", 1, 2]},
+        {"Fn::Select": [0, ["x"]]},
+        {"Fn::Whatever": None},
+        ["x", {"Fn::ImportValue": "x"}],
+    ],
+)
+def test_what_it_does_not_tell_is_not_known(value: Any) -> None:
+    with pytest.raises(NotKnown) as unknown:
+        _comes_to(value)
+    assert len(unknown.value.because) <= 600
+
+
+def _nested_subs(levels: int, mentions: int, innermost: str) -> Any:
+    found: Any = innermost
+    for _ in range(levels):
+        found = {"Fn::Sub": ["${a}" * mentions, {"a": found}]}
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Fn::Sub": "${Big}" * 2_000},
+        {"Fn::Join": ["x" * 10_000, ["y"] * 5_000]},
+        [{"Ref": "Big"}] * 2_000,
+        _nested_subs(12, 10, "x"),
+    ],
+)
+def test_a_small_template_cannot_come_to_a_large_text(value: Any) -> None:
+    with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
+        _comes_to(value)
+
+
+def test_a_variable_is_worked_out_once_however_often_it_is_named() -> None:
+    """Twelve levels of ten mentions each would be a trillion, and every one of them empty."""
+    assert _comes_to(_nested_subs(12, 10, "")) == ""
+
+
+LEAVES = st.sampled_from(["", "x", {"Ref": "Stage"}, {"Ref": "Names"}, _in_map("names"), CIRCLE])
+REPEATING = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.builds(lambda each, n: {"Fn::Sub": ["${a}" * n, {"a": each}]}, inner, st.integers(0, 9)),
+        st.builds(lambda by, each: {"Fn::Join": [by, each]}, st.text(max_size=3), inner),
+        st.builds(lambda *each: {"Fn::FindInMap": list(each)}, inner, inner, inner),
+        st.builds(lambda *each: {"Fn::If": ["c", *each]}, inner, inner),
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(REPEATING, st.integers(0, 30_000))
+def test_whatever_repeats_itself_ends_within_its_work(repeating: Any, left: int) -> None:
+    text = {
+        "Parameters": PARAMETERS | {"Big": {}},
+        "Mappings": {},
+        "Resources": {},
+        "value": repeating,
+    }
+    work = Work()
+    template = read(json.dumps(text).encode(), work)
+    work.left = left
+    try:
+        found = Values(template, KNOWN).of(template.root["value"])
+    except (NotKnown, NotATemplate):
+        return
+    assert len(json.dumps(found)) <= 6 * (left - work.left)
