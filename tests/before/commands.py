@@ -74,7 +74,7 @@ Resources:
 
 def record() -> Any:
     """All of it, by what is needed for it."""
-    every = [(name,) for name in COMMANDS]
+    every: list[tuple[str, ...]] = [(name,) for name in COMMANDS]
     every += [(name, each) for name, several in _SUBCOMMANDS.items() for each in several]
     every += [(name,) for name in _SUBCOMMANDS]
     with _folder():

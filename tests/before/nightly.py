@@ -48,7 +48,7 @@ def _queue(name: str, **fields: Any) -> dict[str, Any]:
     return {"resources": [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARN}-{name}"}], **fields}
 
 
-_CODES = (
+_CODES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("denied", {"eventName": "SendMessage", "errorCode": "AccessDenied"}),
     ("kms", {"eventName": "SendMessage", "errorCode": "KmsThrottled"}),
     ("caller", {"eventName": "SendMessageBatch", "errorCode": "EmptyBatchRequest"}),
@@ -180,8 +180,10 @@ def _rows(account: Account, table: str, day: str) -> list[Mapping[str, Any]]:
     return sorted(found, key=lambda each: json.dumps(each, sort_keys=True))
 
 
-def _scrubbed(folder: str, value: Any) -> Any:
-    return json.loads(json.dumps(value, default=_spelled).replace(folder, "<folder>"))
+def _scrubbed(folder: str, value: Any) -> dict[str, Any]:
+    text = json.dumps(value, default=_spelled).replace(folder, "<folder>")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _spelled(value: object) -> str:

@@ -159,7 +159,7 @@ def _on_plan(**over: Any) -> Any:
 
 def _guardrails() -> dict[str, Any]:
     call = examples.failed_call("DeleteMessage", "MessageNotInflight", "")
-    calls = {
+    calls: Mapping[str, dict[str, Any]] = {
         "own call": {"principal_arn": OWN},
         "no queue": {"queue_arn": None},
         "another region": {"queue_arn": examples.QUEUE_ARN.replace("us-east-1", "us-east-2")},

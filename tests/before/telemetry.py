@@ -109,7 +109,7 @@ def _batch(account: Account, name: str, tag: str, **over: Any) -> Any:
         {"messageId": message_id, "body": body, "eventSource": "aws:sqs"}
         for message_id, body in bodies.items()
     ]
-    return heal.handler({"Records": records}, Context())  # type: ignore[arg-type]
+    return heal.handler({"Records": records}, Context())
 
 
 def _newest(account: Account, state: str) -> str:
@@ -118,7 +118,7 @@ def _newest(account: Account, state: str) -> str:
 
 def _junk(made: Sweeping) -> Any:
     junk = [{"messageId": "junk", "body": "<html>", "eventSource": "aws:sqs"}]
-    return heal.handler({"Records": junk}, Context())  # type: ignore[arg-type]
+    return heal.handler({"Records": junk}, Context())
 
 
 def _said(made: Sweeping, word: str, state: str) -> Any:
@@ -141,7 +141,7 @@ def _swept(made: Sweeping) -> Any:
 
 
 def _found(made: Sweeping) -> Any:
-    return [heal.handler(each, Context()) for each in made.told]  # type: ignore[arg-type]
+    return [heal.handler(each, Context()) for each in made.told]
 
 
 def _now() -> Any:
@@ -157,14 +157,14 @@ _WAYS: Mapping[str, Callable[[Sweeping], Any]] = {
         made.account, "odd.fifo", "heal", errorCode="Surprise"
     ),
     "heal meets junk": _junk,
-    "follow_up": lambda _: follow_up.handler(_now(), Context()),  # type: ignore[arg-type]
+    "follow_up": lambda _: follow_up.handler(_now(), Context()),
     "approve declines": lambda made: _said(made, "decline", "proposed"),
     "approve refuses": lambda made: _said(made, "close", "applied"),
     "roll_back looks": lambda made: _taken_back(made, dry_run=True),
     "roll_back undoes": lambda made: _taken_back(made, dry_run=False),
     "scan": _swept,
     "heal takes findings": _found,
-    "probe": lambda _: pulse.handler(_now(), Context()),  # type: ignore[arg-type]
+    "probe": lambda _: pulse.handler(_now(), Context()),
 }
 
 
