@@ -25,6 +25,7 @@ from functions.healing.redrive_step import HELD, RedriveDeadLetters
 from functions.healing.states import State
 from functions.healing.steps import AttributeStep, SetVisibilityTimeout
 from tests.before.answers import refusal_of
+from tests.before.further_refusals import BETWEEN, approved_after, by_facts
 from tests.before.operator_accounts import scrubbed
 from tests.functions.aws.conftest import Account, moto_account
 from tests.functions.aws.operators import case_of, fail, move, outcomes, say, undo
@@ -54,6 +55,10 @@ def record() -> Any:
         "first_of_two": {
             "case": dict(_first_of_two(CASE, lambda each: _on_case(**each))),
             "plan": dict(_first_of_two(PLAN, lambda each: _on_plan(**each))),
+        },
+        "by_facts": by_facts(),
+        "approved_after": {
+            name: _operated(approved_after(between)) for name, between in BETWEEN.items()
         },
         "heal": {name: _healed(way) for name, way in HEALED.items()},
         "operators": {name: _operated(way) for name, way in OPERATED.items()},
