@@ -73,7 +73,7 @@ def _timeouts() -> Iterator[tuple[str, Facts]]:
 
     def consumed(timeout_seconds: int, **attributes: str) -> Facts:
         consumer = LambdaConsumer(_FUNCTION, timeout_seconds, 0)
-        return replace(facts(**attributes), lambda_consumers=(consumer,))
+        return replace(facts(None, **attributes), lambda_consumers=(consumer,))
 
     needed = {"mendq:max-processing-seconds": "100"}
     yield "nothing names a need", facts()

@@ -41,6 +41,7 @@ def record() -> Any:
             "recorded": _recorded(spark),
         }
     finally:
+        spark.sparkContext.setLogLevel("OFF")  # what is still in hand is nobody's any more
         spark.stop()
 
 
