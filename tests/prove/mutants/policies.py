@@ -150,11 +150,11 @@ POLICIES = (
                 "for name, check in [*checks.items()][:1]:",
             ),
             Mutant(
-                "another policy than the approved one is restored",
+                "a pin that was taken away meanwhile is restored",
                 _RESTORE,
                 "PolicyWriter._pin_behind",
-                "pin is None or gathered is None or pin != gathered.pin",
-                "pin is None or gathered is None",
+                "self.pins.of(seen.queue_arn), seen.pin",
+                "seen.pin and seen.pin.pin, seen.pin",
             ),
             Mutant(
                 "within the hour of a change nobody is asked",

@@ -17,11 +17,13 @@ _REFUSALS = "functions.healing.redrive_refusals"
 _CLOCK = "functions.healing.retention_clock"
 _TRUTH = "functions.healing.where_truth"
 _READING = "functions.healing.where_reading"
-_STEP = "functions.healing.redrive_step"
 
 REDRIVE = (
     Selection(
-        ("tests.functions.healing.test_redrive",),
+        (
+            "tests.functions.aws.test_redrive_tick"
+            "::test_the_first_tick_sends_a_canary_of_five_marked_letters",
+        ),
         (
             Mutant(
                 "a redrive begins with more messages than a canary batch",
@@ -30,6 +32,11 @@ REDRIVE = (
                 "size=canary",
                 "size=canary * 2",
             ),
+        ),
+    ),
+    Selection(
+        ("tests.functions.healing.test_redrive",),
+        (
             Mutant(
                 "one in ten messages comes back and the redrive goes on",
                 _BOUNDS,

@@ -19,6 +19,7 @@ WRITES = (
     Selection(
         (
             f"{_INTERRUPTIONS}::test_of_two_runs_that_both_looked_one_writes",
+            f"{_INTERRUPTIONS}::test_a_claim_that_still_runs_keeps_the_other_out",
             f"{_INTERRUPTIONS}::test_a_person_between_look_and_write_keeps_the_value",
             f"{_INTERRUPTIONS}::test_a_lost_answer_is_not_sent_again_over_a_persons_value",
             f"{_INTERRUPTIONS}::test_a_release_takes_nobody_elses_snapshot",
@@ -112,10 +113,10 @@ WRITES = (
             ),
             Mutant(
                 "a tag on every queue frees all of them from the bound on mass symptoms",
-                "functions.healing.managed",
-                "counted_as",
-                'f"drill#{symptom}" if DRILL_TAG in tags else symptom',
-                'f"{len(tags)}drill#{symptom}" if DRILL_TAG in tags else symptom',
+                "functions.healing.guardrails",
+                "_too_many_drills",
+                "queues <= MOST_DRILLS",
+                "queues <= MOST_DRILLS * 2",
             ),
             Mutant(
                 "practice stops the fixes of real queues",
