@@ -236,6 +236,7 @@ def _prepare(selections: Sequence[Selection]) -> None:
         "mutants",
         deadline=None,
         database=None,
+        max_examples=30,
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
@@ -279,7 +280,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--longest-seconds", type=int, default=0, help="ends all of it; 0: never")
     asked = parser.parse_args(arguments)
+    signal.alarm(asked.longest_seconds)
     selections = chosen(asked.words)
     _prepare(selections)
     results = []

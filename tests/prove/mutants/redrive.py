@@ -17,13 +17,11 @@ _REFUSALS = "functions.healing.redrive_refusals"
 _CLOCK = "functions.healing.retention_clock"
 _TRUTH = "functions.healing.where_truth"
 _READING = "functions.healing.where_reading"
+_TICKS = "tests.functions.aws.test_redrive_tick"
 
 REDRIVE = (
     Selection(
-        (
-            "tests.functions.aws.test_redrive_tick"
-            "::test_the_first_tick_sends_a_canary_of_five_marked_letters",
-        ),
+        (f"{_TICKS}::test_the_first_tick_sends_a_canary_of_five_marked_letters",),
         (
             Mutant(
                 "a redrive begins with more messages than a canary batch",
