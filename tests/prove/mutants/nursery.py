@@ -236,7 +236,6 @@ def _prepare(selections: Sequence[Selection]) -> None:
         "mutants",
         deadline=None,
         database=None,
-        max_examples=30,
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
