@@ -80,7 +80,7 @@ def install(module: str, code: CodeType) -> list[str]:
         imported.append(fullname)
         return code
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
     return imported
 
 

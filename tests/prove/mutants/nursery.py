@@ -271,7 +271,7 @@ class _Jvm:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf = SparkConf(loadDefaults=False).setAll([*SPARK.items()])
-        return java_gateway.launch_gateway(conf)
+        return java_gateway.launch_gateway(conf)  # type: ignore[no-untyped-call]
 
 
 def main(arguments: list[str]) -> int:
