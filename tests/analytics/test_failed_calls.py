@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.incidents import OWN_ROLE, failed_calls
@@ -48,18 +48,8 @@ def test_no_other_role_is(arn: str) -> None:
     assert not PATTERN.search(arn)
 
 
-def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
-    spark: SparkSession,
-) -> None:
-    role = f"arn:aws:iam::{ACCOUNT}:role/"
-    theirs = [
-        *STRANGERS,
-        "",
-        f"{role}mendq-heal-us-east-1x",
-        f"{role}mendq-heal-eu-west-1",
-        "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
-    ]
-    ours = [f"{role}{role_name(each, 'us-east-1')}" for each in EVERY]
+def reading(spark: SparkSession, file: str, principal_arns: list[str]) -> DataFrame:
+    """A file with one failed call of each, whose event ids are their positions."""
     calls = sf.array(
         *(
             sf.struct(
@@ -75,9 +65,35 @@ def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
                 sf.lit("r").alias("request_id"),
                 sf.lit("lease_expired").alias("label"),
             )
-            for number, arn in enumerate([*ours, *theirs])
+            for number, arn in enumerate(principal_arns)
         )
     )
-    row = spark.createDataFrame([("f", None, 1, None, None)], SPARK_READING)
-    found = failed_calls(row.withColumn("calls", calls)).collect()
+    row = spark.createDataFrame([(file, None, 1, None, None)], SPARK_READING)
+    return row.withColumn("calls", calls)
+
+
+def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
+    """The first by the file's own name tells it, wherever the files lie."""
+    late, early = reading(spark, "a/2.json.gz", ["p", "p"]), reading(spark, "b/1.json.gz", ["p"])
+    found = failed_calls(late.union(early)).collect()
+    assert {each["event_id"]: each["file"] for each in found} == {
+        "0": "b/1.json.gz",
+        "1": "a/2.json.gz",
+    }
+    assert len(found) == 2
+
+
+def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
+    spark: SparkSession,
+) -> None:
+    role = f"arn:aws:iam::{ACCOUNT}:role/"
+    theirs = [
+        *STRANGERS,
+        "",
+        f"{role}mendq-heal-us-east-1x",
+        f"{role}mendq-heal-eu-west-1",
+        "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
+    ]
+    ours = [f"{role}{role_name(each, 'us-east-1')}" for each in EVERY]
+    found = failed_calls(reading(spark, "f", [*ours, *theirs])).collect()
     assert {each["principal_arn"] for each in found} == set(theirs)

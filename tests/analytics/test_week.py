@@ -187,6 +187,7 @@ def test_cases_are_worst_first_and_few() -> None:
     document = made({MONDAY: NightRows(rows, [])})
     assert [row["failed_calls"] for row in document["cases"][:3]] == [7, 59, 58]
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
+    assert document["totals"]["healed"] == 58, "an approved one is not healed by itself"
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
 
 

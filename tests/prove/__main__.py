@@ -14,6 +14,7 @@ from tests.prove.counted_nights import COUNTED_NIGHTS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
+from tests.prove.mutants.proof import MUTANTS
 from tests.prove.proof import Proof
 from tests.prove.races import RACES
 from tests.prove.redrives import REDRIVES
@@ -33,6 +34,7 @@ PROOFS: tuple[Proof, ...] = (
     *SWEEPS,
     *REDRIVES,
     *COUNTED_NIGHTS,
+    *MUTANTS,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

@@ -82,6 +82,7 @@ def test_deep_nesting_is_unreadable() -> None:
 
 def test_more_than_an_event_may_be_is_unreadable() -> None:
     assert read(b" " * (MAXIMUM_BYTES + 1)) == Unreadable("too_large")
+    assert MAXIMUM_BYTES == 256 * 1_024
 
 
 def test_a_bare_record_its_bytes_and_its_envelope_read_the_same() -> None:
@@ -245,3 +246,20 @@ def test_real_records_dressed_as_sqs_calls_are_read() -> None:
         got = read({**each, "eventSource": "sqs.amazonaws.com"})
         assert isinstance(got, FailedCall)
         assert ":assumed-role/" not in got.principal_arn
+
+
+@pytest.mark.parametrize(
+    ("asked", "read_as"),
+    [(0, 0), (43_200, 43_200), (43_201, None), (-1, None), (True, None), ("30", None), (1.5, None)],
+)
+def test_a_visibility_timeout_that_sqs_would_take_is_read(
+    asked: object, read_as: int | None
+) -> None:
+    got = call(requestParameters={"visibilityTimeout": asked})
+    assert got.requested_visibility_seconds == read_as
+
+
+def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
+    got = call(errorMessage="x" * 100_000, requestID="\ud800")
+    assert got.error_message == "x" * 2_048
+    assert got.request_id == "?"

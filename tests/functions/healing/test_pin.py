@@ -52,6 +52,7 @@ def test_a_pin_s_document_gives_the_pin_back() -> None:
 def test_the_digest_is_of_the_text_byte_for_byte() -> None:
     assert digest_of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert digest_of(POLICY) != digest_of(POLICY.replace(" ", ""))
+    assert digest_of(POLICY) != digest_of(f"{POLICY}\n")
 
 
 def test_a_pin_of_this_queue_is_not_doubted_at_sight() -> None:

@@ -55,6 +55,7 @@ def test_the_furthest_of_every_kind_is_within_its_bounds(kind: type[AttributeSte
     [
         DeduplicateByContent("true", "false"),
         DeduplicateByGroup("queue", "queue"),
+        DeduplicateByGroup("tenant", "messageGroup"),
         LimitThroughputByGroup("perQueue", "perQueueId"),
         SetKmsDataKeyReusePeriod(300, 3_601),
         SetVisibilityTimeout(30, 30),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.healing.tags import deployed_by
+from functions.healing.tags import TagUnreadable, deployed_by, seconds_tag
 
 STACK = "aws:cloudformation:stack-name"
 RESOURCE = "aws:cloudformation:logical-id"
@@ -24,3 +24,18 @@ def test_a_stack_is_named_by_cloudformations_own_tags(
     tags: dict[str, str], named: dict[str, str]
 ) -> None:
     assert deployed_by(tags) == named
+
+
+@pytest.mark.parametrize(
+    ("tags", "seconds"), [({}, None), ({"t": "1"}, 1), ({"t": "040"}, 40), ({"t": "43200"}, 43_200)]
+)
+def test_a_tag_names_whole_seconds(tags: dict[str, str], seconds: int | None) -> None:
+    assert seconds_tag(tags, "t") == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "43201", "1000000", "-1", "1.5", "40 s", " 40", "\N{ARABIC-INDIC DIGIT FOUR}"]
+)
+def test_a_tag_of_anything_else_is_named(text: str) -> None:
+    with pytest.raises(TagUnreadable, match="the tag t must be a whole number"):
+        seconds_tag({"t": text}, "t")

@@ -104,6 +104,12 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
         "1 to 100",
     ),
     ({"limits": {"writesPerMinute": "9"}}, "limits.writesPerMinute", '"9" is not a number', "1 to"),
+    (
+        {"limits": {"visibilityCeilingSeconds": 43_201}},
+        "limits.visibilityCeilingSeconds",
+        "out of range",
+        "30 to 43200",
+    ),
     ({"limits": {"massSymptomShare": True}}, "limits.massSymptomShare", "true is not", "0 to 1"),
     ({"limits": {"massSymptomShare": 1.1}}, "limits.massSymptomShare", "out of range", "0 to 1"),
     ({"timing": {"soakFactor": math.nan}}, "timing.soakFactor", "NaN is not", "1.2 to 10"),

