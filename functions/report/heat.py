@@ -8,8 +8,7 @@ from math import ceil, log
 from functions.report.days_chart import NOT_READ
 from functions.report.names import marked_queue
 from functions.report.places import place_in
-from functions.report.summary import Summary
-from functions.report.summary_parts import QueueWeek
+from functions.report.summary import QueueWeek, Summary
 from functions.report.words import counted, queue_name, short_day
 
 LEVELS = 5

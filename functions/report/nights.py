@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import date
 
 from functions.report.names import quoted
-from functions.report.summary import Summary
-from functions.report.summary_parts import PARTIAL, Night
+from functions.report.summary import PARTIAL, Night, Summary
 from functions.report.words import counted, day, listed, number
 
 SLOWER = "spark_json"

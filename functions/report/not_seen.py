@@ -76,7 +76,7 @@ def _case_files(summary: Summary) -> str:
 
 
 def _unlabelled(seen: NotSeen) -> str:
-    codes = seen.unlabelled
+    codes = seen.unlabelled.items()
     if not codes:
         return ""
     most_first = sorted(codes, key=lambda item: (-item[1], item[0]))
@@ -95,7 +95,7 @@ def _code(label: str) -> str:
 
 def _without_a_case(summary: Summary) -> str:
     """Incidents that the logs show and no case answers, with the reasons of those listed."""
-    count = dict(summary.by_outcome).get(NOT_SEEN, 0)
+    count = summary.by_outcome.get(NOT_SEEN, 0)
     if not count:
         return ""
     listed_ones = [each for each in summary.cases if each.outcome == NOT_SEEN]

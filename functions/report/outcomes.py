@@ -51,4 +51,4 @@ def tone(outcome: str) -> str:
 
 def why_in_words(incident: Incident) -> str:
     """The night's reasons in words, another's as they came; of a case, what it said last."""
-    return WHY.get(incident.why) or visible(incident.why or incident.reason, MOST_SENTENCE)
+    return WHY.get(incident.why or "") or visible(incident.why or incident.reason, MOST_SENTENCE)

@@ -9,8 +9,7 @@ from datetime import datetime
 from functions.report.names import marked
 from functions.report.outcomes import OUTCOMES
 from functions.report.places import place_in
-from functions.report.summary import Summary
-from functions.report.summary_parts import PagedCase
+from functions.report.summary import PagedCase, Summary
 from functions.report.visible import MOST_SENTENCE, visible
 from functions.report.words import clock, counted, duration, listed, queue_name, short_day
 
@@ -79,7 +78,7 @@ def swept(summary: Summary) -> str:
     found = summary.swept
     if not found.cases:
         return ""
-    most_first = sorted(found.by_symptom, key=lambda item: (-item[1], item[0]))
+    most_first = sorted(found.by_symptom.items(), key=lambda item: (-item[1], item[0]))
     names = [f"{marked(name)} ({count:,})" for name, count in most_first[:MOST_SYMPTOMS]]
     more = len(most_first) - MOST_SYMPTOMS
     rest = [f"{more} more"] if more > 0 else []

@@ -56,7 +56,7 @@ def _row(summary: Summary, incident: Incident) -> Row:
         tone=tone(incident.outcome),
         is_mended=incident.is_mended,
         paged=incident.paged,
-        case_id=visible(incident.case_id),
+        case_id=visible(incident.case_id or ""),
         why=why_in_words(incident),
         healed_in="" if seconds is None else duration(seconds),
     )

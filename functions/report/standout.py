@@ -97,7 +97,7 @@ def _habit(summary: Summary, mine: list[Incident]) -> str:
     label, count = _commonest(each.label for each in mine)
     if count < FEWEST or label not in HABITS:
         return ""
-    total = max(dict(summary.by_label).get(label, 0), count)
+    total = max(summary.by_label.get(label, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
     return f"{HABITS[label]}: {share} {marked(label)} incidents came from it."
 

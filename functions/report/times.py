@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from functions.report.drawing import Look, Picture, as_picture
 from functions.report.per_day import PerDay
-from functions.report.summary import Summary
-from functions.report.summary_parts import TimesToHeal
+from functions.report.summary import Summary, TimesToHeal
 from functions.report.times_chart import Scale, Strip, axis_chart, scale_of, strip_chart
 from functions.report.visible import visible
 from functions.report.words import counted, duration

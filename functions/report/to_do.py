@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from functions.report.names import marked, marked_queue, quoted
-from functions.report.summary import Summary
-from functions.report.summary_parts import Deed
+from functions.report.summary import Deed, Summary
 from functions.report.values import changed, written
 from functions.report.visible import visible
 from functions.report.words import counted, principal_name

@@ -91,7 +91,9 @@ def _how_many_healed(summary: Summary) -> str:
 
 def _not_healed(summary: Summary) -> list[tuple[str, int]]:
     """In what words how many ended; they add up, and an unknown outcome keeps its word."""
-    counts = {outcome: n for outcome, n in summary.by_outcome if outcome not in MENDED and n}
+    counts = {
+        outcome: n for outcome, n in summary.by_outcome.items() if outcome not in MENDED and n
+    }
     known = [each for each in OUTCOMES if each in counts]
     unknown = sorted(counts.keys() - OUTCOMES.keys())
     return [(OUTCOMES.get(each) or marked(each), counts[each]) for each in (*known, *unknown)]
