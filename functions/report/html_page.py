@@ -8,23 +8,34 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from functions.report.days_chart import NARROW, NOT_READ, WIDE, days_chart
+from functions.report.days import (
+    NARROW,
+    NOT_READ,
+    WIDE,
+    PerDay,
+    caption,
+    days_chart,
+    in_words,
+    per_day,
+)
 from functions.report.drawing import DARK, LIGHT, as_picture
-from functions.report.heat import heat
-from functions.report.made_from import made_from
-from functions.report.names import parts
-from functions.report.not_seen import not_seen
-from functions.report.people import people, people_caption, swept
-from functions.report.per_day import PerDay, caption, in_words, per_day
-from functions.report.rows import healed_count, rows
-from functions.report.standout import standout
+from functions.report.not_seen import made_from, not_seen
 from functions.report.summary import Summary
+from functions.report.tables import healed_count, heat, people, people_caption, rows, swept
 from functions.report.tiles import tiles
 from functions.report.times import strips, times
 from functions.report.to_do import left_out, to_do
-from functions.report.verdict import headline, others
-from functions.report.visible import MOST_SENTENCE, visible
-from functions.report.words import counted, days_of, moment, together, week_name
+from functions.report.verdict import headline, others, standout
+from functions.report.words import (
+    MOST_SENTENCE,
+    counted,
+    days_of,
+    moment,
+    parts,
+    together,
+    visible,
+    week_name,
+)
 
 
 def _together(value: Any) -> Any:

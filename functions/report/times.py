@@ -1,15 +1,21 @@
-"""Times to heal by label, as the rows of a table whose middle is a strip of dots."""
+"""Times to heal by label: a strip of dots for each, all on one logarithmic scale.
+
+A bar stands at the median and a ring at the 90th percentile, where there are enough for one.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 
-from functions.report.drawing import Look, Picture, as_picture
-from functions.report.per_day import PerDay
+import altair as alt
+
+from functions.report.days import PerDay
+from functions.report.drawing import FONT, Look, Picture, as_picture
 from functions.report.summary import Summary, TimesToHeal
-from functions.report.times_chart import Scale, Strip, axis_chart, scale_of, strip_chart
-from functions.report.visible import visible
-from functions.report.words import counted, duration
+from functions.report.words import counted, duration, visible
 
 MOST_LABELS = 6
 TOO_FEW = "n<5"
@@ -104,3 +110,132 @@ def _caption(shown: list[TimesToHeal]) -> str:
         else ""
     )
     return f"{dots}, on a log scale. The bar is the median{ring}."
+
+
+WIDTH, HEIGHT, AXIS_HEIGHT, MARGIN = 300, 34, 22, 22
+# The strips are shown smaller than the bars, whose labels are as large in the end.
+FONT_SIZE = 13
+# Where somebody reads a scale of seconds: 1 s to 30 days.
+TICKS = (
+    (1, "1 s"),
+    (10, "10 s"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3_600, "1 h"),
+    (21_600, "6 h"),
+    (86_400, "1 d"),
+    (604_800, "7 d"),
+    (2_592_000, "30 d"),
+)
+_MOST_TICKS = 5
+_BIN = 0.016  # of the scale's width: about a dot
+# Where a dot goes whose place is taken: above, below, further above ...
+_LANES = (0.0, -5.0, 5.0, -9.0, 9.0, -2.5, 2.5, -7.0, 7.0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The seconds from which to which all strips of the page go, and the ticks on it."""
+
+    least: float
+    most: float
+
+    @property
+    def ticks(self) -> tuple[tuple[int, str], ...]:
+        found = [each for each in TICKS if self.least <= each[0] <= self.most]
+        step = -(-len(found) // _MOST_TICKS)
+        return tuple(found[::step]) if found else ()
+
+
+def scale_of(seconds: Sequence[float]) -> Scale:
+    """From the tick below the shortest to the one above the longest; at least two ticks apart."""
+    ends = [each for each, _ in TICKS]
+    least = max((each for each in ends[:-1] if each <= min(seconds)), default=ends[0])
+    most = min((each for each in ends if each >= max(seconds) and each > least), default=ends[-1])
+    return Scale(float(least), float(max(most, *seconds)))
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Sorted seconds, their median, and the 90th percentile where there is one."""
+
+    seconds: tuple[float, ...]
+    median: float
+    p90: float | None
+
+
+def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
+    """One label's dots, hidden by nothing: side by side, and above bar and ring."""
+    axis = alt.Axis(
+        title=None,
+        values=[each for each, _ in scale.ticks],
+        labels=False,
+        ticks=False,
+        domain=False,
+        gridColor=look.line,
+    )
+    dots = _marks(_placed(strip.seconds, scale)).mark_circle(
+        size=34, color=colour, opacity=0.6, aria=False
+    )
+    bar = _marks([(strip.median, 0.0)]).mark_tick(
+        thickness=2.5, size=26, color=look.ink, opacity=1, orient="vertical"
+    )
+    layers = [bar]
+    if strip.p90 is not None:
+        ring = _marks([(strip.p90, 0.0)]).mark_point(
+            size=110, stroke=look.ink, fill=look.paper, opacity=1, strokeWidth=2
+        )
+        layers.append(ring)
+    return _framed([*layers, dots], _on(scale, axis), HEIGHT, look)
+
+
+def axis_chart(scale: Scale, look: Look) -> alt.LayerChart:
+    """What stands below the strips: the ticks of their scale."""
+    rows = [{"seconds": each, "text": text} for each, text in scale.ticks]
+    texts = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_text(fontSize=FONT_SIZE, color=look.muted, baseline="middle")
+        .encode(text="text:N")
+    )
+    return _framed([texts], _on(scale, None), AXIS_HEIGHT, look)
+
+
+def _on(scale: Scale, axis: alt.Axis | None) -> alt.X:
+    logarithmic = alt.Scale(type="log", domain=[scale.least, scale.most], nice=False, clamp=True)
+    return alt.X("seconds:Q", scale=logarithmic, axis=axis)
+
+
+def _marks(places: Sequence[tuple[float, float]]) -> alt.Chart:
+    rows = [{"seconds": seconds, "lane": lane} for seconds, lane in places]
+    lane = alt.Y("lane:Q", scale=alt.Scale(domain=[-12, 12]), axis=None)
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y=lane)
+    return chart
+
+
+def _framed(layers: Sequence[alt.Chart], x: alt.X, height: int, look: Look) -> alt.LayerChart:
+    """A margin as wide as half a tick's text, the same for all, so that they stand in line."""
+    chart: alt.LayerChart = (
+        alt.layer(*layers)
+        .encode(x=x)
+        .properties(
+            width=WIDTH,
+            height=height,
+            background=look.paper,
+            padding={"left": MARGIN, "right": MARGIN, "top": 0, "bottom": 0},
+            autosize=alt.AutoSizeParams(type="none"),
+        )
+        .configure(font=FONT, view=alt.ViewConfig(stroke=None))
+    )
+    return chart
+
+
+def _placed(seconds: Sequence[float], scale: Scale) -> list[tuple[float, float]]:
+    """Each dot and its lane; one that falls on another's very place is not drawn twice."""
+    taken = Counter[int]()
+    width = log10(scale.most / scale.least)
+    placed: dict[tuple[float, float], None] = {}
+    for each in seconds:
+        column = round(log10(max(each, scale.least) / scale.least) / width / _BIN)
+        placed[each, _LANES[taken[column] % len(_LANES)]] = None
+        taken[column] += 1
+    return list(placed)

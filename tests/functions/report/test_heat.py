@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from functions.report.heat import LEVELS, Heat, heat, level
-from functions.report.names import plain
+from functions.report.tables import LEVELS, Heat, heat, level
+from functions.report.words import plain
 from tests.functions.report.weeks import incident, summary
 
 

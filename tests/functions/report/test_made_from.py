@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from functions.report.made_from import made_from
-from functions.report.names import plain
+from functions.report.not_seen import made_from
+from functions.report.words import plain
 from tests.functions.report.weeks import summary
 
 READ = "412 trail files (81.2 MB) with 1,284,019 records, of"

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from functions.healing.nightly import FALLBACK, Verdict
-from functions.report.names import plain
-from functions.report.nights import (
+from functions.report.not_seen import (
     FAR_FEWER,
     NOTHING_READ,
     SLOWER,
@@ -15,6 +14,7 @@ from functions.report.nights import (
     nights_read,
     slower_reader,
 )
+from functions.report.words import plain
 from tests.functions.report.week_parts import night
 from tests.functions.report.weeks import DAYS, summary
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from functions.report.names import plain
 from functions.report.not_seen import not_seen, not_seen_in_short
 from functions.report.read_summary import read
 from functions.report.summary import Summary
+from functions.report.words import plain
 from tests.functions.report.week_parts import night, without_newer
 from tests.functions.report.weeks import DAYS, incident, summary, week
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from functions.healing.states import State
-from functions.report.names import plain
-from functions.report.people import STATES, PersonRow, people, people_caption, swept
 from functions.report.read_summary import read
+from functions.report.tables import STATES, PersonRow, people, people_caption, swept
+from functions.report.words import plain
 from tests.functions.report import week_parts
 from tests.functions.report.week_parts import paged, reached_a_person, without_newer
 from tests.functions.report.weeks import summary, week

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.report.per_day import caption, in_words, per_day
+from functions.report.days import caption, in_words, per_day
 from functions.report.summary import FURTHER
 from tests.functions.report.weeks import incident, summary
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.report.places import place_in
+from functions.report.words import place_in
 from tests.functions.report.weeks import arn, summary
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.report.rows import Row, healed_count, rows
+from functions.report.tables import Row, healed_count, rows
 from tests.functions.report.weeks import incident, summary
 
 

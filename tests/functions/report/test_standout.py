@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from functions.catalogue import CATALOGUE
-from functions.report.habits import HABITS
-from functions.report.names import plain
-from functions.report.standout import standout
+from functions.report.outcomes import HABITS
+from functions.report.verdict import standout
+from functions.report.words import plain
 from tests.functions.report.weeks import incident, summary
 
 WHY = "the need is above the ceiling of 900 s"

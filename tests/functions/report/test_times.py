@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from functions.report.days import per_day
 from functions.report.drawing import LIGHT
-from functions.report.per_day import per_day
 from functions.report.times import MOST_LABELS, Times, strips, times
 from tests.functions.report import week_parts
 from tests.functions.report.weeks import incident, summary

@@ -6,8 +6,8 @@ import pytest
 
 from analytics import deeds_of_callers, deeds_of_cases
 from analytics.labels import COUNT_ONLY
-from functions.report.names import plain
 from functions.report.to_do import _WHAT, MOST_COMMAND, WHY, ToDo, left_out, to_do
+from functions.report.words import plain
 from tests.functions.report.week_parts import deed
 from tests.functions.report.weeks import summary
 

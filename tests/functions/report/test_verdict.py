@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.healing.states import State
-from functions.report.names import plain
 from functions.report.outcomes import OUTCOMES
 from functions.report.read_summary import read
 from functions.report.summary import MENDED
 from functions.report.verdict import headline, others, verdict_text
+from functions.report.words import plain
 from tests.functions.report.hostile import hostile_weeks
 from tests.functions.report.week_parts import deed
 from tests.functions.report.weeks import DAYS, busy_week, incident, summary
