@@ -1,4 +1,4 @@
-"""What a tired reader needs first, and the one queue that stands out; every sentence is computed."""
+"""What a tired reader needs first, and the queue that stands out; every sentence is computed."""
 
 from __future__ import annotations
 

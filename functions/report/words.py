@@ -1,6 +1,6 @@
 """Numbers, times, names and values as the report writes them, in English.
 
-Every name, code and reason in a summary is somebody else's text. It is cut, and what a reader cannot
+Every name, code and reason in a summary is somebody else's text. It is cut, and what nobody can
 see is spelled out, before it goes anywhere; within a sentence it is marked, so that each sink can
 set it apart. The marks are private characters, which `visible` spells out wherever somebody else's
 text has them: nobody can forge one. Markup is the business of each sink: the page escapes, the
