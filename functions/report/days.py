@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 import altair as alt
 
@@ -158,18 +157,36 @@ NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=
 
 
 def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
-    """A bar for each day of the week, also for one without incidents or that was not read."""
-    layers = [_bars(week, size, look), _totals(week, size, look), _reached(week, size, look)]
+    """A bar for each day of the week, also for one without incidents or that was not read.
+
+    The mark of cases stands above the figure, because beside it there is no room on a phone.
+    """
+    figures = [f"{each.total:,}" if each.total or each.is_read else NOT_READ for each in week.days]
+    marks = [_marks(each.reached) for each in week.days]
+    above = {"baseline": "bottom", "fontSize": size.font_size}
+    layers = [
+        _bars(week, look),
+        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
+        _texts(week, marks).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
+    ]
+    axis = {"title": None, "labelFontSize": size.font_size, "labelColor": look.muted}
+    days = alt.X(
+        "day:N",
+        scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
+        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=look.line),
+    )
     chart: alt.LayerChart = (
         alt.layer(*layers)
-        .encode(x=_days_axis(week, size, look))
+        .encode(x=days)
         .properties(width=size.width, height=size.height, background=look.paper)
         .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
+        .configure_axis(ticks=False, **axis)
     )
     return chart
 
 
-def _bars(week: PerDay, size: Size, look: Look) -> alt.Chart:
+def _bars(week: PerDay, look: Look) -> alt.Chart:
+    """On an axis of whole numbers alone: Vega would write a half as 1."""
     rows = [
         {"day": each.name, "series": f"{n}", "incidents": count}
         for each in week.days
@@ -178,11 +195,19 @@ def _bars(week: PerDay, size: Size, look: Look) -> alt.Chart:
     ]
     names = [f"{n}" for n in range(len(week.series))]
     colours = alt.Scale(domain=names, range=list(look.series[: len(names)]))
+    most = max(each.total for each in week.days)
+    counts = alt.Axis(
+        format=",d",
+        values=list(range(most + 1)) if most < FEW_TICKS else alt.Undefined,
+        tickCount=FEW_TICKS,
+        gridColor=look.line,
+        domain=False,
+    )
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar(stroke=look.paper, strokeWidth=1)
         .encode(
-            y=alt.Y("incidents:Q", stack="zero", axis=_count_axis(week, size, look)),
+            y=alt.Y("incidents:Q", stack="zero", axis=counts),
             color=alt.Color("series:N", scale=colours, legend=None),
             order=alt.Order("series:N"),
         )
@@ -190,72 +215,14 @@ def _bars(week: PerDay, size: Size, look: Look) -> alt.Chart:
     return chart
 
 
-def _totals(week: PerDay, size: Size, look: Look) -> alt.Chart:
-    rows: list[dict[str, Any]] = [
-        {"day": each.name, "incidents": each.total, "text": _figure(each)} for each in week.days
-    ]
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_text(
-            baseline="bottom", dy=-4, fontSize=size.font_size, color=look.ink, fontWeight="bold"
-        )
-        .encode(y="incidents:Q", text="text:N")
-    )
-    return chart
-
-
-def _figure(each: Day) -> str:
-    return f"{each.total:,}" if each.total or each.is_read else NOT_READ
-
-
-def _reached(week: PerDay, size: Size, look: Look) -> alt.Chart:
-    """Above the figure, because beside it there is no room on a phone."""
+def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
     rows = [
-        {"day": each.name, "incidents": each.total, "text": _marks(each.reached)}
-        for each in week.days
+        {"day": each.name, "incidents": each.total, "text": text}
+        for each, text in zip(week.days, texts, strict=True)
     ]
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_text(
-            baseline="bottom", dy=-6 - size.font_size, fontSize=size.font_size, color=look.bad
-        )
-        .encode(y="incidents:Q", text="text:N")
-    )
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
     return chart
 
 
 def _marks(reached: int) -> str:
     return REACHED * reached if reached <= MOST_MARKS else f"{REACHED} {reached:,}"
-
-
-def _days_axis(week: PerDay, size: Size, look: Look) -> alt.X:
-    return alt.X(
-        "day:N",
-        scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
-        axis=alt.Axis(
-            title=None,
-            labelAngle=0,
-            labelExpr=size.label,
-            labelFontSize=size.font_size,
-            labelColor=look.muted,
-            labelPadding=6,
-            ticks=False,
-            domainColor=look.line,
-        ),
-    )
-
-
-def _count_axis(week: PerDay, size: Size, look: Look) -> alt.Axis:
-    """Whole numbers alone: Vega would write a half as 1."""
-    most = max(each.total for each in week.days)
-    return alt.Axis(
-        title=None,
-        format=",d",
-        values=list(range(most + 1)) if most < FEW_TICKS else alt.Undefined,
-        tickCount=FEW_TICKS,
-        labelFontSize=size.font_size,
-        labelColor=look.muted,
-        gridColor=look.line,
-        ticks=False,
-        domain=False,
-    )

@@ -13,17 +13,18 @@ from functions.report.days import (
     NOT_READ,
     WIDE,
     PerDay,
+    Size,
     caption,
     days_chart,
     in_words,
     per_day,
 )
-from functions.report.drawing import DARK, LIGHT, as_picture
+from functions.report.drawing import DARK, LIGHT, Picture, in_both
 from functions.report.not_seen import made_from, not_seen
 from functions.report.summary import Summary
-from functions.report.tables import healed_count, heat, people, people_caption, rows, swept
+from functions.report.tables import heat, incident_rows, people, people_caption, swept
 from functions.report.tiles import tiles
-from functions.report.times import strips, times
+from functions.report.times import times
 from functions.report.to_do import left_out, to_do
 from functions.report.verdict import headline, others, standout
 from functions.report.words import (
@@ -52,10 +53,8 @@ _TEMPLATES = Environment(
     finalize=_together,
 )
 _TEMPLATES.filters["parts"] = parts
-_LOOKS = {"light": LIGHT, "dark": DARK}
 # Of each list; the page folds the others away, and paper has them all.
 MOST_ROWS = 12
-_SIZES = {"wide": WIDE, "narrow": NARROW}
 
 
 def page(summary: Summary) -> str:
@@ -81,7 +80,8 @@ def _verdict(summary: Summary) -> dict[str, Any]:
 
 
 def _sections(summary: Summary) -> dict[str, Any]:
-    every = rows(summary)
+    every = incident_rows(summary)
+    healed = [each for each in every if each["is_mended"]]
     return {
         "most_rows": MOST_ROWS,
         "to_do": to_do(summary),
@@ -89,9 +89,9 @@ def _sections(summary: Summary) -> dict[str, Any]:
         "heat": heat(summary),
         "people": people(summary),
         "people_caption": people_caption(summary),
-        "not_healed": [each for each in every if not each.is_mended],
-        "healed": [each for each in every if each.is_mended],
-        "healed_count": healed_count(every),
+        "not_healed": [each for each in every if not each["is_mended"]],
+        "healed": healed,
+        "healed_count": counted(len(healed), "healed incident"),
         "not_seen": not_seen(summary),
         "unreadable": [
             (visible(each.file, MOST_SENTENCE), visible(each.reason, MOST_SENTENCE))
@@ -102,25 +102,19 @@ def _sections(summary: Summary) -> dict[str, Any]:
 
 def _pictures(summary: Summary) -> dict[str, Any]:
     week = per_day(summary)
-    found = times(summary, week)
     return {
         "looks": (LIGHT, DARK),
         "per_day": week,
         "caption": caption(week),
         "in_words": in_words(week),
         "not_read": NOT_READ,
-        "pictures": _days(week),
-        "times": found,
-        "strips": {name: strips(found, look) for name, look in _LOOKS.items()} if found else {},
+        "pictures": _days(week) if week.has_incidents else None,
+        "times": times(summary, week),
     }
 
 
-def _days(week: PerDay) -> dict[str, Any] | None:
-    """None for a week without incidents: bars of nothing say nothing."""
-    if not week.has_incidents:
-        return None
-    return {
-        f"{size_name}_{look_name}": as_picture(days_chart(week, size, look))
-        for size_name, size in _SIZES.items()
-        for look_name, look in _LOOKS.items()
-    }
+def _days(week: PerDay) -> dict[str, dict[str, Picture]]:
+    def drawn(size: Size) -> dict[str, Picture]:
+        return in_both(lambda look: days_chart(week, size, look))
+
+    return {"wide": drawn(WIDE), "narrow": drawn(NARROW)}

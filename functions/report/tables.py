@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from math import ceil, log
+from typing import Any
 
 from functions.report.days import NOT_READ
 from functions.report.outcomes import OUTCOMES, tone, why_in_words
@@ -28,54 +27,30 @@ from functions.report.words import (
 )
 
 MOST_CODES = 3
+# What a template prints of one row, or of a table.
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Row:
-    """What the template prints; `tone` is one of `outcomes.tone`, everything else is text."""
-
-    label: str
-    calls: str
-    caller: str
-    queue: str
-    place: str
-    when: str
-    outcome: str
-    tone: str
-    is_mended: bool
-    paged: bool
-    case_id: str
-    why: str
-    healed_in: str
-
-
-def rows(summary: Summary) -> tuple[Row, ...]:
+def incident_rows(summary: Summary) -> list[Row]:
     """The summary's cases in its order, worst first."""
-    return tuple(_incident_row(summary, each) for each in summary.cases)
-
-
-def healed_count(every: Sequence[Row]) -> str:
-    """What the page folds away."""
-    return counted(sum(each.is_mended for each in every), "healed incident")
-
-
-def _incident_row(summary: Summary, incident: Incident) -> Row:
-    seconds = incident.seconds_to_heal
-    return Row(
-        label=visible(incident.label),
-        calls=_calls(incident),
-        caller=_caller(incident),
-        queue=queue_name(incident.queue_arn),
-        place=place_in(summary, incident.queue_arn),
-        when=span(incident.first_failure, incident.last_failure),
-        outcome=visible(incident.outcome.replace("_", " ")),
-        tone=tone(incident.outcome),
-        is_mended=incident.is_mended,
-        paged=incident.paged,
-        case_id=visible(incident.case_id or ""),
-        why=why_in_words(incident),
-        healed_in="" if seconds is None else duration(seconds),
-    )
+    return [
+        {
+            "label": visible(each.label),
+            "calls": _calls(each),
+            "caller": _caller(each),
+            "queue": queue_name(each.queue_arn),
+            "place": place_in(summary, each.queue_arn),
+            "when": span(each.first_failure, each.last_failure),
+            "outcome": visible(each.outcome.replace("_", " ")),
+            "tone": tone(each.outcome),
+            "is_mended": each.is_mended,
+            "paged": each.paged,
+            "case_id": visible(each.case_id or ""),
+            "why": why_in_words(each),
+            "healed_in": "" if each.seconds_to_heal is None else duration(each.seconds_to_heal),
+        }
+        for each in summary.cases
+    ]
 
 
 def _calls(incident: Incident) -> str:
@@ -116,24 +91,25 @@ _ENDS = _OPEN, _LEFT, _CLOSED, _ROLLED_BACK = (
 )
 
 
-@dataclass(frozen=True)
-class PersonRow:
-    """What the template prints; `state` is what it means for the queue, `lasted` for the case."""
-
-    when: str
-    queue: str
-    place: str
-    symptom: str
-    how: str
-    why: str
-    state: str
-    lasted: str
-    case_id: str
-
-
-def people(summary: Summary) -> tuple[PersonRow, ...]:
-    """The cases that paged, the first page first."""
-    return tuple(_person_row(summary, each) for each in summary.reached_a_person.cases)
+def people(summary: Summary) -> list[Row]:
+    """The cases that paged, the first page first: what it means for the queue, and for the case."""
+    return [
+        {
+            "when": f"{short_day(each.paged_at.date())} {clock(each.paged_at)}",
+            "queue": queue_name(each.queue_arn),
+            "place": place_in(summary, each.queue_arn),
+            "symptom": visible(each.symptom),
+            "how": ", ".join(
+                [counted(each.pages, "page")] * (each.pages > 1)
+                + ["found by a sweep"] * each.is_swept
+            ),
+            "why": visible(each.reason, MOST_SENTENCE),
+            "state": STATES.get(each.state) or visible(each.state.replace("_", " ")),
+            "lasted": _lasted(each, summary.made_at),
+            "case_id": visible(each.case_id),
+        }
+        for each in summary.reached_a_person.cases
+    ]
 
 
 def people_caption(summary: Summary) -> str:
@@ -170,22 +146,6 @@ def swept(summary: Summary) -> str:
     return f"{opened}; {', '.join(ended)}."
 
 
-def _person_row(summary: Summary, case: PagedCase) -> PersonRow:
-    pages = [counted(case.pages, "page")] if case.pages > 1 else []
-    found = ["found by a sweep"] if case.is_swept else []
-    return PersonRow(
-        when=f"{short_day(case.paged_at.date())} {clock(case.paged_at)}",
-        queue=queue_name(case.queue_arn),
-        place=place_in(summary, case.queue_arn),
-        symptom=visible(case.symptom),
-        how=", ".join([*pages, *found]),
-        why=visible(case.reason, MOST_SENTENCE),
-        state=STATES.get(case.state) or visible(case.state.replace("_", " ")),
-        lasted=_lasted(case, summary.made_at),
-        case_id=visible(case.case_id),
-    )
-
-
 def _end(case: PagedCase) -> str:
     """One of `_ENDS`: a case that ended with the queue as it was is not closed."""
     if case.ended_at is None:
@@ -210,65 +170,37 @@ def _lasted(case: PagedCase, made_at: datetime) -> str:
 LEVELS = 5
 
 
-@dataclass(frozen=True)
-class Cell:
-    """`figure` is what it says, `level` how dark it is: from 0, nothing, to LEVELS."""
-
-    figure: str
-    level: int
-
-
-@dataclass(frozen=True)
-class HeatRow:
-    """A queue's days; `place` only where there are several."""
-
-    queue: str
-    place: str
-    cells: tuple[Cell, ...]
-    total: str
-    calls: str
-    not_healed: str
-
-
-@dataclass(frozen=True)
-class Heat:
-    """`days` head the columns; `beyond` says what other queues had."""
-
-    caption: str
-    days: tuple[str, ...]
-    rows: tuple[HeatRow, ...]
-    beyond: str
-
-    @property
-    def has_unread(self) -> bool:
-        return any(cell.figure == NOT_READ for row in self.rows for cell in row.cells)
-
-
-def heat(summary: Summary) -> Heat | None:
-    """None where no queue had an incident."""
+def heat(summary: Summary) -> Row | None:
+    """The queues' days, each cell a figure and how dark it is; None where none had an incident."""
     queues = [each for each in summary.queue_days.queues if sum(each.incidents)]
     if not queues:
         return None
     most = max(max(each.incidents) for each in queues)
-    days = tuple(short_day(each) for each in summary.days)
-    rows_of_queues = tuple(_heat_row(summary, each, most) for each in queues)
-    return Heat(_heat_caption(summary, queues), days, rows_of_queues, _beyond(summary))
+    rows = [
+        {
+            "queue": queue_name(each.queue_arn),
+            "place": place_in(summary, each.queue_arn),
+            "cells": [
+                (_figure(summary, day, count), level(count, most))
+                for day, count in zip(summary.days, each.incidents, strict=True)
+            ],
+            "total": f"{sum(each.incidents):,}",
+            "calls": counted(each.failed_calls, "failed call"),
+            "not_healed": f"{each.not_healed:,} not healed" if each.not_healed else "all healed",
+        }
+        for each in queues
+    ]
+    return {
+        "caption": _heat_caption(summary, queues),
+        "days": [short_day(each) for each in summary.days],
+        "rows": rows,
+        "beyond": _beyond(summary),
+        "has_unread": any(figure == NOT_READ for row in rows for figure, _ in row["cells"]),
+    }
 
 
-def _heat_row(summary: Summary, queue: QueueWeek, most: int) -> HeatRow:
-    unread = summary.not_seen.nights_missing
-    cells = (
-        Cell(NOT_READ if day in unread and not count else f"{count:,}", level(count, most))
-        for day, count in zip(summary.days, queue.incidents, strict=True)
-    )
-    return HeatRow(
-        queue=queue_name(queue.queue_arn),
-        place=place_in(summary, queue.queue_arn),
-        cells=tuple(cells),
-        total=f"{sum(queue.incidents):,}",
-        calls=counted(queue.failed_calls, "failed call"),
-        not_healed=f"{queue.not_healed:,} not healed" if queue.not_healed else "all healed",
-    )
+def _figure(summary: Summary, day: date, count: int) -> str:
+    return f"{count:,}" if count or day not in summary.not_seen.nights_missing else NOT_READ
 
 
 def level(count: int, most: int) -> int:

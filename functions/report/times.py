@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log10
+from typing import Any
 
 import altair as alt
 
 from functions.report.days import PerDay
-from functions.report.drawing import FONT, Look, Picture, as_picture
+from functions.report.drawing import FONT, Look, in_both
 from functions.report.summary import Summary, TimesToHeal
 from functions.report.words import counted, duration, visible
 
@@ -21,72 +22,42 @@ MOST_LABELS = 6
 TOO_FEW = "n<5"
 
 
-@dataclass(frozen=True)
-class TimesRow:
-    """A label's figures; `in_words` is the strip for who cannot see it."""
-
-    label: str
-    count: str
-    median: str
-    p90: str
-    in_words: str
-    strip: Strip
-    series: int
-
-
-@dataclass(frozen=True)
-class Times:
-    """The labels with most healed incidents; `beyond` says what the others had."""
-
-    rows: tuple[TimesRow, ...]
-    scale: Scale
-    caption: str
-    beyond: str
-
-
-def times(summary: Summary, week: PerDay) -> Times | None:
-    """None where no healing was timed."""
+def times(summary: Summary, week: PerDay) -> dict[str, Any]:
+    """The labels with most healed incidents and what the others had; empty where none was timed."""
     timed = [each for each in summary.times_to_heal if each.seconds]
     if not timed:
-        return None
+        return {}
     shown, others = timed[:MOST_LABELS], timed[MOST_LABELS:]
+    scale = scale_of([second for each in shown for second in each.seconds])
     count = sum(each.incidents for each in others)
     beyond = f"{counted(len(others), 'more label')}: {counted(count, 'healed incident')}."
-    return Times(
-        rows=tuple(_row(each, week) for each in shown),
-        scale=scale_of([second for each in shown for second in each.seconds]),
-        caption=_caption(shown),
-        beyond=beyond if others else "",
-    )
+    return {
+        "rows": [_row(each, week, scale) for each in shown],
+        "axis": in_both(lambda look: axis_chart(scale, look)),
+        "caption": _caption(shown),
+        "beyond": beyond if others else "",
+    }
 
 
-def strips(found: Times, look: Look) -> tuple[Picture, ...]:
-    """A picture for each row and, last, their axis."""
-    drawn = [
-        as_picture(strip_chart(each.strip, found.scale, look, _colour(each.series, look)))
-        for each in found.rows
-    ]
-    return (*drawn, as_picture(axis_chart(found.scale, look)))
+def _row(times_of: TimesToHeal, week: PerDay, scale: Scale) -> dict[str, Any]:
+    """A label's figures and strip, in the colour that the label has in the days' picture."""
+    label, seconds = visible(times_of.label), times_of.seconds
+    middle, p90 = times_of.median_seconds, times_of.p90_seconds
+    median = seconds[(len(seconds) - 1) // 2] if middle is None else middle
+    series = week.series.index(label) if label in week.series else max(len(week.series) - 1, 0)
+    strip = Strip(seconds, median, p90)
+    return {
+        "label": label,
+        "count": f"{times_of.incidents:,}",
+        "median": duration(median),
+        "p90": TOO_FEW if p90 is None else duration(p90),
+        "in_words": _in_words(times_of),
+        "strip": in_both(lambda look: strip_chart(strip, scale, look, _colour(series, look))),
+    }
 
 
 def _colour(series: int, look: Look) -> str:
     return look.series[series] if series < len(look.series) else look.muted
-
-
-def _row(times_of: TimesToHeal, week: PerDay) -> TimesRow:
-    """In the colour that the label has in the days' picture."""
-    label, seconds = visible(times_of.label), times_of.seconds
-    middle = times_of.median_seconds
-    median = seconds[(len(seconds) - 1) // 2] if middle is None else middle
-    return TimesRow(
-        label=label,
-        count=f"{times_of.incidents:,}",
-        median=duration(median),
-        p90=TOO_FEW if times_of.p90_seconds is None else duration(times_of.p90_seconds),
-        in_words=_in_words(times_of),
-        strip=Strip(seconds, median, times_of.p90_seconds),
-        series=week.series.index(label) if label in week.series else max(len(week.series) - 1, 0),
-    )
 
 
 def _in_words(times_of: TimesToHeal) -> str:
@@ -166,14 +137,9 @@ class Strip:
 
 def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
     """One label's dots, hidden by nothing: side by side, and above bar and ring."""
-    axis = alt.Axis(
-        title=None,
-        values=[each for each, _ in scale.ticks],
-        labels=False,
-        ticks=False,
-        domain=False,
-        gridColor=look.line,
-    )
+    ticks = [each for each, _ in scale.ticks]
+    plain = {"title": None, "labels": False, "ticks": False, "domain": False}
+    axis = alt.Axis(values=ticks, gridColor=look.line, **plain)
     dots = _marks(_placed(strip.seconds, scale)).mark_circle(
         size=34, color=colour, opacity=0.6, aria=False
     )

@@ -88,8 +88,7 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
 
 
 def _without_pictures(patch: pytest.MonkeyPatch) -> None:
-    for each in ("html_page.as_picture", "times.as_picture"):
-        patch.setattr(f"functions.report.{each}", lambda _: Picture("", 1, 1))
+    patch.setattr("functions.report.drawing.as_picture", lambda _: Picture("", 1, 1))
     for each in ("html_page.days_chart", "times.strip_chart", "times.axis_chart"):
         patch.setattr(f"functions.report.{each}", lambda *_: None)
 

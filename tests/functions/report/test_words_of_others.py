@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from functions.report.tables import (
     level,
 )
 from functions.report.tiles import Change, against
-from functions.report.times import Times, strips, times
+from functions.report.times import times
 from functions.report.to_do import _WHAT, WHY
 from functions.report.verdict import headline, others, verdict_text
 from functions.report.words import plain
@@ -128,21 +129,12 @@ def test_a_cell_is_the_darker_the_more_it_holds() -> None:
     assert [level(count, 1) for count in (0, 1)] == [0, LEVELS]
 
 
-def found(*rows: dict[str, Any], cases: list[Any] | None = None) -> Times:
-    week = summary(cases or [], times_to_heal=list(rows))
-    made = times(week, per_day(week))
-    assert made is not None
-    return made
-
-
-def test_a_label_keeps_the_colour_of_the_days() -> None:
+def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
     cases = [incident(label=each) for each in ("b", "b", "a")]
-    rows = found(week_parts.times("a", 1), week_parts.times("b", 2), cases=cases).rows
-    assert [each.series for each in rows] == [1, 0]
-
-
-def test_a_strip_for_each_row_and_one_axis() -> None:
-    made = found(week_parts.times("a", 1), week_parts.times("b", 2))
-    drawn = strips(made, LIGHT)
-    assert len(drawn) == 3
-    assert len({each.width for each in drawn}) == 1
+    week = summary(cases, times_to_heal=[week_parts.times("a", 1), week_parts.times("b", 2)])
+    found = times(week, per_day(week))
+    pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
+    assert len({each.width for each in pictures}) == 1
+    svgs = [b64decode(each.address.partition(",")[2]).decode() for each in pictures]
+    assert [LIGHT.series[1] in each for each in svgs] == [True, False, False]
+    assert [LIGHT.series[0] in each for each in svgs] == [False, True, False]
