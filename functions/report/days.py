@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import altair as alt
 
@@ -163,13 +164,17 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
     """
     figures = [f"{each.total:,}" if each.total or each.is_read else NOT_READ for each in week.days]
     marks = [_marks(each.reached) for each in week.days]
-    above = {"baseline": "bottom", "fontSize": size.font_size}
+    above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _bars(week, look),
         _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
         _texts(week, marks).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
     ]
-    axis = {"title": None, "labelFontSize": size.font_size, "labelColor": look.muted}
+    axis: dict[str, Any] = {
+        "title": None,
+        "labelFontSize": size.font_size,
+        "labelColor": look.muted,
+    }
     days = alt.X(
         "day:N",
         scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
@@ -180,7 +185,9 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
         .encode(x=days)
         .properties(width=size.width, height=size.height, background=look.paper)
         .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
-        .configure_axis(ticks=False, **axis)
+        .configure_axis(
+            title=None, labelFontSize=size.font_size, labelColor=look.muted, ticks=False
+        )
     )
     return chart
 

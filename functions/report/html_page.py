@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from functions.report.days import (
@@ -44,38 +45,41 @@ def _together(value: Any) -> Any:
     return value if isinstance(value, Markup) or not isinstance(value, str) else together(value)
 
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "template"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=_together,
-)
-_TEMPLATES.filters["parts"] = parts
+def template(name: str, finalize: Callable[[Any], Any] = _together) -> Template:
+    """A template that escapes; `finalize` is what becomes of each value before."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "template"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+    environment.filters["parts"] = parts
+    return environment.get_template(name)
+
+
+_PAGE = template("page.html.j2")
 # Of each list; the page folds the others away, and paper has them all.
 MOST_ROWS = 12
 
 
 def page(summary: Summary) -> str:
     """The whole HTML document; the same summary gives the same text."""
-    template = _TEMPLATES.get_template("page.html.j2")
-    return template.render(_verdict(summary) | _sections(summary) | _pictures(summary)).lstrip()
+    return _PAGE.render(opening(summary) | _sections(summary) | _pictures(summary)).lstrip()
 
 
-def _verdict(summary: Summary) -> dict[str, Any]:
+def opening(summary: Summary) -> dict[str, Any]:
+    """What page and mail begin with."""
     return {
         "week": week_name(summary.week),
         "days": days_of(summary.first_day, summary.last_day),
-        "queues": counted(queues, "queue") if (queues := summary.totals.queues) else "",
         "headline": headline(summary),
         "standout": standout(summary),
         "others": others(summary),
         "tiles": tiles(summary),
-        "swept": swept(summary),
-        "nothing_was_read": summary.nothing_was_read,
-        "made": moment(summary.made_at),
-        "made_from": made_from(summary),
+        "to_do": to_do(summary),
+        "to_do_left_out": left_out(summary),
     }
 
 
@@ -83,9 +87,12 @@ def _sections(summary: Summary) -> dict[str, Any]:
     every = incident_rows(summary)
     healed = [each for each in every if each["is_mended"]]
     return {
+        "queues": counted(queues, "queue") if (queues := summary.totals.queues) else "",
+        "swept": swept(summary),
+        "nothing_was_read": summary.nothing_was_read,
+        "made": moment(summary.made_at),
+        "made_from": made_from(summary),
         "most_rows": MOST_ROWS,
-        "to_do": to_do(summary),
-        "to_do_left_out": left_out(summary),
         "heat": heat(summary),
         "people": people(summary),
         "people_caption": people_caption(summary),

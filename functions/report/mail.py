@@ -13,10 +13,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from functions.report.days import (
@@ -29,12 +27,12 @@ from functions.report.days import (
     per_day,
 )
 from functions.report.drawing import LIGHT, as_png
+from functions.report.html_page import opening, template
 from functions.report.not_seen import not_seen_in_short
 from functions.report.summary import Summary
-from functions.report.tiles import tiles
 from functions.report.to_do import ToDo, left_out, to_do
-from functions.report.verdict import headline, others, standout, verdict_text
-from functions.report.words import counted, days_of, parts, plain, together, unlinked, week_name
+from functions.report.verdict import verdict_text
+from functions.report.words import counted, plain, together, unlinked
 
 PICTURE_ID = "incidents-per-day"
 _MOST_ALT = 1_500
@@ -48,15 +46,7 @@ def _in_a_mail(value: Any) -> Any:
     return value if ours else together(unlinked(plain(value)))
 
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "template"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=_in_a_mail,
-)
-_TEMPLATES.filters["parts"] = parts
+_MAIL = template("mail.html.j2", _in_a_mail)
 
 
 @dataclass(frozen=True)
@@ -118,15 +108,10 @@ def mail(summary: Summary, place: str, command: str) -> Mail:
     """The same summary gives the same mail."""
     week = per_day(summary)
     picture = as_png(days_chart(week, IN_A_MAIL, LIGHT)) if week.has_incidents else None
-    html = _TEMPLATES.get_template("mail.html.j2").render(
-        week=week_name(summary.week),
-        days=days_of(summary.first_day, summary.last_day),
-        headline=headline(summary),
-        others=others(summary),
-        standout=standout(summary),
-        tiles=tiles(summary),
-        to_do=[(each, [escape(line) for line in _to_copy(each)]) for each in to_do(summary)],
-        to_do_left_out=left_out(summary),
+    begins = opening(summary)
+    to_copy = [(each, [escape(line) for line in _to_copy(each)]) for each in begins["to_do"]]
+    html = _MAIL.render(
+        begins | {"to_do": to_copy},
         picture_id=PICTURE_ID if picture else "",
         alt=in_words(week)[:_MOST_ALT],
         width=_CARD_WIDTH,

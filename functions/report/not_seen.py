@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from datetime import date
 
 from functions.report.outcomes import why_in_words
@@ -148,21 +147,11 @@ SLOWER = "spark_json"
 FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
 
 
-@dataclass(frozen=True)
-class Unread:
-    """The week's days without a night, by why there is none; no day is in two.
+def unread(summary: Summary) -> dict[str, list[date]]:
+    """The week's days without tables, by why there are none.
 
     `silent` ones had a night that found nothing: `nights_in_doubt` says so.
     """
-
-    not_begun: tuple[date, ...]
-    to_come: tuple[date, ...]
-    silent: tuple[date, ...]
-    not_read: tuple[date, ...]
-
-
-def unread(summary: Summary) -> Unread:
-    """Why each day without tables has none."""
     seen = summary.not_seen
     silent = {each.day for each in seen.nights if each.verdict == NOTHING_READ}
     made_on = summary.made_at.date()
@@ -174,7 +163,7 @@ def unread(summary: Summary) -> Unread:
             found["to_come"].append(each)
         else:
             found["silent" if each in silent else "not_read"].append(each)
-    return Unread(*(tuple(found[each.name]) for each in fields(Unread)))
+    return found
 
 
 def nights_read(summary: Summary) -> Iterator[str]:
@@ -182,16 +171,16 @@ def nights_read(summary: Summary) -> Iterator[str]:
     days = unread(summary)
     if not summary.days_read:
         yield "No night of the week was read."
-    elif days.not_read:
-        were = "was" if len(days.not_read) == 1 else "were"
-        nights = listed([day(each) for each in days.not_read])
-        yield f"{counted(len(days.not_read), 'night')} {were} not read: {nights}."
+    elif days["not_read"]:
+        were = "was" if len(days["not_read"]) == 1 else "were"
+        nights = listed([day(each) for each in days["not_read"]])
+        yield f"{counted(len(days['not_read']), 'night')} {were} not read: {nights}."
     else:
         yield _read_whole(summary)
-    if days.not_begun and summary.not_seen.began is not None:
+    if days["not_begun"] and summary.not_seen.began is not None:
         yield f"Mendq had not begun before {day(summary.not_seen.began)}."
     if not summary.not_seen.week_is_over:
-        yield f"The week is not over{_coming(days.to_come)}."
+        yield f"The week is not over{_coming(days['to_come'])}."
 
 
 def _read_whole(summary: Summary) -> str:
@@ -205,7 +194,7 @@ def _read_whole(summary: Summary) -> str:
     return f"{counted(count, 'night')} {'was' if count == 1 else 'were'} read."
 
 
-def _coming(days: tuple[date, ...]) -> str:
+def _coming(days: list[date]) -> str:
     if not days:
         return ""
     nights, are = ("night", "is") if len(days) == 1 else ("nights", "are")
@@ -216,7 +205,9 @@ def nights_in_doubt(summary: Summary) -> Iterator[str]:
     """A sentence for each night that read far less than others, too early, or is torn."""
     days = unread(summary)
     judged = [
-        each for each in summary.not_seen.nights if each.day not in {*days.not_begun, *days.to_come}
+        each
+        for each in summary.not_seen.nights
+        if each.day not in {*days["not_begun"], *days["to_come"]}
     ]
     yield from _silent([each for each in judged if each.verdict == NOTHING_READ])
     for each in judged:

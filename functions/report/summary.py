@@ -312,8 +312,8 @@ class Summary(Read, frozen=True):
             raise ValueError("`to` must be six days after `from`")
         if self.first_day != monday(self.week):
             raise ValueError(f"`from` must be the Monday of {self.week}")
-        told = {each.day for each in (*self.per_day, *self.not_seen.nights)}
-        if strays := told.union(self.not_seen.nights_missing).difference(self.days):
+        said = {each.day for each in self.per_day} | {each.day for each in self.not_seen.nights}
+        if strays := said.union(self.not_seen.nights_missing).difference(self.days):
             raise ValueError(f"{min(strays)} must be a day from `from` to `to`")
 
     @property

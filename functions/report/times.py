@@ -138,7 +138,7 @@ class Strip:
 def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
     """One label's dots, hidden by nothing: side by side, and above bar and ring."""
     ticks = [each for each, _ in scale.ticks]
-    plain = {"title": None, "labels": False, "ticks": False, "domain": False}
+    plain: dict[str, Any] = {"title": None, "labels": False, "ticks": False, "domain": False}
     axis = alt.Axis(values=ticks, gridColor=look.line, **plain)
     dots = _marks(_placed(strip.seconds, scale)).mark_circle(
         size=34, color=colour, opacity=0.6, aria=False
