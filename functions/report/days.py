@@ -170,11 +170,6 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
         _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
         _texts(week, marks).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
     ]
-    axis: dict[str, Any] = {
-        "title": None,
-        "labelFontSize": size.font_size,
-        "labelColor": look.muted,
-    }
     days = alt.X(
         "day:N",
         scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
