@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bench.rounds import Cost, Measure, middle, wall
 from functions.healing.night_workers import executors_within
 from infra import prices
-from infra.settings.groups import NightSettings
+from infra.settings import NightSettings
 
 REGION, PRICES_NOTED_ON = prices.REGION, prices.NOTED_ON
 X86_VCPU_HOUR, X86_GB_HOUR = prices.EMR_X86_VCPU_HOUR, prices.EMR_X86_GB_HOUR

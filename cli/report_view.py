@@ -7,14 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import Output
-from functions.report.names import parts
 from functions.report.not_seen import not_seen_in_short
-from functions.report.standout import standout
 from functions.report.summary import Summary
 from functions.report.tiles import Tile, tiles
 from functions.report.to_do import ToDo, left_out, to_do
-from functions.report.verdict import headline, others
-from functions.report.words import days_of, week_name
+from functions.report.verdict import headline, others, standout
+from functions.report.words import days_of, parts, week_name
 
 _TONES = {"good": "green", "bad": "red"}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from infra import after_destroy
 from infra.node import NODE, NodeMissing, require_node
-from infra.settings.file import FileRefused, object_in
+from infra.settings import FileRefused, object_in
 from infra.wheels import ROOT
 
 CLI = "aws-cdk@2.1148.1"

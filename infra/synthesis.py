@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,8 @@ from aws_cdk import cx_api
 from infra import emr_package
 from infra.packaging import LAMBDA, REPORT, stage
 from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
-from infra.settings.calendar_regions import unreadable
-from infra.settings.trail_region import elsewhere
+from infra.settings.reading import is_there_twice, parse
+from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack
 from infra.wheels import ROOT
 
@@ -51,12 +50,15 @@ def raw_settings(app: cdk.App) -> Mapping[str, Any]:
 def _context() -> Mapping[str, Any]:
     cdk_json = _parsed(CDK_JSON.read_text(), CDK_JSON.name, "mend it there")
     context: Mapping[str, Any] = cdk_json.get("context", {})
+    twice = [key for key, value in {**cdk_json, **context}.items() if is_there_twice(value)]
+    if mistakes := [Mistake(key, "is there twice", "leave one out") for key in twice]:
+        raise SettingsRefused(mistakes)
     return context
 
 
 def _parsed(text: str, path: str, cure: str) -> Any:
     try:
-        return json.loads(text)
+        return parse(text)
     except ValueError as error:
         raise SettingsRefused([Mistake(path, f"is not JSON ({error})", cure)]) from error
 
@@ -75,7 +77,7 @@ def synthesize(
     app = app or new_app(outdir)
     where = [_environment(each) for each in settings.environments or (None,)]
     regions = [str(each.region) for each in where]
-    if mistakes := [*elsewhere(settings, regions), *unreadable(settings, regions)]:
+    if mistakes := [*misplaced(settings, regions)]:
         raise SettingsRefused(mistakes)
     with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
         code = _staged(Path(folder), target)

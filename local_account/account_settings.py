@@ -12,8 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.settings import DeploymentSettings, SettingsRefused, merge, read
-from infra.settings.file import FileRefused, object_in
+from infra.settings import (
+    DeploymentSettings,
+    FileRefused,
+    SettingsRefused,
+    merge,
+    object_in,
+    read,
+)
 from local_account.cannot_start import CannotStart
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
 

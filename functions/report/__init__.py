@@ -3,10 +3,9 @@
 It stands alone and travels in a zip of its own, because the charts' library is 80 MB.
 """
 
-from functions.report.document import SummaryUnreadable
 from functions.report.html_page import page
-from functions.report.outgoing import outgoing
-from functions.report.read_summary import MOST_BYTES, read, read_under
+from functions.report.mail import outgoing
+from functions.report.read_summary import MOST_BYTES, SummaryUnreadable, read, read_under
 from functions.report.summary import Summary
 from functions.report.verdict import verdict_text
 

@@ -6,6 +6,7 @@ Only numbers and days go into a picture. Labels are somebody else's text and sta
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import altair as alt
@@ -60,6 +61,11 @@ def as_picture(chart: alt.LayerChart) -> Picture:
     width, height = (float(_attribute(svg, name)) for name in ("width", "height"))
     address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
     return Picture(address, round(width), round(height))
+
+
+def in_both(draw: Callable[[Look], alt.LayerChart]) -> dict[str, Picture]:
+    """The picture of a chart for a light and for a dark page."""
+    return {"light": as_picture(draw(LIGHT)), "dark": as_picture(draw(DARK))}
 
 
 def as_png(chart: alt.LayerChart, scale: float = 2) -> bytes:

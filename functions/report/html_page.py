@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from functions.report.days_chart import NARROW, NOT_READ, WIDE, days_chart
-from functions.report.drawing import DARK, LIGHT, as_picture
-from functions.report.heat import heat
-from functions.report.made_from import made_from
-from functions.report.names import parts
-from functions.report.not_seen import not_seen
-from functions.report.people import people, people_caption, swept
-from functions.report.per_day import PerDay, caption, in_words, per_day
-from functions.report.rows import healed_count, rows
-from functions.report.standout import standout
+from functions.report.days import (
+    NARROW,
+    NOT_READ,
+    WIDE,
+    PerDay,
+    Size,
+    caption,
+    days_chart,
+    in_words,
+    per_day,
+)
+from functions.report.drawing import DARK, LIGHT, Picture, in_both
+from functions.report.not_seen import made_from, not_seen
 from functions.report.summary import Summary
+from functions.report.tables import heat, incident_rows, people, people_caption, swept
 from functions.report.tiles import tiles
-from functions.report.times import strips, times
+from functions.report.times import times
 from functions.report.to_do import left_out, to_do
-from functions.report.verdict import headline, others
-from functions.report.visible import MOST_SENTENCE, visible
-from functions.report.words import counted, days_of, moment, together, week_name
+from functions.report.verdict import headline, others, standout
+from functions.report.words import (
+    MOST_SENTENCE,
+    counted,
+    days_of,
+    moment,
+    parts,
+    together,
+    visible,
+    week_name,
+)
 
 
 def _together(value: Any) -> Any:
@@ -32,55 +45,60 @@ def _together(value: Any) -> Any:
     return value if isinstance(value, Markup) or not isinstance(value, str) else together(value)
 
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "template"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=_together,
-)
-_TEMPLATES.filters["parts"] = parts
-_LOOKS = {"light": LIGHT, "dark": DARK}
+def template(name: str, finalize: Callable[[Any], Any] = _together) -> Template:
+    """A template that escapes; `finalize` is what becomes of each value before."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "template"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+    environment.filters["parts"] = parts
+    return environment.get_template(name)
+
+
+_PAGE = template("page.html.j2")
 # Of each list; the page folds the others away, and paper has them all.
 MOST_ROWS = 12
-_SIZES = {"wide": WIDE, "narrow": NARROW}
 
 
 def page(summary: Summary) -> str:
     """The whole HTML document; the same summary gives the same text."""
-    template = _TEMPLATES.get_template("page.html.j2")
-    return template.render(_verdict(summary) | _sections(summary) | _pictures(summary)).lstrip()
+    return _PAGE.render(opening(summary) | _sections(summary) | _pictures(summary)).lstrip()
 
 
-def _verdict(summary: Summary) -> dict[str, Any]:
+def opening(summary: Summary) -> dict[str, Any]:
+    """What page and mail begin with."""
     return {
         "week": week_name(summary.week),
         "days": days_of(summary.first_day, summary.last_day),
-        "queues": counted(queues, "queue") if (queues := summary.totals.queues) else "",
         "headline": headline(summary),
         "standout": standout(summary),
         "others": others(summary),
         "tiles": tiles(summary),
-        "swept": swept(summary),
-        "nothing_was_read": summary.nothing_was_read,
-        "made": moment(summary.made_at),
-        "made_from": made_from(summary),
+        "to_do": to_do(summary),
+        "to_do_left_out": left_out(summary),
     }
 
 
 def _sections(summary: Summary) -> dict[str, Any]:
-    every = rows(summary)
+    every = incident_rows(summary)
+    healed = [each for each in every if each["is_mended"]]
     return {
+        "queues": counted(queues, "queue") if (queues := summary.totals.queues) else "",
+        "swept": swept(summary),
+        "nothing_was_read": summary.nothing_was_read,
+        "made": moment(summary.made_at),
+        "made_from": made_from(summary),
         "most_rows": MOST_ROWS,
-        "to_do": to_do(summary),
-        "to_do_left_out": left_out(summary),
         "heat": heat(summary),
         "people": people(summary),
         "people_caption": people_caption(summary),
-        "not_healed": [each for each in every if not each.is_mended],
-        "healed": [each for each in every if each.is_mended],
-        "healed_count": healed_count(every),
+        "not_healed": [each for each in every if not each["is_mended"]],
+        "healed": healed,
+        "healed_count": counted(len(healed), "healed incident"),
         "not_seen": not_seen(summary),
         "unreadable": [
             (visible(each.file, MOST_SENTENCE), visible(each.reason, MOST_SENTENCE))
@@ -91,25 +109,19 @@ def _sections(summary: Summary) -> dict[str, Any]:
 
 def _pictures(summary: Summary) -> dict[str, Any]:
     week = per_day(summary)
-    found = times(summary, week)
     return {
         "looks": (LIGHT, DARK),
         "per_day": week,
         "caption": caption(week),
         "in_words": in_words(week),
         "not_read": NOT_READ,
-        "pictures": _days(week),
-        "times": found,
-        "strips": {name: strips(found, look) for name, look in _LOOKS.items()} if found else {},
+        "pictures": _days(week) if week.has_incidents else None,
+        "times": times(summary, week),
     }
 
 
-def _days(week: PerDay) -> dict[str, Any] | None:
-    """None for a week without incidents: bars of nothing say nothing."""
-    if not week.has_incidents:
-        return None
-    return {
-        f"{size_name}_{look_name}": as_picture(days_chart(week, size, look))
-        for size_name, size in _SIZES.items()
-        for look_name, look in _LOOKS.items()
-    }
+def _days(week: PerDay) -> dict[str, dict[str, Picture]]:
+    def drawn(size: Size) -> dict[str, Picture]:
+        return in_both(lambda look: days_chart(week, size, look))
+
+    return {"wide": drawn(WIDE), "narrow": drawn(NARROW)}

@@ -1,30 +1,38 @@
-"""The week as a mail: subject, text, HTML and one picture; the page says the rest.
+"""The week as a mail: subject, text, HTML and one picture, and the bytes that SES takes.
 
 Mail programs know tables and inline styles alone, Gmail cuts HTML off at 102 KB, and many make a
 link of whatever looks like one.
+https://docs.aws.amazon.com/ses/latest/dg/send-email-raw.html
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from functools import cached_property
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from functions.report.days_chart import IN_A_MAIL, NOT_READ, REACHED, days_chart
+from functions.report.days import (
+    IN_A_MAIL,
+    NOT_READ,
+    REACHED,
+    caption,
+    days_chart,
+    in_words,
+    per_day,
+)
 from functions.report.drawing import LIGHT, as_png
-from functions.report.names import parts, plain
+from functions.report.html_page import opening, template
 from functions.report.not_seen import not_seen_in_short
-from functions.report.per_day import caption, in_words, per_day
-from functions.report.standout import standout
 from functions.report.summary import Summary
-from functions.report.tiles import tiles
 from functions.report.to_do import ToDo, left_out, to_do
-from functions.report.verdict import headline, others, verdict_text
-from functions.report.visible import unlinked
-from functions.report.words import counted, days_of, together, week_name
+from functions.report.verdict import verdict_text
+from functions.report.words import counted, plain, together, unlinked
 
 PICTURE_ID = "incidents-per-day"
 _MOST_ALT = 1_500
@@ -38,15 +46,7 @@ def _in_a_mail(value: Any) -> Any:
     return value if ours else together(unlinked(plain(value)))
 
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "template"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=_in_a_mail,
-)
-_TEMPLATES.filters["parts"] = parts
+_MAIL = template("mail.html.j2", _in_a_mail)
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,10 @@ def mail(summary: Summary, place: str, command: str) -> Mail:
     """The same summary gives the same mail."""
     week = per_day(summary)
     picture = as_png(days_chart(week, IN_A_MAIL, LIGHT)) if week.has_incidents else None
-    html = _TEMPLATES.get_template("mail.html.j2").render(
-        week=week_name(summary.week),
-        days=days_of(summary.first_day, summary.last_day),
-        headline=headline(summary),
-        others=others(summary),
-        standout=standout(summary),
-        tiles=tiles(summary),
-        to_do=[(each, [escape(line) for line in _to_copy(each)]) for each in to_do(summary)],
-        to_do_left_out=left_out(summary),
+    begins = opening(summary)
+    to_copy = [(each, [escape(line) for line in _to_copy(each)]) for each in begins["to_do"]]
+    html = _MAIL.render(
+        begins | {"to_do": to_copy},
         picture_id=PICTURE_ID if picture else "",
         alt=in_words(week)[:_MOST_ALT],
         width=_CARD_WIDTH,
@@ -132,3 +127,80 @@ def mail(summary: Summary, place: str, command: str) -> Mail:
         page_holds=_page_holds(summary),
     )
     return Mail(subject(summary), _whole_text(summary, place, command), html, picture)
+
+
+# Quoted-printable and base64 never hold "=_", so no part can hold its boundary; and no randomness.
+_ALTERNATIVE, _RELATED = "=_mendq-alternative", "=_mendq-related"
+_ENCODING = "quoted-printable"
+_ADDRESS = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
+
+
+def message(mail: Mail, sender: str, recipient: str) -> bytes:
+    """The whole message with its headers; lines of 76 characters, ASCII alone.
+
+    Raises ValueError for an address that is none, and for a subject of two lines.
+    """
+    made = EmailMessage(policy=SMTP)
+    made["From"] = _address(sender)
+    made["To"] = _address(recipient)
+    made["Subject"] = mail.subject
+    made["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's absence note comes back
+    made.set_content(_sendable(mail.text), cte=_ENCODING)
+    made.add_alternative(_sendable(mail.html), subtype="html", cte=_ENCODING)
+    made.set_boundary(_ALTERNATIVE)
+    if mail.picture is not None:
+        _, html = made.iter_parts()
+        assert isinstance(html, EmailMessage)  # noqa: S101 - what add_alternative makes
+        html.add_related(
+            mail.picture,
+            "image",
+            "png",
+            cid=f"<{PICTURE_ID}>",
+            disposition="inline",
+            filename=f"{PICTURE_ID}.png",
+        )
+        html.set_boundary(_RELATED)
+    return made.as_bytes()
+
+
+def _address(text: str) -> Address:
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
+    return Address(addr_spec=text)
+
+
+def _sendable(text: str) -> str:
+    """Half a character, which no encoding takes, is spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """`place` is where the page lies, `command` how to read it; drawn when it is asked for."""
+
+    summary: Summary
+    place: str
+    command: str
+    sender: str
+
+    @property
+    def subject(self) -> str:
+        return subject(self.summary)
+
+    @property
+    def text(self) -> str:
+        return text(self.summary, self.place, self.command)
+
+    def message_to(self, recipient: str) -> bytes:
+        """Raises ValueError where sender or recipient are no address."""
+        return message(self._mail, self.sender, recipient)
+
+    @cached_property
+    def _mail(self) -> Mail:
+        return mail(self.summary, self.place, self.command)
+
+
+def outgoing(summary: Summary, place: str, region: str, sender: str) -> Outgoing:
+    """The report of a week whose page lies at `place`."""
+    command = f"mendq report --week {summary.week} --open --region {region}"
+    return Outgoing(summary, place, command, sender)

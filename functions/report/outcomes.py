@@ -1,9 +1,9 @@
-"""What became of an incident, and why, in a reader's words."""
+"""What became of an incident, why, and what a queue keeps doing, in a reader's words."""
 
 from __future__ import annotations
 
 from functions.report.summary import APPROVED, COUNT_ONLY, HEALED, Incident
-from functions.report.visible import MOST_SENTENCE, visible
+from functions.report.words import MOST_SENTENCE, visible
 
 # How each outcome stands out on the page; one that is not here stands out not at all.
 _TONES = {
@@ -51,4 +51,20 @@ def tone(outcome: str) -> str:
 
 def why_in_words(incident: Incident) -> str:
     """The night's reasons in words, another's as they came; of a case, what it said last."""
-    return WHY.get(incident.why) or visible(incident.why or incident.reason, MOST_SENTENCE)
+    return WHY.get(incident.why or "") or visible(incident.why or incident.reason, MOST_SENTENCE)
+
+
+# After the queue's name, before `: 7 of 17 lease_expired incidents came from it.`
+HABITS = {
+    "lease_expired": "keeps outrunning its lease",
+    "message_too_long": "keeps being sent messages that are too long for it",
+    "dedup_id_missing": "keeps being sent messages without a deduplication ID",
+    "fifo_throttled": "keeps outrunning its FIFO quota",
+    "empty_receives": "keeps being polled faster than its messages come",
+    "kms_throttled": "keeps exhausting the KMS quota",
+    "kms_denied": "keeps being called without a grant on its key",
+    "kms_key_unusable": "keeps a key that cannot be used",
+    "access_denied": "keeps turning callers away",
+    "queue_missing": "keeps being called although it is not there",
+    "in_flight_limit": "keeps reaching its in-flight limit",
+}

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from functions.report.names import marked, marked_queue, quoted
-from functions.report.summary import Summary
-from functions.report.summary_parts import Deed
-from functions.report.values import changed, written
-from functions.report.visible import visible
-from functions.report.words import counted, principal_name
+from functions.report.summary import Deed, Summary
+from functions.report.words import (
+    changed,
+    counted,
+    marked,
+    marked_queue,
+    principal_name,
+    quoted,
+    visible,
+    written,
+)
 
 MOST_COMMAND = 1_000
 MOST_LINE = 400

@@ -1,13 +1,47 @@
-"""Numbers, times and names as the report writes them; English, whatever the machine speaks."""
+"""Numbers, times, names and values as the report writes them, in English.
+
+Every name, code and reason in a summary is somebody else's text. It is cut, and what nobody can
+see is spelled out, before it goes anywhere; within a sentence it is marked, so that each sink can
+set it apart. The marks are private characters, which `visible` spells out wherever somebody else's
+text has them: nobody can forge one. Markup is the business of each sink: the page escapes, the
+mail's text breaks addresses.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 
-from functions.report.summary import UNRESOLVED
-from functions.report.visible import MOST_PRINCIPAL, visible
+from functions.report.summary import UNRESOLVED, Summary
+
+# Control, format (bidi, zero width), surrogate, private, unassigned; line and paragraph ends.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_LINE_SPACE = "\t\n\r"
+CUT = "…"
+MOST_NAME = 80
+MOST_PRINCIPAL = 64
+MOST_SENTENCE = 300
+
+
+def visible(text: str, most: int = MOST_NAME) -> str:
+    """`text` in at most `most` characters of its own, each of which can be seen."""
+    shown = "".join(_shown(each) for each in text[:most])
+    return f"{shown}{CUT}" if len(text) > most else shown
+
+
+def unlinked(text: str) -> str:
+    """`text` for a mail: no mail program makes a link of an address in it."""
+    return text.replace("://", ":[//]").replace("www.", "www[.]")
+
+
+def _shown(character: str) -> str:
+    category = unicodedata.category(character)
+    if character in _LINE_SPACE or category == "Zs":
+        return " "
+    return f"[U+{ord(character):04X}]" if category in _UNSEEN else character
+
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -117,3 +151,79 @@ def principal_name(principal_arn: str) -> str:
     """`role/orders` of an ARN; what is no ARN as it stands."""
     parts = principal_arn.split(":", 5)
     return visible(parts[5] if len(parts) == 6 and parts[5] else principal_arn, MOST_PRINCIPAL)
+
+
+_NAME, _QUOTE, _END = "\ue000", "\ue001", "\ue002"
+_MARKED = re.compile(f"([{_NAME}{_QUOTE}])([^{_END}]*){_END}")
+
+
+def marked(name: str, most: int = MOST_NAME) -> str:
+    """A name or a value as it may stand in a sentence."""
+    return f"{_NAME}{visible(name, most)}{_END}"
+
+
+def marked_queue(queue_arn: str) -> str:
+    return f"{_NAME}{queue_name(queue_arn)}{_END}"
+
+
+def quoted(sentence: str) -> str:
+    """A reason that somebody else worded."""
+    return f"{_QUOTE}{visible(sentence, MOST_SENTENCE)}{_END}"
+
+
+def plain(sentence: str) -> str:
+    """The sentence for a sink that has nothing but text."""
+    return _MARKED.sub(r"\2", _ended(sentence))
+
+
+def _ended(sentence: str) -> str:
+    """What was cut ends in dots of its own."""
+    return sentence.replace(f"{CUT}{_END}.", f"{CUT}{_END}")
+
+
+def parts(sentence: str) -> Iterator[tuple[str, str]]:
+    """The sentence piece by piece: `text`, `name` or `quote`, and the piece."""
+    sentence, at = _ended(sentence), 0
+    for found in _MARKED.finditer(sentence):
+        if at < found.start():
+            yield "text", sentence[at : found.start()]
+        yield "name" if found[1] == _NAME else "quote", found[2]
+        at = found.end()
+    if at < len(sentence):
+        yield "text", sentence[at:]
+
+
+def place_in(summary: Summary, queue_arn: str) -> str:
+    """`123456789012, us-east-1`; empty where there is but one place, or no ARN."""
+    if len(summary.accounts) * len(summary.regions) <= 1:
+        return ""
+    parts = queue_arn.split(":")
+    return visible(f"{parts[4]}, {parts[3]}") if len(parts) == 6 else ""
+
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
+_SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII)
+_MOST_SECONDS_ALONE = 3_600
+
+
+def written(attribute: str, value: str) -> str:
+    """`690 s`, `1,209,600 s (14 d)`, a short text; empty where it is none or too long to say."""
+    if not value or len(value) > 40:
+        return ""
+    if not _NUMBER.fullmatch(value):
+        return marked(value)
+    number = int(value)
+    if _SECONDS.fullmatch(attribute):
+        also = f" ({duration(number)})" if number > _MOST_SECONDS_ALONE else ""
+        return f"{number:,} s{also}"
+    if attribute == "MaximumMessageSize":
+        return f"{number:,} bytes"
+    return f"{number:,}"
+
+
+def changed(attribute: str, before: str, after: str) -> str:
+    """`from 460 s to 690 s`, `to 690 s`; empty where the new value cannot be said."""
+    old, new = written(attribute, before), written(attribute, after)
+    if not new:
+        return ""
+    return f"from {old} to {new}" if old else f"to {new}"

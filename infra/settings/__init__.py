@@ -1,18 +1,23 @@
 """The settings of a deployment. Nothing here knows CDK or AWS: a mistake is told in a blink."""
 
-from infra.settings.deployment import DeploymentSettings, merge, read
-from infra.settings.groups import (
+from infra.settings.deployment import (
+    DeploymentSettings,
     Environment,
+    FileRefused,
     NightSettings,
     PageSettings,
     ReportSettings,
     TrailSettings,
+    merge,
+    object_in,
+    read,
 )
-from infra.settings.mistakes import Mistake, SettingsRefused
+from infra.settings.reading import Mistake, SettingsRefused
 
 __all__ = [
     "DeploymentSettings",
     "Environment",
+    "FileRefused",
     "Mistake",
     "NightSettings",
     "PageSettings",
@@ -20,5 +25,6 @@ __all__ = [
     "SettingsRefused",
     "TrailSettings",
     "merge",
+    "object_in",
     "read",
 ]

@@ -2,120 +2,280 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from functions.catalogue import CATALOGUE
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
-from infra.settings import groups, shapes
-from infra.settings.bounds import LIMITS, TIMING
-from infra.settings.kinds import ByName, Flag, ListOf, ModeWord, Number, Reading
-from infra.settings.mistakes import SettingsRefused
-from infra.settings.sections import Section, setting
+from infra.data_events import DATA_EVENT_NAMES
+from infra.settings.reading import (
+    Conflict,
+    Reading,
+    SettingsRefused,
+    bounds_of,
+    entries,
+    floored,
+    one_of,
+    parse,
+    settings_of,
+    text,
+)
+
+_REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
+_ACCOUNT = r"[0-9]{12}"
+# What needs no quotes in a header; SES takes ASCII alone.
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_MAIL = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+"
+WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
+_QUEUE = text(
+    "a queue's name, or the start of one and a *",
+    r"(?=.{1,80}\Z)(?:[A-Za-z0-9_-]+(?:\.fifo|\*)?)",
+    "orders or orders-*",
+    (r"^\*$", "no setting manages every queue: name them, or the start of their names and a *"),
+    ("^(arn:|https?://)", "say the queue's name alone, such as orders"),
+    (r"\*.", "a * may stand only once, at the end"),
+)
+_QUEUE_ARN_PREFIX = text(
+    "the start of a queue's ARN",
+    rf"arn:aws[a-z-]*:sqs:(?:{_REGION}:(?:{_ACCOUNT}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
+    "arn:aws:sqs:eu-west-1:111122223333:orders-",
+    (r"\*$", "leave out the *: CloudTrail compares the start of the ARN"),
+)
+_CALENDAR = text(
+    "the ARN of an SSM Change Calendar",
+    rf"arn:aws[a-z-]*:ssm:{_REGION}:{_ACCOUNT}:document/[A-Za-z0-9_.-]{{3,128}}",
+    "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days",
+)
+_BUCKET = text(
+    "a bucket's name",
+    r"[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]",
+    "our-cloudtrail-logs",
+    ("^arn:", "leave out arn:aws:s3:::"),
+)
+_SUBSCRIBER = text(
+    "an e-mail address or an https URL",
+    rf"{_MAIL}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
+    "on-call@example.com or https://events.example.com/key",
+    ("^http://", "use https://"),
+)
+_TIME_ZONE = text("a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin")
+Mail = Annotated[str, text("an e-mail address", _MAIL, "sqs@example.com")]
+Subscribers = Annotated[
+    tuple[Annotated[str, _SUBSCRIBER], ...], entries("e-mail addresses and https URLs")
+]
+Account = Annotated[str, text("an account id", _ACCOUNT, '"111122223333", twelve digits in quotes')]
+Region = Annotated[str, text("a region", _REGION, "eu-west-1")]
+Hour = Annotated[int, Meta(ge=0, le=23)]
+DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
+
+
+@dataclass(frozen=True)
+class TrailSettings:
+    """Where failed calls are seen."""
+
+    create: bool = True
+    """Whether Mendq makes a trail of its own; else `bucket` is an existing one's."""
+    bucket: Annotated[str, _BUCKET] | None = None
+    """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
+    trail, the key's policy must let the role `mendq-night-<region>` decrypt, and so must the policy
+    of a bucket of another account let it read."""
+    bucket_region: Region | None = None
+    """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
+    job, which has no VPC, reaches this region alone. A bucket elsewhere is refused; while its
+    region is not said, `mendq doctor` finds out, or the first night."""
+    management_events: bool = False
+    """Whether the trail also logs management events that write, such as SetQueueAttributes. AWS
+    bills every copy of them but the first."""
+    queue_arn_prefixes: Annotated[
+        tuple[Annotated[str, _QUEUE_ARN_PREFIX], ...], entries("starts of queue ARNs", 400)
+    ] = ()
+    """The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; while
+    none are named, only those of Mendq's own pulse and drills are."""
+    event_names: Annotated[tuple[DataEvent, ...], entries("SQS data events")] = ()
+    """The calls that are logged; empty: all of them."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What no single field can show."""
+        of_the_bucket = {"create", "bucket", "bucket_region"}
+        if self.create and self.bucket is not None:
+            cure = "say create: false to use the trail that writes there, or leave bucket out"
+            yield of_the_bucket, "bucket", "is given although create is true", cure
+        if not self.create and self.bucket is None:
+            cure = "name the bucket of the existing trail, or say create: true"
+            yield of_the_bucket, "bucket", "is missing although create is false", cure
+        if self.create and self.bucket_region is not None:
+            cure = "leave it out: Mendq's own trail lies where the stack does"
+            yield of_the_bucket, "bucketRegion", "is given although create is true", cure
+        selectors = {"management_events", "queue_arn_prefixes", "event_names"}
+        if not self.create and any(getattr(self, each) for each in selectors):
+            cure = "leave managementEvents, queueArnPrefixes and eventNames out"
+            yield {"create", *selectors}, "", "selects events although create is false", cure
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    """Whom pages reach."""
+
+    urgent: Subscribers = ()
+    """Whom pages reach that want somebody now."""
+    info: Subscribers = ()
+    """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """The weekly report."""
+
+    weekday: Annotated[str, one_of("a weekday", WEEKDAYS)] = "MONDAY"
+    """The day it is sent."""
+    hour: Hour = 6
+    """The hour it is sent."""
+    time_zone: Annotated[str, _TIME_ZONE] = "UTC"
+    """Where `weekday` and `hour` are read."""
+    sender: Mail | None = None
+    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
+    in the stack's region. Without a sender nothing goes by mail."""
+    recipients: Annotated[tuple[Mail, ...], entries("e-mail addresses", 50)] = ()
+    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
+    well."""
+
+    @property
+    def mails(self) -> bool:
+        """Whether anything goes by mail."""
+        return self.sender is not None and bool(self.recipients)
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What no single field can show, and a time zone that there is not.
+
+        On a machine that has no time zones of its own, only the shape of a name counts.
+        """
+        if self.recipients and self.sender is None:
+            needs = {"sender", "recipients"}
+            yield needs, "sender", "is missing although there are recipients", "name it"
+        known = zoneinfo.available_timezones()
+        if known and self.time_zone not in known:
+            fault, cure = f'"{self.time_zone}" is not a time zone', "say one such as Europe/Berlin"
+            yield {"time_zone"}, "timeZone", fault, cure
+
+
+@dataclass(frozen=True)
+class NightSettings:
+    """The nightly job."""
+
+    hour_utc: Hour = 2
+    """The hour it starts."""
+    maximum_vcpu: Annotated[int, Meta(ge=4, le=400)] = 16
+    """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
+    maximum_memory_gb: Annotated[int, Meta(ge=16, le=3_000)] = 64
+    """The most memory it may use at once: 7 GB for each worker."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where a stack goes."""
+
+    account: Account
+    """The account's id."""
+    region: Region
+    """The region."""
+
+
+class LimitsBounds:
+    """How much may be changed."""
+
+    writes_per_minute: Annotated[int, Meta(ge=1, le=100)]
+    """The most writes to queues in a minute, over the whole account."""
+    writes_per_attribute_per_day: Annotated[int, Meta(ge=1, le=24)]
+    """The most writes to one attribute of one queue in 24 hours."""
+    mass_symptom_share: Annotated[float, Meta(ge=0, le=1)]
+    """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
+    written."""
+    visibility_ceiling_seconds: Annotated[int, Meta(ge=30, le=43_200)]
+    """The longest visibility timeout that a fix may set."""
+    sweep_metrics_per_day: Annotated[int, Meta(ge=0, le=1_000_000)]
+    """The most metrics that looking for symptoms may ask for in a day."""
+
+
+class TimingBounds:
+    """How long Mendq waits. Only the local account may go below these ranges, and says so."""
+
+    propagation_seconds: Annotated[int, floored(60, 900)]
+    """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
+    watch_hours: Annotated[int, floored(24, 336)]
+    """How long a verified fix is watched; a day has its own rhythm."""
+    proposal_hours: Annotated[int, floored(1, 168)]
+    """How long a proposal waits; a person needs time to see it."""
+    soak_factor: Annotated[float, floored(1.2, 10)]
+    """How often the time that a poison message takes to come back is waited for."""
+    cooldown_minutes: Annotated[int, floored(30, 1_440)]
+    """The time between two writes to one attribute of one queue."""
+    pulse_minutes: Annotated[int, floored(20, 1_440, least=1)]
+    """The time between two pulses; one that is not seen within 20 minutes counts as lost."""
+    measuring_minutes: Annotated[int, floored(60, 360)]
+    """How long a queue must have been as it is before what is measured of it says anything."""
+
 
 _NEVER_ACTS = {
     "count only": "is only counted",
     "report only": "is only reported",
     "page only": "only pages",
 }
+_AUTONOMY = Meta(
+    title="{symptom: observe, propose or heal}",
+    extra={
+        "of": "symptom",
+        "keys": frozenset(each.name for each in CATALOGUE if each.steps),
+        "without": {each.name: _NEVER_ACTS.get(each.ships_as) for each in CATALOGUE},
+    },
+)
 
 
 @dataclass(frozen=True)
 class DeploymentSettings:
     """Everything that a user may set; the defaults watch and change nothing."""
 
-    mode: Mode = field(
-        default=Mode.OBSERVE,
-        metadata=setting(ModeWord(), "How far Mendq may go on the queues that `queues` names."),
-    )
-    tag_may_raise_to: Mode = field(
-        default=Mode.OBSERVE,
-        metadata=setting(ModeWord(), "How far a queue's tag `mendq` may raise it above `mode`."),
-    )
-    queues: tuple[str, ...] = field(
-        default=(),
-        metadata=setting(
-            ListOf(shapes.QUEUE, "queue names, or starts of names and a `*`"),
-            "The queues that Mendq manages beside those that carry the tag `mendq`; never a "
-            "quarantine, `*-quarantine`, whatever prefix fits it.",
-        ),
-    )
-    autonomy: Mapping[str, Mode] = field(
-        default_factory=dict,
-        metadata=setting(
-            ByName(
-                tuple(symptom.name for symptom in CATALOGUE if symptom.steps),
-                ModeWord(),
-                "symptom",
-                {each.name: _NEVER_ACTS[each.ships_as] for each in CATALOGUE if not each.steps},
-            ),
-            "The highest mode a symptom may act in, where it shall not be the one that ships.",
-        ),
-    )
-    trail: groups.TrailSettings = field(
-        default=groups.TrailSettings(),
-        metadata=setting(groups.TRAIL, "Where failed calls are seen."),
-    )
-    limits: Limits = field(
-        default=Limits(), metadata=setting(Section(Limits, LIMITS), "How much may be changed.")
-    )
-    timing: Timing = field(
-        default=Timing(),
-        metadata=setting(
-            Section(Timing, TIMING),
-            "How long Mendq waits. Only the local account may go below these ranges, and says so.",
-        ),
-    )
-    pages: groups.PageSettings = field(
-        default=groups.PageSettings(), metadata=setting(groups.PAGES, "Whom pages reach.")
-    )
-    report: groups.ReportSettings = field(
-        default=groups.ReportSettings(), metadata=setting(groups.REPORT, "The weekly report.")
-    )
-    night: groups.NightSettings = field(
-        default=groups.NightSettings(), metadata=setting(groups.NIGHT, "The nightly job.")
-    )
-    dashboard: bool = field(
-        default=True,
-        metadata=setting(
-            Flag(),
-            "Whether there is a dashboard, which AWS bills by the month where the payer has three "
-            "others; without one the alarms are the same.",
-        ),
-    )
-    freeze_calendars: tuple[str, ...] = field(
-        default=(),
-        metadata=setting(
-            ListOf(shapes.CALENDAR, "ARNs of SSM Change Calendars", most=10),
-            "While one of them is closed, or cannot be read, nothing is changed. They lie in the "
-            "stack's region; one of another account has to be shared with the stack's first.",
-        ),
-    )
-    environments: tuple[groups.Environment, ...] = field(
-        default=(),
-        metadata=setting(
-            ListOf(groups.ENVIRONMENT, groups.ENVIRONMENT.words),
-            "Where the stack goes; empty: the account and region of the credentials.",
-        ),
-    )
+    mode: Mode = Mode.OBSERVE
+    """How far Mendq may go on the queues that `queues` names."""
+    tag_may_raise_to: Mode = Mode.OBSERVE
+    """How far a queue's tag `mendq` may raise it above `mode`."""
+    queues: Annotated[
+        tuple[Annotated[str, _QUEUE], ...], entries("queue names, or starts of names and a `*`")
+    ] = ()
+    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
+    `*-quarantine`, whatever prefix fits it."""
+    autonomy: Annotated[Mapping[str, Mode], _AUTONOMY] = field(default_factory=dict)
+    """The highest mode a symptom may act in, where it shall not be the one that ships."""
+    trail: TrailSettings = TrailSettings()
+    limits: Annotated[Limits, LimitsBounds] = field(default=Limits())
+    timing: Annotated[Timing, TimingBounds] = field(default=Timing())
+    pages: PageSettings = PageSettings()
+    report: ReportSettings = ReportSettings()
+    night: NightSettings = NightSettings()
+    dashboard: bool = True
+    """Whether there is a dashboard, which AWS bills by the month where the payer has three others;
+    without one the alarms are the same."""
+    freeze_calendars: Annotated[
+        tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
+    ] = ()
+    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
+    region; one of another account has to be shared with the stack's first."""
+    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
+    """Where the stack goes; empty: the account and region of the credentials."""
 
     def floors_lowered(self) -> tuple[str, ...]:
         """Each of `timing` that lies below its floor, as a person reads it."""
         return tuple(
-            f"timing.{name}: {value:g} instead of at least {kind.floor:g}"
-            for name, value, kind in self._timing()
-            if kind.below_floor(value)
+            f"timing.{name}: {value:g} instead of at least {floor:g}"
+            for name, (each, kind) in settings_of(Annotated[Timing, TimingBounds]).items()
+            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].ge)
         )
-
-    def _timing(self) -> Iterator[tuple[str, float, Number]]:
-        for name, (each, described) in Section(Timing, TIMING).settings().items():
-            assert isinstance(described.kind, Number)  # noqa: S101 - TIMING holds nothing else
-            yield name, getattr(self.timing, each.name), described.kind
-
-
-DEPLOYMENT = Section(DeploymentSettings)
 
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
@@ -125,7 +285,7 @@ def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     account alone.
     """
     reading = Reading(floors)
-    settings: DeploymentSettings = DEPLOYMENT.read(raw, "", reading)
+    settings: DeploymentSettings = reading.read(DeploymentSettings, raw, "")
     if reading.mistakes:
         raise SettingsRefused(reading.mistakes)
     return settings
@@ -141,12 +301,22 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **over, **both}
 
 
-def leaves_of(settings: DeploymentSettings) -> Iterator[tuple[str, Any]]:
-    """Every value that can be set, by its path."""
-    for name, (each, described) in DEPLOYMENT.settings().items():
-        value = getattr(settings, each.name)
-        if not isinstance(described.kind, Section):
-            yield name, value
-            continue
-        for inner, (part, _) in described.kind.settings().items():
-            yield f"{name}.{inner}", getattr(value, part.name)
+class FileRefused(Exception):
+    """A file holds no settings; `str` says in one line why, and what to do about it."""
+
+
+def object_in(path: Path) -> dict[str, Any]:
+    """The settings in a file, as `make account SETTINGS=` and `make cdk SETTINGS=` take it.
+
+    They are what stands in `cdk.json` as the object `mendq` of `context`. Raises FileRefused.
+    """
+    try:
+        content = parse(path.read_text("utf-8"))
+    except OSError as error:
+        line = f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
+        raise FileRefused(line) from error
+    except ValueError as error:
+        raise FileRefused(f"SETTINGS {path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise FileRefused(f"SETTINGS {path} is not an object: write it as {{..}}")
+    return content

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import Field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import MISSING, Field
+from itertools import pairwise
+from typing import Any, get_args, get_origin
 
 from functions.healing.mode import Mode
-from infra.settings.deployment import DEPLOYMENT
-from infra.settings.kinds import ListOf
-from infra.settings.sections import Section, Setting
+from infra.settings.deployment import DeploymentSettings
+from infra.settings.reading import bounds_of, settings_of, words_of
 
 _HEAD = """# Settings
 
@@ -29,41 +31,53 @@ is the lower of the queue's mode and the symptom's autonomy. Units stand in the 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join((_HEAD, *_tables(DEPLOYMENT, ""), ""))
+    return "\n".join((_HEAD, *_tables(DeploymentSettings, ""), ""))
 
 
-def _tables(section: Section, path: str) -> Iterator[str]:
+def _tables(kind: Any, path: str) -> Iterator[str]:
     """One table of the plain settings, then one for each object within."""
-    plain = {n: s for n, s in section.settings().items() if not _object_of(s[1])}
+    every, says = settings_of(kind), _sentences(kind)
+    plain = {name: each for name, each in every.items() if not _object_of(each[1])}
     if plain:
         yield "| setting | what it holds | default | what it is for |"
         yield "|---|---|---|---|"
-        for name, (field, described) in plain.items():
-            yield _row(f"{path}{name}", field, described)
-    for name, (_, described) in section.settings().items():
-        inner = _object_of(described)
-        if inner is not None:
-            yield f"\n## `{name}`\n\n{described.says}\n"
-            yield from _tables(
-                inner, f"{name}{'[]' if isinstance(described.kind, ListOf) else ''}."
-            )
+    for name, (each, held) in plain.items():
+        yield f"| `{path}{name}` | {words_of(held)} | {_default(each)} | {says[each.name]} |"
+    for name, (each, held) in every.items():
+        if inner := _object_of(held):
+            yield f"\n## `{name}`\n\n{says.get(each.name) or _described(inner).__doc__}\n"
+            yield from _tables(inner, f"{name}{'' if inner is held else '[]'}.")
 
 
-def _row(name: str, field: Field[Any], described: Setting) -> str:
-    return f"| `{name}` | {described.kind.words} | {_default(field)} | {described.says} |"
+def _described(kind: Any) -> Any:
+    """The class that says what a setting is for."""
+    shape, bounds = bounds_of(kind)
+    return bounds if isinstance(bounds, type) else shape
 
 
-def _object_of(described: Setting) -> Section | None:
-    kind = described.kind.kind if isinstance(described.kind, ListOf) else described.kind
-    return kind if isinstance(kind, Section) else None
+def _sentences(kind: Any) -> dict[str, str]:
+    """What stands below each field of a class."""
+    (shape,) = ast.parse(inspect.getsource(_described(kind))).body
+    assert isinstance(shape, ast.ClassDef)  # noqa: S101 - the source of a class
+    return {
+        each.target.id: " ".join(str(says.value.value).split())
+        for each, says in pairwise(shape.body)
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        if isinstance(says, ast.Expr) and isinstance(says.value, ast.Constant)
+    }
 
 
-def _default(field: Field[Any]) -> str:
-    if isinstance(field.default_factory, type):
-        return f"`{json.dumps(field.default_factory())}`"
-    if field.default is None:
+def _object_of(kind: Any) -> Any:
+    """The type of an object, or of the objects of a list."""
+    base, _ = bounds_of(kind)
+    inner = get_args(base)[0] if get_origin(base) is tuple else kind
+    return inner if settings_of(inner) else None
+
+
+def _default(each: Field[Any]) -> str:
+    value = each.default if each.default_factory is MISSING else each.default_factory()
+    if value is None:
         return "none"
-    if not isinstance(field.default, (str, bool, int, float, tuple, Mapping)):
+    if value is MISSING:
         return "it must be said"
-    value = str(field.default) if isinstance(field.default, Mode) else field.default
-    return f"`{json.dumps(value)}`"
+    return f"`{json.dumps(str(value) if isinstance(value, Mode) else value)}`"

@@ -1,48 +1,129 @@
-"""What may be so, and is hardly meant."""
+"""What the settings say of places and people that cannot be so, or is hardly meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from functions.healing.mode import Mode
-from infra.settings.calendar_regions import of_another_account
+from functions.healing.queue_names import partition_of
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.known_regions import known_regions
-from infra.settings.prefix_places import fit_no_stack
-from infra.settings.trail_region import is_not_said
+from infra.settings.reading import Mistake
+
+
+def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
+    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar."""
+    yield from _bucket_elsewhere(settings, regions)
+    for number, arn in enumerate(settings.freeze_calendars):
+        _, partition, _, region, *_ = arn.split(":")
+        if fault := _calendar_elsewhere(region, regions) or _no_such_place(partition, region):
+            yield Mistake(f"freezeCalendars[{number}]", *fault)
+
+
+def _bucket_elsewhere(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
+    """The nightly job has no VPC: it reaches the endpoints of its own region alone.
+
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
+    """
+    said, others = settings.trail.bucket_region, _others(settings.trail.bucket_region, regions)
+    cure = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
+    if settings.trail.bucket is None:
+        return
+    if said is not None and others:
+        fault = (
+            f"is {said}, and a stack goes to {others[0]}, where the nightly job reaches no other "
+            "region's buckets"
+        )
+        yield Mistake("trail.bucketRegion", fault, cure)
+    elif len(others) > 1:
+        fault = (
+            f"lies in one region, and stacks go to {' and '.join(others)}, where each nightly job "
+            "reaches its own region alone"
+        )
+        yield Mistake("trail.bucket", fault, cure)
+
+
+def _others(region: str | None, regions: Sequence[str]) -> list[str]:
+    return [each for each in dict.fromkeys(regions) if each != region]
+
+
+def _calendar_elsewhere(said: str, regions: Sequence[str]) -> tuple[str, str] | None:
+    """A stack asks its own region's Systems Manager; what cannot be read counts as closed.
+
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
+    """
+    others = _others(said, regions)
+    if not others:
+        return None
+    fault = (
+        f"lies in {said}, and a stack goes to {others[0]}, which cannot read it and would be "
+        "frozen for ever"
+    )
+    return fault, "make one there, and deploy each region with settings of its own"
+
+
+def _no_such_place(partition: str, region: str) -> tuple[str, str] | None:
+    there = partition_of(region)
+    if partition == there:
+        return None
+    fault = (
+        f"names the partition {partition}, and {region} is in {there}: there is no such calendar, "
+        "and Mendq would be frozen for ever"
+    )
+    return fault, f"write arn:{there}:.."
 
 
 def warnings(
     settings: DeploymentSettings, region: str | None = None, account: str | None = None
 ) -> Iterator[str]:
-    """One line for each, for whoever synthesizes; nothing is refused for it.
+    """One line for each thing that is hardly meant, for whoever synthesizes; nothing is refused.
 
-    `region` and `account`, as far as they are known, are the stack's without environments.
+    `region` and `account` are the stack's where no environments are named; None is not known, and
+    may be any.
     """
-    for prefix in fit_no_stack(settings, region, account):
-        yield (
-            f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
-            "every stack, so no trail logs its calls"
-        )
+    named = [(each.region, each.account) for each in settings.environments]
+    stacks: list[tuple[str | None, str | None]] = [*named] or [(region, account)]
+    for prefix in settings.trail.queue_arn_prefixes:
+        if not any(_fits(prefix, *stack) for stack in stacks):
+            yield (
+                f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
+                "every stack, so no trail logs its calls"
+            )
     for each in settings.environments:
         if each.region not in known_regions():
             yield (
                 f"environments: {each.region} is no region that this version of Mendq knows, so "
                 "deploying there may fail"
             )
-    for arn in of_another_account(settings, account):
-        yield (
-            f"freezeCalendars: {arn} is of another account than a stack: share it first, or that "
-            "stack cannot read it and is frozen for ever"
-        )
-    if is_not_said(settings):
+    for arn in settings.freeze_calendars:
+        if {of for _, of in stacks} - {None, arn.split(":")[4]}:
+            yield (
+                f"freezeCalendars: {arn} is of another account than a stack: share it first, or "
+                "that stack cannot read it and is frozen for ever"
+            )
+    if settings.trail.bucket is not None and settings.trail.bucket_region is None:
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
             "region, every night fails"
         )
     yield from _of_people(settings)
-    if settings.report.sender is not None and not settings.report.mails:
-        yield "nobody is mailed: report.sender is set, and report.recipients names no address"
+
+
+def _fits(prefix: str, region: str | None, account: str | None) -> bool:
+    """A trail sees its own place alone; what a prefix leaves open, after its last colon, is any."""
+    place = (region and partition_of(region), "sqs", region, account)
+    said = prefix.split(":")[1:5]
+    return all(
+        not here or not there or here == there for here, there in zip(place, said, strict=False)
+    )
+
+
+@cache
+def known_regions() -> frozenset[str]:
+    """The regions of all partitions that the locked CDK knows; AWS opens new ones."""
+    from aws_cdk.region_info import RegionInfo  # noqa: PLC0415 - it starts Node
+
+    return frozenset(each.name for each in RegionInfo.regions)
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:
@@ -61,3 +142,5 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
             "nobody reads what can wait: pages.info names no address, so proposals, the week's "
             "verdict and alarms that are not urgent reach nobody"
         )
+    if settings.report.sender is not None and not settings.report.mails:
+        yield "nobody is mailed: report.sender is set, and report.recipients names no address"

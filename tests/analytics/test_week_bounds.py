@@ -112,10 +112,10 @@ def test_it_is_small_enough_to_be_read(content: bytes) -> None:
 def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
     assert read_again.totals.incidents == INCIDENTS
     for counts in (read_again.by_label, read_again.by_outcome):
-        assert sum(count for _, count in counts) == INCIDENTS
+        assert sum(counts.values()) == INCIDENTS
     assert sum(each.incidents for each in read_again.per_day) == INCIDENTS
     seen = read_again.not_seen
-    calls = sum(count for _, count in seen.unlabelled) + seen.unlabelled_calls_left_out
+    calls = sum(seen.unlabelled.values()) + seen.unlabelled_calls_left_out
     assert calls == read_again.totals.failed_calls == sum(range(1, INCIDENTS + 1))
     assert sum(each.incidents for each in read_again.times_to_heal) == (
         read_again.totals.healed_with_time

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.handlers.start_night import JOBS
-from infra.settings.shapes import WEEKDAYS
+from infra.settings.deployment import WEEKDAYS
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, template_of
 

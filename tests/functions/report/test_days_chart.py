@@ -7,9 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
-from functions.report.days_chart import NARROW, WIDE, Size, days_chart
+from functions.report.days import NARROW, WIDE, PerDay, Size, days_chart, per_day
 from functions.report.drawing import DARK, LIGHT, Look, as_picture
-from functions.report.per_day import PerDay, per_day
 from functions.report.read_summary import read
 from tests.functions.report.drawn import SVG, drawn
 from tests.functions.report.hostile import hostile_weeks

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from functions.report.days_chart import WIDE, days_chart
+from functions.report.days import WIDE, days_chart, per_day
 from functions.report.drawing import LIGHT, as_picture, as_png
-from functions.report.per_day import per_day
 from tests.functions.report.weeks import incident, summary
 
 

@@ -39,12 +39,11 @@ def _parts(document: dict[str, Any]) -> PageParts:
 BLANK = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
 
 
-@patch("functions.report.html_page.as_picture", return_value=BLANK)
-@patch("functions.report.times.as_picture", return_value=BLANK)
+@patch("functions.report.drawing.as_picture", return_value=BLANK)
 @settings(max_examples=25)
 @given(document=hostile_weeks())
 @example(document=week([incident(label=each, why=each, queue_arn=arn(each)) for each in PAYLOADS]))
-def test_no_name_becomes_markup(days: Mock, strips: Mock, document: dict[str, Any]) -> None:
+def test_no_name_becomes_markup(pictures: Mock, document: dict[str, Any]) -> None:
     """The elements and attributes are those of the same week in tame letters, one by one.
 
     But for where long names may break: those letters come in another order in the alphabet.

@@ -8,8 +8,7 @@ from email.policy import default
 
 import pytest
 
-from functions.report.mail import PICTURE_ID, Mail
-from functions.report.mail_message import message
+from functions.report.mail import PICTURE_ID, Mail, message
 
 MAIL = Mail("Mendq 2026-W46: 2 incidents", "text: ü\n", "<p>ü</p>", b"\x89PNG\r\n\x1a\n" * 9_000)
 SENDER, RECIPIENT = "reports@example.com", "ada@example.com"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.report.names import marked, marked_queue, parts, plain, quoted
+from functions.report.words import marked, marked_queue, parts, plain, quoted
 from tests.functions.report.hostile import TEXT
 from tests.functions.report.weeks import arn
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.report.drawing import DARK, LIGHT, as_picture
-from functions.report.times_chart import Scale, Strip, axis_chart, scale_of, strip_chart
+from functions.report.times import Scale, Strip, axis_chart, scale_of, strip_chart
 from tests.functions.report.drawn import SVG, drawn
 
 COLOUR = LIGHT.series[0]

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.report.names import plain
-from functions.report.values import changed, written
+from functions.report.words import changed, plain, written
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.report.visible import MOST_NAME, unlinked, visible
+from functions.report.words import MOST_NAME, unlinked, visible
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=300)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,10 @@ import functions
 import infra
 from functions.healing.limits import Limits, Timing
 from functions.healing.mode import Mode
-from infra.settings import DeploymentSettings, SettingsRefused, merge, read
-from infra.settings.bounds import LIMITS, TIMING
-from infra.settings.deployment import leaves_of
-from infra.settings.kinds import Number
+from infra.settings import DeploymentSettings, FileRefused, SettingsRefused, merge, object_in, read
+from infra.settings.deployment import LimitsBounds, TimingBounds
 from infra.settings.page import page
-from infra.settings.sections import camel
+from infra.settings.reading import bounds_of, camel, settings_of
 
 FUNCTIONS = Path(functions.__file__).parent
 STACK = Path(infra.__file__).parent / "stack.py"
@@ -69,7 +68,7 @@ def test_a_queue_arn_may_be_begun_only(prefix: str) -> None:
 
 def test_the_defaults_lie_within_their_own_bounds() -> None:
     spelled: dict[str, Any] = {}
-    for path, value in leaves_of(DeploymentSettings()):
+    for path, value in _leaves(DeploymentSettings()):
         outer, _, inner = path.rpartition(".")
         section = spelled.setdefault(outer, {}) if outer else spelled
         if value is not None:
@@ -77,18 +76,30 @@ def test_the_defaults_lie_within_their_own_bounds() -> None:
     assert read(spelled) == DeploymentSettings()
 
 
+def _leaves(settings: DeploymentSettings) -> Iterator[tuple[str, Any]]:
+    for name, (outer, kind) in settings_of(DeploymentSettings).items():
+        value = getattr(settings, outer.name)
+        inner = settings_of(kind)
+        if not inner:
+            yield name, value
+        for key, (each, _) in inner.items():
+            yield f"{name}.{key}", getattr(value, each.name)
+
+
 def test_limits_and_timing_are_described_field_by_field() -> None:
-    assert set(LIMITS) == {each.name for each in fields(Limits)}
-    assert set(TIMING) == {each.name for each in fields(Timing)}
+    assert list(LimitsBounds.__annotations__) == [each.name for each in fields(Limits)]
+    assert list(TimingBounds.__annotations__) == [each.name for each in fields(Timing)]
 
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
-    kinds = {camel(name): described.kind for name, described in TIMING.items()}
-    low = {name: kind.least for name, kind in kinds.items() if isinstance(kind, Number)}
-    assert len(low) == len(TIMING)
+    _, timing = settings_of(DeploymentSettings)["timing"]
+    low = {
+        name: bounds_of(kind)[1].extra["least"] for name, (_, kind) in settings_of(timing).items()
+    }
+    assert len(low) == len(fields(Timing))
     with pytest.raises(SettingsRefused) as refused:
         read({"timing": low})
-    assert len(refused.value.mistakes) == len(TIMING)
+    assert len(refused.value.mistakes) == len(low)
     lifted = read({"timing": low}, floors=False)
     assert [line.split(":")[0] for line in lifted.floors_lowered()] == [f"timing.{n}" for n in low]
 
@@ -131,8 +142,32 @@ def test_the_page_names_every_setting() -> None:
         for line in page().splitlines()
         if (found := re.match(r"\| `([\w.\[\]]+)` \|", line))
     }
-    for path, _ in leaves_of(DeploymentSettings()):
+    for path, _ in _leaves(DeploymentSettings()):
         if path == "environments":
             continue
         assert path in rows
     assert "`environments[].account`" in page()
+
+
+def test_lines_and_braces_are_json(tmp_path: Path) -> None:
+    path = tmp_path / "prod.json"
+    path.write_text('{\n  "mode": "heal"\n}\n')
+    assert object_in(path) == {"mode": "heal"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("", "is not JSON"),
+        ('{"mode": }', "is not JSON"),
+        ('["heal"]', "is not an object"),
+    ],
+)
+def test_what_holds_no_settings_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+    path = tmp_path / "prod.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(FileRefused, match=said) as refused:
+        object_in(path)
+    assert str(refused.value).startswith(f"SETTINGS {path} ")

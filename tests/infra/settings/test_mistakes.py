@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from functions.catalogue import CATALOGUE
-from functions.healing.mode import Mode
 from infra.settings import SettingsRefused, read
-from infra.settings.kinds import ByName, ModeWord, Reading
+from infra.settings.reading import parse
 
 ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
 CALENDAR = "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"
@@ -100,10 +99,15 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"limits": {"writesPerMinute": 1.5}},
         "limits.writesPerMinute",
-        "1.5 is not whole",
+        "1.5 is not a whole number",
         "1 to 100",
     ),
-    ({"limits": {"writesPerMinute": "9"}}, "limits.writesPerMinute", '"9" is not a number', "1 to"),
+    (
+        {"limits": {"writesPerMinute": "9"}},
+        "limits.writesPerMinute",
+        '"9" is not a whole number',
+        "1 to",
+    ),
     (
         {"limits": {"visibilityCeilingSeconds": 43_201}},
         "limits.visibilityCeilingSeconds",
@@ -112,8 +116,13 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"limits": {"massSymptomShare": True}}, "limits.massSymptomShare", "true is not", "0 to 1"),
     ({"limits": {"massSymptomShare": 1.1}}, "limits.massSymptomShare", "out of range", "0 to 1"),
-    ({"timing": {"soakFactor": math.nan}}, "timing.soakFactor", "NaN is not", "1.2 to 10"),
-    ({"timing": {"soakFactor": math.inf}}, "timing.soakFactor", "Infinity is not", "1.2 to 10"),
+    ({"timing": {"soakFactor": math.nan}}, "timing.soakFactor", "NaN is out of range", "1.2 to 10"),
+    (
+        {"timing": {"soakFactor": math.inf}},
+        "timing.soakFactor",
+        "Infinity is out of range",
+        "1.2 to 10",
+    ),
     (
         {"timing": {"propagationSeconds": 59}},
         "timing.propagationSeconds",
@@ -146,6 +155,13 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"report": {"weekday": "Monday"}}, "report.weekday", "is not a weekday", "mean MONDAY?"),
     ({"report": {"hour": 24}}, "report.hour", "24 is out of range", "from 0 to 23"),
     ({"report": {"timeZone": "CET!"}}, "report.timeZone", "is not a time zone", "Europe/Berlin"),
+    (
+        {"report": {"timeZone": "Europe/Rom"}},
+        "report.timeZone",
+        "is not a time",
+        "Europe/Berlin",
+    ),
+    ({"environments": [7]}, "environments[0]", "7 is not an object", "write it as {..}"),
     ({"report": {"recipients": ["a@b.io"]}}, "report.sender", "is missing", "name it"),
     ({"night": {"hourUtc": -1}}, "night.hourUtc", "-1 is out of range", "from 0 to 23"),
     ({"night": {"maximumVcpu": 3}}, "night.maximumVcpu", "3 is out of range", "from 4 to 400"),
@@ -243,17 +259,25 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
         "report only": "is only reported",
     }
     expected = {f"autonomy.{name}: {faults[ships]}; leave it out" for name, ships in never.items()}
-    told = {str(each) for each in refused.value.mistakes}
-    assert {each for each in told if "no_such_symptom" not in each} == expected
+    said = {str(each) for each in refused.value.mistakes}
+    assert {each for each in said if "no_such_symptom" not in each} == expected
 
 
-def test_a_name_that_takes_no_value_is_told_from_one_that_is_none() -> None:
-    kind = ByName(("mends",), ModeWord(), "symptom", {"pages": "only pages"})
-    reading = Reading()
-    assert kind.read({"mends": "heal", "pages": "heal", "page": "heal"}, "a", reading) == {
-        "mends": Mode.HEAL
-    }
-    assert [str(each) for each in reading.mistakes] == [
-        "a.page: no such symptom; say one of mends",
-        "a.pages: only pages; leave it out",
+def test_keys_that_are_there_twice_are_told_with_all_else() -> None:
+    raw = parse(
+        """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
+        {"lease_expired": "heal", "lease_expired": "observe"}, "trail": {"create": true,
+        "bucket": "our-logs", "create": false}, "limits": {}, "limits": {"writesPerMinute": 0},
+        "environments": [{"region": "eu-west-1", "region": "eu-west-1"}]}"""
+    )
+    with pytest.raises(SettingsRefused) as refused:
+        read(raw)
+    twice = ["mode", "autonomy.lease_expired", "trail.create", "limits", "environments[0].region"]
+    said = [str(each) for each in refused.value.mistakes]
+    assert [each for each in said if each.endswith("is there twice; leave one out")] == [
+        f"{path}: is there twice; leave one out" for path in twice
+    ]
+    assert [each.path for each in refused.value.mistakes if "twice" not in each.fault] == [
+        "zzz",
+        "environments[0].account",
     ]

@@ -1,0 +1,255 @@
+"""A settings class read from JSON: every mistake is noted, with its field and what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from functions.healing.mode import MODES, Mode
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One field that cannot stay as it is; `path` as the user wrote it."""
+
+    path: str
+    fault: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.fault}; {self.cure}"
+
+
+class SettingsRefused(Exception):
+    """The settings are not deployed; `str` gives one line per mistake."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__(mistakes)
+        self.mistakes = tuple(mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(str(mistake) for mistake in self.mistakes)
+
+
+_TWICE = "(there twice)"
+# The fields that must be right for it, the key, what is wrong with it and what to do.
+Conflict = tuple[Collection[str], str, str, str]
+
+
+def text(words: str, pattern: str, example: str, *near: tuple[str, str]) -> Meta:
+    """Bounds of a text that `pattern` matches whole.
+
+    `near` has the patterns of near misses, each with what to do about it.
+    """
+    cures = (*near, ("", f"say one such as {example}"))
+    return Meta(title=words, pattern=rf"^(?:{pattern})\Z", extra={"cures": cures})
+
+
+def one_of(words: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
+    """Bounds of a word that is one of `names`; a mapping has the value of each."""
+    values = names if isinstance(names, Mapping) else {each: each for each in names}
+    return Meta(title=words, extra={"names": values})
+
+
+def entries(words: str, most: int = 200) -> Meta:
+    """Bounds of a list."""
+    return Meta(title=f"list of {words}", max_length=most)
+
+
+def floored(floor: float, most: float, least: float = 0) -> Meta:
+    """Bounds of a number that may lie between `least` and `floor` only where floors are lifted."""
+    return Meta(ge=floor, le=most, extra={"least": least})
+
+
+_PLAIN = {
+    bool: Meta(title="true or false", extra={"cures": [("", "write it without quotes")]}),
+    Mode: one_of("observe, propose or heal", MODES),
+}
+
+
+def bounds_of(kind: Any) -> tuple[Any, Any]:
+    """The bare type of a setting and what bounds it: of a class of the core's, another class."""
+    kind = next((each for each in get_args(kind) if type(None) in get_args(kind)), kind)
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[:2]
+    return kind, _PLAIN.get(kind, Meta())
+
+
+def words_of(kind: Any, *, floors: bool = True) -> str:
+    """What a setting may hold, as a person reads it."""
+    base, bounds = bounds_of(kind)
+    if base not in (int, float):
+        return str(bounds.title)
+    bounds = bounds if floors else _without_floor(bounds)
+    return f"{_number(base)} from {bounds.ge:g} to {bounds.le:.12g}"
+
+
+def _number(base: type) -> str:
+    return "whole number" if base is int else "number"
+
+
+def _without_floor(bounds: Meta) -> Meta:
+    return Meta(ge=(bounds.extra or {}).get("least", bounds.ge), le=bounds.le)
+
+
+def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
+    """The fields of a settings class with their types, by the names that a user writes.
+
+    None of any other type.
+    """
+    shape, bounds = bounds_of(kind)
+    if not is_dataclass(shape):
+        return {}
+    hints = get_type_hints(bounds if isinstance(bounds, type) else shape, include_extras=True)
+    return {camel(each.name): (each, hints[each.name]) for each in fields(shape)}
+
+
+@dataclass
+class Reading:
+    """One pass over the settings; `floors` says whether those of `timing` hold.
+
+    What a method gives beside a mistake is never used.
+    """
+
+    floors: bool = True
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def note(self, path: str, fault: str, cure: str) -> None:
+        """Add a mistake."""
+        self.mistakes.append(Mistake(path, fault, cure))
+
+    def read(self, kind: Any, raw: object, path: str) -> Any:
+        """The value of type `kind` that `raw` spells."""
+        if is_there_twice(raw):
+            return self.note(path or "mendq", "is there twice", "leave one out")
+        base, bounds = bounds_of(kind)
+        if is_dataclass(base):
+            return self._section(kind, raw, path)
+        if get_origin(base) is tuple:
+            return self._list(get_args(base)[0], bounds, raw, path)
+        if get_origin(base) is Mapping:
+            return self._by_name(get_args(base)[1], bounds.extra, raw, path)
+        return self._leaf(kind, raw, path)
+
+    def _section(self, kind: Any, raw: object, path: str) -> Any:
+        given, known = self._object(raw, path or "mendq"), settings_of(kind)
+        if given is None:
+            return None
+        values, wrong = dict[str, Any](), set[str]()
+        for name in sorted(given.keys() - known.keys()):
+            self.note(join(path, name), "no such setting", nearest(name, known))
+        for name, (each, inner) in known.items():
+            so_far = len(self.mistakes)
+            if name in given:
+                values[each.name] = self.read(inner, given[name], join(path, name))
+            elif each.default is each.default_factory is MISSING:
+                self.note(join(path, name), "is missing", f"say {words_of(inner)}")
+            if len(self.mistakes) > so_far:
+                wrong.add(each.name)
+                values.pop(each.name, None)
+        shape, _ = bounds_of(kind)
+        if not hasattr(shape, "conflicts"):
+            return None if wrong else shape(**values)
+        whole = shape(**values)
+        for needs, name, fault, cure in whole.conflicts():
+            if not wrong.intersection(needs):
+                self.note(join(path, name), fault, cure)
+        return whole
+
+    def _object(self, raw: object, path: str) -> Mapping[str, Any] | None:
+        if isinstance(raw, Mapping):
+            return raw
+        self.note(path, f"{shown(raw)} is not an object", "write it as {..}")
+        return None
+
+    def _list(self, kind: Any, bounds: Meta, raw: object, path: str) -> tuple[Any, ...]:
+        if not isinstance(raw, (list, tuple)):
+            self.note(path, f"{shown(raw)} is not a {bounds.title}", "write it as [..]")
+            return ()
+        if len(raw) > (most := bounds.max_length or 0):
+            self.note(path, f"{len(raw)} entries are too many", f"keep at most {most}")
+        for index, each in enumerate(raw):
+            if each in raw[:index]:
+                self.note(f"{path}[{index}]", f"{shown(each)} is there twice", "leave one out")
+        return tuple(self.read(kind, each, f"{path}[{index}]") for index, each in enumerate(raw))
+
+    def _by_name(self, kind: Any, extra: Any, raw: object, path: str) -> Mapping[str, Any]:
+        """The values of known names; of others it may be known why they take none."""
+        given, names = self._object(raw, path) or {}, extra["keys"]
+        for name in sorted(given.keys() - names):
+            if why := extra["without"].get(name):
+                self.note(f"{path}.{name}", why, "leave it out")
+            else:
+                self.note(f"{path}.{name}", f"no such {extra['of']}", nearest(name, names))
+        known = sorted(given.keys() & names)
+        return {name: self.read(kind, given[name], f"{path}.{name}") for name in known}
+
+    def _leaf(self, kind: Any, raw: object, path: str) -> Any:
+        base, bounds = bounds_of(kind)
+        extra, is_number = bounds.extra or {}, base in (int, float)
+        if names := extra.get("names"):
+            if isinstance(raw, str) and raw in names:
+                return names[raw]
+            return self.note(path, f"{shown(raw)} is not {bounds.title}", nearest(str(raw), names))
+        used = _without_floor(bounds) if is_number and not self.floors else bounds
+        try:
+            return msgspec.convert(raw, Annotated[base, used])
+        except msgspec.ValidationError as error:
+            fault, cure = f"not {bounds.title}", f"say a {words_of(kind, floors=self.floors)}"
+            if is_number:
+                fault = f"not a {_number(base)}" if "got" in str(error) else "out of range"
+            else:
+                said = raw if isinstance(raw, str) else ""
+                cure = next(cure for near, cure in extra["cures"] if re.search(near, said))
+            return self.note(path, f"{shown(raw)} is {fault}", cure)
+
+
+def camel(name: str) -> str:
+    """`writes_per_minute` as settings spell it: `writesPerMinute`."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def join(path: str, name: str) -> str:
+    """The path of a key within an object."""
+    return f"{path}.{name}".strip(".")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What to do about a word that is none of the known ones."""
+    names = sorted(known)
+    lowered = {name.lower(): name for name in names}
+    close = get_close_matches(word.lower(), lowered, n=1)
+    return f"did you mean {lowered[close[0]]}?" if close else f"say one of {', '.join(names)}"
+
+
+def shown(raw: object) -> str:
+    """A value as a person would know it again."""
+    written = json.dumps(raw, default=str)
+    return written if len(written) <= 60 else f"{written[:57]}..."
+
+
+def parse(content: str) -> Any:
+    """The JSON in `content`, a key that is there twice as what no setting can be.
+
+    Raises ValueError where it is no JSON.
+    """
+    return json.loads(content, object_pairs_hook=_object)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    times = Counter(key for key, _ in pairs)
+    return {key: {_TWICE: True} if times[key] > 1 else value for key, value in pairs}
+
+
+def is_there_twice(value: object) -> bool:
+    """Whether `parse` found the key of the value twice."""
+    return isinstance(value, Mapping) and _TWICE in value
