@@ -35,8 +35,8 @@ def _used(source: str) -> Iterator[tuple[str, str]]:
             yield modules[ast.unparse(node.value)], node.attr
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "around":
             hooked = modules.get(ast.unparse(node.args[0]))
-            for each in node.args[1:] if hooked else ():
-                yield str(hooked), str(ast.literal_eval(each))
+            for name in node.args[1:] if hooked else ():
+                yield str(hooked), str(ast.literal_eval(name))
 
 
 def test_the_version_is_the_one_that_the_hooks_were_written_for() -> None:

@@ -37,8 +37,8 @@ def test_other_lines_carry_none(line: str) -> None:
 
 
 def test_a_metric_without_dimensions() -> None:
-    for dimensions in ([[]], []):
-        (datum,) = metrics_in(_line(dimensions))
+    for line in (_line([[]]), _line([])):
+        (datum,) = metrics_in(line)
         assert datum[:5] == ("Mendq", "AutoFixes", {}, 1_700_000_000.5, "Count")
         assert datum[5:] == (None, [1.0], None, None)
 
