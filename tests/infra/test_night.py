@@ -10,7 +10,6 @@ import pytest
 from infra import emr_package, night_packages
 from infra.night import RELEASE
 from infra.packaging import LAMBDA
-from infra.wheels import ROOT
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
 
@@ -153,7 +152,7 @@ def test_it_reads_its_own_code_and_no_other_asset() -> None:
 def test_the_assembly_ships_entry_point_modules_and_compiled_packages_as_files() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".zip", ".tgz"}
-    assert shipped[".py"].read_bytes() == (ROOT / emr_package.ENTRY_POINT).read_bytes()
+    assert shipped[".py"].read_text() == emr_package.ENTRY_POINT
     assert shipped[".tgz"].read_bytes() == night_packages.archive(LAMBDA).read_bytes()
 
 
