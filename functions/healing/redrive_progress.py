@@ -151,55 +151,35 @@ class RedriveProgress:
         return self if self.is_over else self.now_in(Stage.HALTED, now, because)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"no text: {value!r:.99}")
-    return value
+def _one_of(*kinds: type) -> Callable[[Any], Any]:
+    """Read a value of these very types; nothing is counted below nothing, and true is no number."""
 
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError(f"no {kinds[-1].__name__}: {value!r:.99}")
+        if kinds[-1] in (int, float) and not 0 <= value < _MOST:
+            raise ValueError(f"no number of messages: {value!r:.99}")
+        return value
 
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"neither true nor false: {value!r:.99}")
-    return value
-
-
-def _number(value: object) -> float:
-    """Nothing is counted below nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"no number: {value!r:.99}")
-    if not 0 <= value < _MOST:
-        raise ValueError(f"no number of messages: {value!r:.99}")
-    return value
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"no count: {value!r:.99}")
-    return int(_number(value))
+    return read
 
 
 def _moment(value: object) -> datetime:
-    moment = datetime.fromisoformat(_text(value))
+    moment = datetime.fromisoformat(_one_of(str)(value))
     if moment.tzinfo is None:
         raise ValueError(f"a time of no zone: {value!r:.99}")
     return moment
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"no list: {value!r:.99}")
-    return tuple(map(_text, value))
-
-
 # How a document's values are read, by their types.
 _READ: Mapping[Any, Callable[[Any], object]] = {
-    str: _text,
-    bool: _truth,
-    int: _count,
-    float: _number,
+    str: _one_of(str),
+    bool: _one_of(bool),
+    int: _one_of(int),
+    float: _one_of(int, float),
     datetime: _moment,
     datetime | None: lambda value: None if value is None else _moment(value),
-    tuple[str, ...]: _texts,
+    tuple[str, ...]: lambda value: tuple(map(_one_of(str), _one_of(list)(value))),
     Stage: Stage,
 }
 

@@ -97,8 +97,8 @@ FAULTS: dict[str, Callable[[Redriving], object]] = {
     "mendq:redrive of": lambda w: w.account.tag(w.source, **{"mendq:redrive": "off"}),
     "mendq:redrive of arn": lambda w: w.account.tag(w.dead_letters, **{"mendq:redrive": "off"}),
     "a message movement task runs": lambda w: _task(w, "RUNNING"),
-    "a move task runs on": lambda w: _task(w, "CANCELLING"),
-    "a move task runs on it": lambda w: _task(w, "WHATEVER-COMES-NEXT"),
+    "a message movement task runs on": lambda w: _task(w, "CANCELLING"),
+    "a message movement task runs on it": lambda w: _task(w, "WHATEVER-COMES-NEXT"),
 }
 
 
