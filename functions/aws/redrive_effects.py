@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.aws.clients import Clients
+from functions.aws.consumers import consuming, mappings_of
+from functions.aws.errors import FactsUnavailable, QueueGone
+from functions.aws.make_queue import make_queue, taken
 from functions.aws.message_mover import MessageMover
-from functions.aws.quarantine import quarantine_of
-from functions.aws.queue_look import queue_url
+from functions.aws.queue_look import attributes_of, queue_url
 from functions.aws.redrive_looks import Faults, Queues, RedriveRun
 from functions.aws.send_batches import UNANSWERED, Destination, MoveResult
+from functions.healing.facts import Facts
 from functions.healing.letters import Letter
 from functions.healing.marks import hopped, kept_apart
 from functions.healing.plan import Refusal
+from functions.healing.quarantines import arn_for, attributes_of_new, unfit
 from functions.healing.redrive_machine import Put, Refused
 from functions.healing.redrive_progress import DlqSample, RedriveProgress, sample_of
 
@@ -128,3 +135,24 @@ class RedriveEffects:
     def _has_time(self, *, half: bool = False) -> bool:
         """`half`: what is taken is to be sent on as well."""
         return self.run.remaining_seconds() > SECONDS_TO_LET_GO * (2 if half else 1)
+
+
+def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
+    """The ARN of the source's quarantine, made where there is none yet.
+
+    Refuses where a queue of that name would not keep the letters safe, or a Lambda function
+    consumes it. Raises FactsUnavailable where asking again may help.
+    """
+    queue_arn = arn_for(source.queue_arn)
+    try:
+        attributes = attributes_of(clients, queue_arn)
+    except QueueGone:
+        try:
+            made = make_queue(clients, queue_arn, attributes_of_new(source))
+        except (ClientError, BotoCoreError) as error:
+            raise FactsUnavailable(f"making {queue_arn}: {error}") from error
+        if isinstance(made, Refusal):
+            return made
+        attributes = made
+    because = unfit(source, attributes, consuming(mappings_of(clients, queue_arn)))
+    return taken(queue_arn, because) if because else queue_arn

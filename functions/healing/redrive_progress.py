@@ -203,7 +203,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-class Standing(StrEnum):
+class DlqStanding(StrEnum):
     """What a message in the dead-letter queue is to a redrive."""
 
     WAITS = "waits"
@@ -253,31 +253,31 @@ def sample_of(
     blocked, unmarked = set[str](), Counter(progress.fingerprints)
     for each in messages:
         standing = _standing(each, progress, unmarked, most_bytes)
-        if standing is Standing.RETURNED:
+        if standing is DlqStanding.RETURNED:
             returned.append(each)
             if not each.hops:
                 known.append(each.fingerprint)
-        elif standing is Standing.STUCK or each.group_id in blocked:
+        elif standing is DlqStanding.STUCK or each.group_id in blocked:
             stuck += 1
             blocked |= {each.group_id} if is_fifo else set()
         else:
             waiting.append(each)
-            newly_dead += standing is Standing.NEWLY_DEAD
+            newly_dead += standing is DlqStanding.NEWLY_DEAD
     return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, tuple(known), is_whole)
 
 
 def _standing(
     message: Letter, progress: RedriveProgress, unmarked: Counter[str], most_bytes: int
-) -> Standing:
+) -> DlqStanding:
     """What bears no mark is known by its fingerprint, once for each that went, where it was sent
     since: what waited all along was not."""
     if message.source_arn != progress.source_arn:
-        return Standing.STUCK
+        return DlqStanding.STUCK
     if message.hops:
-        return Standing.RETURNED
+        return DlqStanding.RETURNED
     if unmarked and message.sent_at >= progress.began_at - SKEW and unmarked[message.fingerprint]:
         unmarked[message.fingerprint] -= 1
-        return Standing.RETURNED
+        return DlqStanding.RETURNED
     if message.size_bytes > most_bytes:
-        return Standing.STUCK
-    return Standing.NEWLY_DEAD if message.sent_at > progress.began_at else Standing.WAITS
+        return DlqStanding.STUCK
+    return DlqStanding.NEWLY_DEAD if message.sent_at > progress.began_at else DlqStanding.WAITS

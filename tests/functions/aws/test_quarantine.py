@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.aws.errors import FactsUnavailable
-from functions.aws.quarantine import quarantine_of
+from functions.aws.redrive_effects import quarantine_of
 from functions.aws.send_batches import Destination
 from functions.healing.facts import Facts
 from functions.healing.letters import Letter
@@ -71,7 +71,7 @@ def test_a_queue_that_a_function_consumes_is_not_used(
     def mappings(_: object, queue_arn: str) -> list[dict[str, str]]:
         return [mapping] if queue_arn == made else []
 
-    monkeypatch.setattr("functions.aws.quarantine.mappings_of", mappings)
+    monkeypatch.setattr("functions.aws.redrive_effects.mappings_of", mappings)
     found = quarantine_of(account.clients, source)
     assert (found == made) is is_used
     assert isinstance(found, Refusal) is not is_used

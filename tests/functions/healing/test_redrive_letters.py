@@ -14,9 +14,9 @@ from functions.healing.marks import hopped, kept_apart
 from functions.healing.redrive_machine import sampled, settled
 from functions.healing.redrive_progress import (
     DlqSample,
+    DlqStanding,
     RedriveProgress,
     RedriveQueues,
-    Standing,
     sample_of,
 )
 from tests.functions.healing.toy_redrive import DEAD, MOST_BYTES, NOW, SOURCE, letter
@@ -37,40 +37,40 @@ def sample(letters: Iterable[Letter], *, is_fifo: bool = False, **over: Any) -> 
     )
 
 
-def standing(each: Letter, *, is_fifo: bool = False, **over: Any) -> Standing:
+def standing(each: Letter, *, is_fifo: bool = False, **over: Any) -> DlqStanding:
     found = sample([each], is_fifo=is_fifo, **over)
     if found.returned:
-        return Standing.RETURNED
+        return DlqStanding.RETURNED
     if found.stuck:
-        return Standing.STUCK
-    return Standing.NEWLY_DEAD if found.newly_dead else Standing.WAITS
+        return DlqStanding.STUCK
+    return DlqStanding.NEWLY_DEAD if found.newly_dead else DlqStanding.WAITS
 
 
 @pytest.mark.parametrize("is_fifo", [False, True])
 def test_what_died_before_waits_and_what_died_since_is_new(is_fifo: bool) -> None:
-    assert standing(OLD, is_fifo=is_fifo) is Standing.WAITS
-    assert standing(letter("at once", sent_at=NOW), is_fifo=is_fifo) is Standing.WAITS
-    assert standing(NEW, is_fifo=is_fifo) is Standing.NEWLY_DEAD
+    assert standing(OLD, is_fifo=is_fifo) is DlqStanding.WAITS
+    assert standing(letter("at once", sent_at=NOW), is_fifo=is_fifo) is DlqStanding.WAITS
+    assert standing(NEW, is_fifo=is_fifo) is DlqStanding.NEWLY_DEAD
 
 
 def test_a_mark_tells_what_came_back_whenever_it_was_sent() -> None:
-    assert standing(hopped(OLD)) is Standing.RETURNED
-    assert standing(hopped(hopped(NEW))) is Standing.RETURNED
+    assert standing(hopped(OLD)) is DlqStanding.RETURNED
+    assert standing(hopped(hopped(NEW))) is DlqStanding.RETURNED
 
 
 def test_a_sender_s_own_word_in_the_mark_s_place_is_no_hop() -> None:
     for kind, value in (("String", "1"), ("Number", "-1"), ("Number", "1e3"), ("Number", "0")):
         odd = OLD.marked(HOPS, MessageAttribute(kind, value))
-        assert standing(odd) is Standing.WAITS
+        assert standing(odd) is DlqStanding.WAITS
 
 
 def test_a_fingerprint_tells_what_could_bear_no_mark() -> None:
-    assert standing(NEW, fingerprints=(NEW.fingerprint,)) is Standing.RETURNED
-    assert standing(NEW, fingerprints=(OLD.fingerprint,)) is Standing.NEWLY_DEAD
+    assert standing(NEW, fingerprints=(NEW.fingerprint,)) is DlqStanding.RETURNED
+    assert standing(NEW, fingerprints=(OLD.fingerprint,)) is DlqStanding.NEWLY_DEAD
 
 
 def test_one_with_the_same_text_that_was_there_before_did_not_come_back() -> None:
-    assert standing(OLD, fingerprints=(OLD.fingerprint,)) is Standing.WAITS
+    assert standing(OLD, fingerprints=(OLD.fingerprint,)) is DlqStanding.WAITS
 
 
 def test_no_more_are_back_by_a_fingerprint_than_went() -> None:
@@ -88,18 +88,18 @@ def test_no_more_are_back_by_a_fingerprint_than_went() -> None:
 
 @pytest.mark.parametrize("source_arn", [None, "", DEAD, f"{SOURCE}-2"])
 def test_what_died_elsewhere_is_stuck_even_with_a_mark(source_arn: str | None) -> None:
-    assert standing(letter("stranger", source_arn=source_arn)) is Standing.STUCK
-    assert standing(hopped(letter("stranger", source_arn=source_arn))) is Standing.STUCK
+    assert standing(letter("stranger", source_arn=source_arn)) is DlqStanding.STUCK
+    assert standing(hopped(letter("stranger", source_arn=source_arn))) is DlqStanding.STUCK
 
 
 def test_what_is_too_long_for_its_source_is_stuck() -> None:
-    assert standing(letter("x", body="x" * MOST_BYTES)) is Standing.WAITS
-    assert standing(letter("x", body="x" * (MOST_BYTES + 1))) is Standing.STUCK
+    assert standing(letter("x", body="x" * MOST_BYTES)) is DlqStanding.WAITS
+    assert standing(letter("x", body="x" * (MOST_BYTES + 1))) is DlqStanding.STUCK
 
 
 def test_what_came_out_of_quarantine_by_hand_is_known_again() -> None:
     kept = kept_apart(hopped(OLD), "why", at=NOW, source_arn=SOURCE, case_id="case")
-    assert standing(hopped(kept)) is Standing.RETURNED
+    assert standing(hopped(kept)) is DlqStanding.RETURNED
 
 
 def test_they_are_sorted_in_their_order_and_counted() -> None:
