@@ -12,7 +12,7 @@ import pytest
 
 from functions.aws.clients import Clients
 from functions.aws.dead_letters_look import SOURCES, moved_lately_to
-from local_account.demo.deployed_schedule import SWEEP, DeployedSchedule
+from local_account.demo.steering import SWEEP, DeployedSchedule
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
 from tests.local_account.dead_letters import ended, naming, new_pipe
