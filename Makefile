@@ -51,7 +51,7 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
-	@$(RUN) docs/derive.py --check
+	@$(RUN) -m docs.derive --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \
@@ -62,7 +62,7 @@ bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONL
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew
-	@$(RUN) docs/derive.py
+	@$(RUN) -m docs.derive
 
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
 	@$(RUN) -m infra.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
