@@ -30,7 +30,7 @@ from analytics.storage import open_root
 from analytics.trail_reader import TrailReader
 from bench import readers
 from bench.readers import SQS
-from bench.rounds import ROOT, Cost, Measure, Way, measured, process_tree_cost, take
+from bench.rounds import Cost, Measure, Way, measured, process_tree_cost, take
 from bench.trail import DAY, Trail, trail
 from functions.healing.nightly import FALLBACK, NATIVE
 
@@ -60,26 +60,11 @@ class Size(NamedTuple):
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
 SMALL, TINY = Size(2_000, 100), Size(100_000, 10)
+SESSIONS = (1_000_000, 10_000_000)
+ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What is read, and how often; a test takes less of everything."""
-
-    once: Size = ONCE
-    tenfold: Size = TENFOLD
-    small: Size = SMALL
-    tiny: Size = TINY
-    sessions: tuple[int, ...] = (1_000_000, 10_000_000)
-    rounds: int = 5
-    slow_rounds: int = 3
-    few_rounds: int = 2
-    folder: Path = ROOT / "build" / "bench"
-
-
-def measures(
-    console: Console, *, with_peers: bool, sizes: Sizes | None = None
-) -> Iterator[Measure]:
+def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
     """Every measure of the night, in the order of the page."""
     with ExitStack() as opened:
         limit, peers = opened.enter_context(readers.processes()), None
@@ -88,7 +73,7 @@ def measures(
             peers = opened.enter_context(readers.processes(peers=True))
         spark = session()
         opened.callback(spark.stop)
-        night = Night(sizes or Sizes(), spark, limit, peers)
+        night = Night(spark, limit, peers)
         for name, title, ways, rounds in night.table():
             # What is taken once, or starts its own process, has nothing to warm up.
             dropped = 0 if rounds == 1 or name == "nights" else 1
@@ -99,7 +84,6 @@ def measures(
 class Night:
     """The trails, the processes and the session that the ways share."""
 
-    sizes: Sizes
     spark: SparkSession
     limit: Executor
     peers: Executor | None = None
@@ -107,44 +91,44 @@ class Night:
 
     def table(self) -> Iterator[tuple[str, str, Iterator[Way], int]]:
         """(name, title, ways, rounds) of each measure."""
-        sizes, once, both = self.sizes, self.sizes.once, (self.sizes.once, self.sizes.tenfold)
-        reading = f"From gzip files to failed SQS calls, {once.records:,} records"
-        yield "ingest", reading, self._ingest(once), sizes.rounds
-        yield "growth", "The same for ten times the records", self._growth(), sizes.slow_rounds
+        both = (ONCE, TENFOLD)
+        reading = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
+        yield "ingest", reading, self._ingest(ONCE), ROUNDS
+        yield "growth", "The same for ten times the records", self._growth(), SLOW_ROUNDS
         fallback = (
             self._read("Spark JSON", size, f"Spark JSON reader, {size.records:,}") for size in both
         )
         yield "fallback growth", "The same by the fallback, once", fallback, 1
         files = (
             self._read(name, size, f"{name} reader, {size.words}")
-            for size in (once, sizes.small)
+            for size in (ONCE, SMALL)
             for name in READERS
         )
         title = "The same records in small files and in large ones"
-        yield "files", title, files, sizes.slow_rounds
+        yield "files", title, files, SLOW_ROUNDS
         if self.peers:
             title = "One question, asked of others too: how many SQS calls failed?"
-            yield "peers", title, self._beside(once), sizes.slow_rounds
+            yield "peers", title, self._beside(ONCE), SLOW_ROUNDS
         sessions = (
             Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
-            for n in sizes.sessions
+            for n in SESSIONS
         )
         title = "Incidents from failed calls that are there already"
-        yield "sessions", title, sessions, sizes.few_rounds
+        yield "sessions", title, sessions, FEW_ROUNDS
         alone = (
             Way(f"{n:,} calls", partial(process_tree_cost, ("bench.night", f"{n}")))
-            for n in sizes.sessions
+            for n in SESSIONS
         )
         yield "session memory", "The same, each in a process of its own", alone, 1
         title = "Whole nights: python -m analytics.job backfill of one day, from start to end"
-        yield "nights", title, map(self._whole, both), sizes.few_rounds
-        tiny = map(self._whole, [sizes.tiny])
+        yield "nights", title, map(self._whole, both), FEW_ROUNDS
+        tiny = map(self._whole, [TINY])
         yield "tiny files", "The same, once, of very small files", tiny, 1
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""
         if size not in self._trails:
-            self._trails[size] = trail(*size, self.sizes.folder)
+            self._trails[size] = trail(*size)
         return self._trails[size]
 
     def _ingest(self, size: Size) -> Iterator[Way]:
@@ -156,7 +140,7 @@ class Night:
         yield _reading("spark.read.json, counting alone", made, count)
 
     def _growth(self) -> Iterator[Way]:
-        for size in (self.sizes.once, self.sizes.tenfold):
+        for size in (ONCE, TENFOLD):
             yield self._limit(readers.parse, size, f"limit, {size.records:,}")
             yield self._read("native", size, f"native reader, {size.records:,}")
 

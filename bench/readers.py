@@ -73,14 +73,14 @@ def _inflated(file: Path) -> bytes:
 
 
 @contextmanager
-def processes(peers: bool = False) -> Iterator[Executor]:
+def processes(*, peers: bool = False) -> Iterator[Executor]:
     """Processes that are there already; one for the peers, which finds their installation."""
-    peers_path = (sys.path.insert, (0, str(INSTALLED))) if peers else (None, ())
+    spawn = get_context("spawn")
+    pool = ProcessPoolExecutor(PROCESSES, spawn)
     if peers:
         os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
-    with ProcessPoolExecutor(
-        1 if peers else PROCESSES, get_context("spawn"), peers_path[0], peers_path[1]
-    ) as pool:
+        pool = ProcessPoolExecutor(1, spawn, sys.path.insert, (0, str(INSTALLED)))
+    with pool:
         yield pool
 
 

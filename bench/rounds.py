@@ -47,13 +47,13 @@ class Measure(Struct, frozen=True):
 
     def middle(self, way: str, of: str) -> float:
         """The median of one thing that a way costs."""
-        return median(getattr(each, of) for each in self.costs[way])
+        return float(median(getattr(each, of) for each in self.costs[way]))
 
     def ratio(self, way: str, of: str, floor: str = "") -> float:
         """The median of the ratios within each round; 0 where the floor costs nothing."""
         floors = [getattr(each, of) for each in self.costs[floor or self.floor]]
         costs = [getattr(each, of) for each in self.costs[way]]
-        return median(a / b if b else 0 for a, b in zip(costs, floors, strict=True))
+        return float(median(a / b if b else 0 for a, b in zip(costs, floors, strict=True)))
 
 
 class Way(Struct, frozen=True):

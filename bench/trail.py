@@ -1,4 +1,4 @@
-"""A made-up trail on disk, the same every time: `python -m bench.trail FOLDER`.
+"""A made-up trail on disk, the same every time.
 
 Some 1.77 KB a record and 7 : 1 by gzip, as the trails that the goals were set on. The shapes are
 AWS's samples (`texts/records.json`); every name in them is made up. 70 of 100 records are calls of
@@ -8,11 +8,9 @@ bursts. What was made once lies below build/bench/ and is taken again.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
-import sys
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, astuple, dataclass
@@ -177,19 +175,3 @@ def _template(  # noqa: PLR0913 - so much decides a record's shape
         queue=f"{services[queue % len(services)]}-{queue:02}",
         bucket=f"{services[kind]}-documents-{account}-{region}",
     )
-
-
-def main(words: list[str]) -> int:
-    """Make a trail for whoever measures something else."""
-    parser = argparse.ArgumentParser(prog="bench.trail", description=__doc__)
-    parser.add_argument("folder", type=Path, help="the trail is made in a folder of its own there")
-    parser.add_argument("--files", type=int, default=20)
-    parser.add_argument("--records-per-file", type=int, default=10_000)
-    given = parser.parse_args(words)
-    made = trail(given.files, given.records_per_file, given.folder)
-    print(f"{made.root}: {json.dumps(asdict(made.truth))}")  # noqa: T201 - who calls it reads it
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -29,7 +29,6 @@ from docs.stack_outline import parts as parts_of
 from docs.tables import code, table
 
 NOTHING, PERSON = "nothing", "a person"
-HEADING = "## "
 BY_ITSELF = {"AWS::Events::Rule": "EventBridge", "AWS::CloudTrail::Trail": "CloudTrail"}
 
 
@@ -123,7 +122,7 @@ def dashboard() -> str:
     for widget in json.loads(text)["widgets"]:
         given = widget["properties"]
         if widget["type"] == "text":
-            question, _, words = given["markdown"].removeprefix(HEADING).partition("\n")
+            question, _, words = given["markdown"].removeprefix("## ").partition("\n")
             graphs = by_question.setdefault(f"**{question}** {words}", [])
         else:
             graphs.append(given["title"])

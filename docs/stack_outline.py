@@ -69,7 +69,7 @@ def verb_of(action: str) -> str:
 @cache
 def resources(**settings: Any) -> Resources:
     """The resources of the template; with `tagMayRaiseTo` at `heal` everything may act."""
-    return template(**settings)["Resources"]
+    return dict(template(**settings)["Resources"])
 
 
 @cache

@@ -125,9 +125,10 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
     """What was decided about each queue, why, and the way back; what the Lambda counted."""
     yield Text("")
     for bad in story.queues:
-        seen, (first, *others) = watch.queues[bad.name], watch.transitions(bad.name) or [None]
-        if first is None:
+        seen, cases = watch.queues[bad.name], watch.transitions(bad.name)
+        if not cases:
             continue
+        first, *others = cases
         evidence = first["evidence"]
         calls = f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}"
         yield Text.assemble((bad.name, "bold"), "  ", _state(seen))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -28,12 +27,13 @@ from local_account.demo import picture
 from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
 from local_account.demo.consumers.careless import Careless
-from local_account.demo.consumers.once import Busy, Once
+from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
+from local_account.demo.consumers.once import Once
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
 from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
 from local_account.demo.watching import messages_in
 
-SOURCE, DEAD, BESIDE = "orders", "orders-dlq", "receipts"
+SOURCE, DEAD, BESIDE, BESIDE_DEAD = "orders", "orders-dlq", "receipts", "receipts-dlq"
 TABLE = "demo-orders-done"
 NEW_ORDERS, UPDATES = 30, 2_400
 # Twice as many as hold a batch at first: somebody is idle when the visibility timeout is over.
@@ -41,17 +41,12 @@ HASTY_WORKERS, CARELESS_WORKERS, CAREFUL_WORKERS = 40, 4, 4
 A_RECEIPT_SECONDS, HELD_SECONDS = 0.15, 2
 REDRIVE_SECONDS, TICK_SECONDS, TICK_AGAIN_SECONDS = 240.0, 8.0, 1.0
 BAR = 40
-Order = Mapping[str, Any]
 SHIPPED = Bounds()
 # Of ten messages one is poison here: the shipped bounds would halt, which the story says when it
 # comes to that.
 LOWERED = Bounds(
     halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=5, measuring_seconds=240
 )
-
-
-class NoAddress(Exception):
-    """An order that no consumer can handle, however often it comes."""
 
 
 def orders(how_many: int, kind: str, *, with_poison: bool = False) -> tuple[Order, ...]:
@@ -98,60 +93,6 @@ class Noting(Once):
         return is_new
 
 
-@dataclass(frozen=True)
-class Hasty:
-    """A consumer that asks for more time in the middle of a batch with an order in it.
-
-    Not for one that was handed out before: others have it by then, or it is dead.
-    """
-
-    caller: Caller
-    once: Once
-    payments: Payments
-    asks_after_seconds: float = 1.7
-    then_works_seconds: float = 0.6
-
-    def consume(self) -> None:
-        """Receive once; delete all of it at the end, if there is one."""
-        messages = self.caller.receive(
-            MaxNumberOfMessages=MOST_ENTRIES,
-            MessageSystemAttributeNames=["ApproximateReceiveCount"],
-        )
-        held = [each for each in messages if "order_id" in json.loads(each["Body"])]
-        if messages and (not held or self._holds(held[0])) and self._charges(held):
-            # SQS answers success for those that are dead by now, too.
-            handles = [each["ReceiptHandle"] for each in messages]
-            self.caller.sqs.delete_message_batch(
-                QueueUrl=self.caller.queue_url,
-                Entries=[{"Id": f"{n}", "ReceiptHandle": each} for n, each in enumerate(handles)],
-            )
-
-    def _holds(self, first: Mapping[str, Any]) -> bool:
-        """Work, ask for as much time again, work on; return whether it was given."""
-        if self.caller.enough.wait(self.asks_after_seconds):
-            return False
-        more = partial(
-            self.caller.sqs.change_message_visibility,
-            QueueUrl=self.caller.queue_url,
-            ReceiptHandle=first["ReceiptHandle"],
-            VisibilityTimeout=round(self.asks_after_seconds),
-        )
-        is_new = first["Attributes"]["ApproximateReceiveCount"] == "1"
-        if is_new and not self.caller.attempt(more):
-            return False
-        return not self.caller.enough.wait(self.then_works_seconds)
-
-    def _charges(self, messages: list[dict[str, Any]]) -> bool:
-        """Charge for each; one that cannot be handled takes along those behind it."""
-        try:
-            for each in messages:
-                order = json.loads(each["Body"])
-                self.once.run(order["order_id"], partial(self.payments.charge, order))
-        except (Busy, NoAddress):
-            return False
-        return True
-
-
 @contextmanager
 def consuming(consume: Callable[[], object], workers: int) -> Iterator[None]:
     """Threads that do nothing else; each ends its round when the block is left."""
@@ -173,27 +114,33 @@ def consuming(consume: Callable[[], object], workers: int) -> Iterator[None]:
 
 
 def order_ids_in(sqs: Any, queue_url: str) -> set[str]:
-    """The orders in all messages that can be received; all of them are visible again."""
+    """The orders in all messages that can be received; all of them are visible again.
+
+    On a loaded machine some of the updates may have died as well: those are no orders.
+    """
     found: dict[str, str] = {}
     while messages := sqs.receive_message(
         QueueUrl=queue_url, MaxNumberOfMessages=MOST_ENTRIES, VisibilityTimeout=20
     ).get("Messages", []):
-        found |= {each["ReceiptHandle"]: json.loads(each["Body"])["order_id"] for each in messages}
+        found |= {
+            each["ReceiptHandle"]: json.loads(each["Body"]).get("order_id") for each in messages
+        }
     for handle in found:
         sqs.change_message_visibility(QueueUrl=queue_url, ReceiptHandle=handle, VisibilityTimeout=0)
     return set(found.values())
 
 
 def whereabouts(
-    handled: Iterable[str],
-    quarantined: Iterable[str],
-    dead: Iterable[str],
+    handled_ids: Iterable[str],
+    quarantined_ids: Iterable[str],
+    dead_ids: Iterable[str],
     charged: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
     """Where every order is in the end, and every way in which that is not as claimed."""
     ids = {each["order_id"] for each in ORDERS}
     poison = {each["order_id"] for each in ORDERS if each["address"] is None}
-    handled, quarantined, dead = ids & set(handled), set(quarantined), set(dead)
+    handled, quarantined = ids & set(handled_ids), ids & set(quarantined_ids)
+    dead = ids & set(dead_ids)
     lost = ids - handled - quarantined - dead
     wrong = {
         "lost": lost,
@@ -277,22 +224,18 @@ class RedriveStage(Stage):
         self.hasty = Hasty(
             replace(self.running[SOURCE].caller, sqs=self.sqs),
             Once(dynamodb, TABLE),
-            self.payments,
+            self.payments.charge,
         )
         self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))
         self.ledger = CourseLedger(dynamodb, self.account.outputs["LedgerTable"])
-        self.beside_dead = self.sqs.create_queue(QueueName=f"{BESIDE}-dlq")["QueueUrl"]
-        arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE}-dlq"
+        self.sqs.create_queue(QueueName=BESIDE_DEAD)
+        arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE_DEAD}"
         policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
         given = {"VisibilityTimeout": "1", "RedrivePolicy": policy}
         self.beside = self.sqs.create_queue(QueueName=BESIDE, Attributes=given)["QueueUrl"]
 
     def _send(self, url: str, bodies: Iterable[Order]) -> None:
         send(Caller(self.sqs, url, lambda _: None), list(map(json.dumps, bodies)))
-
-    def _until_holds(self, url: str, messages: int) -> None:
-        what = f"{messages} messages in {url.rpartition('/')[2]}"
-        self.until(lambda: messages_in(self.sqs, url) == messages, what)
 
     def _consume_carelessly(self) -> None:
         def work(order: Order) -> None:
@@ -309,20 +252,20 @@ class RedriveStage(Stage):
         self.say(SOURCE, f"{len(ORDERS)} orders come, {poison} of them without an address")
         careless = consuming(self._consume_carelessly, CARELESS_WORKERS)
         with consuming(self.hasty.consume, HASTY_WORKERS), careless:
-            self._until_holds(self.dead, len(ORDERS))
-            self._until_holds(self.beside_dead, len(RECEIPTS))
+            self.until_holding(len(ORDERS), DEAD)
+            self.until_holding(len(RECEIPTS), BESIDE_DEAD)
         self.say(DEAD, f"all {len(ORDERS)} are dead-letter messages now", "red")
         self.charged = [self.payments.at_least(1, each) for each in (ORDERS, RECEIPTS)]
 
     def let_new_orders_through(self) -> None:
         """Send orders and much else besides, and wait until all of it is handled."""
-        updates = [{"update": n} for n in range(UPDATES)]
-        self._send(self.source, [*orders(NEW_ORDERS, "new"), *updates])
         new = f"{NEW_ORDERS} new orders, {UPDATES:,} updates"
         self.say(SOURCE, f"{new}: do they get through?")
         with consuming(self.hasty.consume, HASTY_WORKERS):
+            self._send(self.source, orders(NEW_ORDERS, "new"))
             self.until_working(SOURCE)
-            self._until_holds(self.source, 0)
+            self._send(self.source, [{"update": n} for n in range(UPDATES)])
+            self.until_holding(0, SOURCE)
         self.look()
 
     def lower_bounds(self) -> None:
@@ -423,8 +366,8 @@ class RedriveStage(Stage):
         quarantine, course = self._quarantine(), self.course
         if course is None or quarantine is None:
             raise ScriptFailed("nothing went back, or nothing was put apart")
-        ids = [order_ids_in(self.sqs, url) for url in (quarantine, self.dead)]
-        counts, faults = whereabouts(self.memory.noted, *ids, self.payments.charged)
+        apart, dead = order_ids_in(self.sqs, quarantine), order_ids_in(self.sqs, self.dead)
+        counts, faults = whereabouts(self.memory.noted, apart, dead, self.payments.charged)
         self.letters |= counts | {"went_back": course.moved, "came_back": course.returned}
         if faults:
             raise ScriptFailed("; ".join(faults))
@@ -439,8 +382,7 @@ class RedriveStage(Stage):
     def consume_receipts_carelessly(self) -> None:
         """Have those that came back handled by a consumer that remembers nothing."""
         with consuming(self._consume_carelessly, 2):
-            for url in (self.beside_dead, self.beside):
-                self._until_holds(url, 0)
+            self.until_holding(0, BESIDE_DEAD, BESIDE)
 
     def compare_charges(self) -> None:
         """Show what each of the consumers made of what came back; raise ScriptFailed."""

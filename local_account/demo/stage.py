@@ -53,8 +53,8 @@ class Stage:
 
     def __init__(self, story: Story, account: LocalAccount, console: Console) -> None:
         self.story, self.account, self.console = story, account, console
-        clients = (account.client(each) for each in ("sqs", "s3", "cloudwatch"))
-        self.watch = Watch(*clients, account.outputs["CaseBucket"])
+        sqs, s3, cloudwatch = map(account.client, ("sqs", "s3", "cloudwatch"))
+        self.watch = Watch(sqs, s3, cloudwatch, account.outputs["CaseBucket"])
         self.mailbox = Mailbox.open(account)
         self.shell = OperatorShell(account, console.width)
         self.faults: list[str] = []
@@ -236,9 +236,9 @@ class Stage:
         self.until(holds, f"deletes of {name} in time")
 
     def until_holding(self, messages: int, *names: str) -> None:
-        """Wait until each queue holds so many messages."""
-        urls = [self.seen(name).queue_url for name in names]
-        sqs = self.watch.sqs
+        """Wait until each queue holds so many messages; queues beside the story's count too."""
+        sqs = self.account.client("sqs")
+        urls = [sqs.get_queue_url(QueueName=name)["QueueUrl"] for name in names]
         what = f"{messages} messages in {', '.join(names)}"
         self.until(lambda: all(messages_in(sqs, url) == messages for url in urls), what)
 

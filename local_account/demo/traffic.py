@@ -126,7 +126,7 @@ class LateDeletes(Struct, frozen=True, tag_field="kind", tag="late deletes"):
 
     @staticmethod
     def _send(caller: Caller, group: str) -> None:
-        own = {"MessageGroupId": group, "MessageDeduplicationId": uuid.uuid4().hex}
+        own: Any = {"MessageGroupId": group, "MessageDeduplicationId": uuid.uuid4().hex}
         caller.sqs.send_message(QueueUrl=caller.queue_url, MessageBody=f"work of {group}", **own)
 
     def work(self, caller: Caller) -> None:

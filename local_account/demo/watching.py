@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # What nobody configures: it changes while a queue is used, or put back in time.
 _MOVING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
-_HELD = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 
 
 @dataclass
@@ -72,7 +71,10 @@ def configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
 
 def messages_in(sqs: SQSClient, queue_url: str) -> int:
     """The number of messages in a queue, visible or held."""
-    answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=list(_HELD))
+    answer = sqs.get_queue_attributes(
+        QueueUrl=queue_url,
+        AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+    )
     return sum(map(int, answer["Attributes"].values()))
 
 

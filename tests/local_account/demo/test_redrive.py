@@ -14,13 +14,11 @@ from botocore.exceptions import ClientError
 
 from functions.healing.redrive_bounds import LOWEST_SOAK_FACTOR, Bounds
 from functions.healing.redrive_course import Course, Stage, begun
+from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.consumers.once import Busy
 from local_account.demo.redrive import (
     LOWERED,
     ORDERS,
-    Hasty,
-    NoAddress,
-    Order,
     Payments,
     consuming,
     lowered,
@@ -40,7 +38,7 @@ BEGUN = begun("case-1", dead_letter_arn="d", source_arn="s", canary=5, now=NOW)
 
 
 def test_every_message_is_somewhere() -> None:
-    counts, faults = whereabouts(GOOD | {"new-001"}, POISON, (), ONCE)
+    counts, faults = whereabouts(GOOD | {"new-001"}, POISON | {"none"}, (), ONCE)
     assert (len(ORDERS), len(POISON), faults) == (200, 20, [])
     expected = {"letters": 200, "processed": 180, "quarantined": 20, "left": 0, "lost": 0}
     assert counts == expected
@@ -200,7 +198,7 @@ def test_a_hasty_consumer_charges_and_deletes_what_it_holds(
 ) -> None:
     payments, heard = Payments(), list[str | None]()
     fakes: Any = (sqs, Memory(busy))
-    Hasty(Caller(fakes[0], "url", heard.append), fakes[1], payments, 0, 0).consume()
+    Hasty(Caller(fakes[0], "url", heard.append), fakes[1], payments.charge, 0, 0).consume()
     assert sorted(payments.charged) == charged
     assert (len(sqs.deleted), sqs.asked) == (deleted, asked)
     late = "The message is not in flight." if sqs.is_late else None

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from local_account.demo import stage as stages
 from local_account.demo.stage import ScriptFailed, Stage
-from local_account.demo.steering import Done
+from local_account.demo.steering import DeployedSchedule, Done
 from local_account.demo.story import read
 from tests.local_account.demo.ended import AT, case_of, cases_of, ended
 
@@ -29,7 +29,7 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(stages, "FIRE_AGAIN_SECONDS", 0.0)
     times: list[Any] = []
     schedule = SimpleNamespace(fire=times.append)
-    monkeypatch.setattr(stages.DeployedSchedule, "of", lambda *_: schedule)
+    monkeypatch.setattr(DeployedSchedule, "of", lambda *_: schedule)
     return times
 
 

@@ -50,9 +50,6 @@ def _faults(
     fixes: float | None = None,
 ) -> list[str]:
     watch = ended(story, over, fixes=fixes)
-    for bad in story.queues if found is None else ():
-        calls = watch.queues[bad.name].failed_calls
-        over = {**over, bad.name: {"failed_calls": calls}}
     rows = incidents(story) if found is None else found
     sent = messages(story) if sent is None else sent
     return [words for words, holds in claims(story, watch, sent, rang, rows) if not holds]
