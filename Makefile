@@ -51,7 +51,7 @@ check: .venv/.ready ## lint, types, the arrows of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
-	@$(RUN) docs/derive.py --check
+	@$(RUN) -m docs.derive --check
 
 before: .venv/.ready ## what differs from the record of the product in tests/before (ONLY="stack report" for some)
 	@$(RUN) -m tests.before compare $(ONLY)
@@ -65,7 +65,7 @@ bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONL
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew
-	@$(RUN) docs/derive.py
+	@$(RUN) -m docs.derive
 
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
 	@$(RUN) -m infra.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bench.rounds import Cost, Measure, middle, wall
-from functions.healing.night_workers import executors_within
+from bench.pages import TEXTS, Part
+from bench.rounds import Measure
+from functions.healing.night_workers import WORKER, executors_within
 from infra import prices
 from infra.settings import NightSettings
 
-REGION, PRICES_NOTED_ON = prices.REGION, prices.NOTED_ON
-X86_VCPU_HOUR, X86_GB_HOUR = prices.EMR_X86_VCPU_HOUR, prices.EMR_X86_GB_HOUR
-ARM_SHARE, ARM_PAGE = prices.EMR_ARM_SHARE, prices.EMR_ARM_PAGE
-VCPU_HOUR, GB_HOUR = prices.EMR_VCPU_HOUR.of(1), prices.EMR_GB_HOUR.of(1)
-S3_GET = prices.S3_GET.of(1)
+BEGIN, END = "<!-- derived: EMR Serverless (make bench KEEP=1) -->", "<!-- end: EMR Serverless -->"
+HEAD = "# What Mendq costs on AWS\n\nIn dollars of one account and region, before discounts.\n"
+HEADINGS = ("a day's trail, compressed", "inflated", "executors", "lasts", "a night", "30 nights")
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
 MINIMUM_SECONDS = 60
 # AWS names no figure for a start without workers that wait: our assumption, billed in full.
 START_SECONDS = 90
 SECONDS_AN_HOUR = 3_600
 GB, TB = 10**9, 10**12
+VOLUMES = (0.1 * GB, GB, 10 * GB, 100 * GB, TB)
 
 
 @dataclass(frozen=True)
@@ -35,48 +35,89 @@ class Rate:
     seconds_a_byte: float
     compression: float
 
+    @classmethod
+    def of(cls, nights: Measure) -> Rate:
+        """From the smaller and the larger night; raise ValueError where they tell none."""
+        every = sorted(nights.costs, key=lambda way: nights.costs[way][0].compressed_bytes)
+        small, large = every[0], every[-1]
+        few, many = (nights.costs[way][0].compressed_bytes for way in (small, large))
+        took, longer = (nights.middle(way, "wall_ms") / 1000 for way in (small, large))
+        slope = (longer - took) / (many - few)
+        if slope <= 0:
+            raise ValueError("ten times the bytes took no longer: measure on a quiet machine")
+        raw = nights.costs[large][0].raw_bytes
+        return cls(max(0.0, took - slope * few), slope, raw / many)
 
-@dataclass(frozen=True)
-class Estimate:
-    """A night on so many executors and one driver."""
+    @property
+    def reading_seconds(self) -> float:
+        """What an hour leaves for reading."""
+        return SECONDS_AN_HOUR - START_SECONDS - self.fixed_seconds
 
-    executors: int
-    seconds: float
-    dollars: float
+    def executors_for(self, volume: float) -> int:
+        """The fewest executors that end a night within an hour."""
+        return max(1, math.ceil(self.seconds_a_byte * volume / self.reading_seconds))
 
+    def night(self, volume: float, executors: int) -> tuple[float, float]:
+        """(seconds, dollars): driver and executors are billed from the start to the end."""
+        reading = self.seconds_a_byte * volume / executors
+        seconds = max(MINIMUM_SECONDS, START_SECONDS + self.fixed_seconds + reading)
+        hours = (1 + executors) * seconds / SECONDS_AN_HOUR
+        return seconds, hours * prices.emr_worker_hour()
 
-def most_executors() -> int:
-    """What fits into the stack's bounds as they are set by default, beside the driver."""
-    bounds = NightSettings()
-    return executors_within(bounds.maximum_vcpu, bounds.maximum_memory_gb)
-
-
-def rate(nights: Measure) -> Rate:
-    """From the smaller and the larger night; raise ValueError where they tell none."""
-    every = sorted(nights.costs.values(), key=lambda costs: costs[0].compressed_bytes)
-    small, large = every[0], every[-1]
-    few, many = small[0].compressed_bytes, large[0].compressed_bytes
-    slope = (_seconds(large) - _seconds(small)) / (many - few)
-    if slope <= 0:
-        raise ValueError("ten times the bytes took no longer: measure on a quiet machine")
-    fixed = max(0.0, _seconds(small) - slope * few)
-    return Rate(fixed, slope, large[0].raw_bytes / many)
-
-
-def estimate(rate: Rate, compressed_bytes: float, executors: int) -> Estimate:
-    """The driver and every executor are billed from the start to the end."""
-    reading = rate.seconds_a_byte * compressed_bytes / executors
-    seconds = max(MINIMUM_SECONDS, START_SECONDS + rate.fixed_seconds + reading)
-    hours = (1 + executors) * seconds / SECONDS_AN_HOUR
-    return Estimate(executors, seconds, hours * prices.emr_worker_hour())
-
-
-def within_an_hour(rate: Rate, compressed_bytes: float) -> Estimate:
-    """With the fewest executors that end it in time."""
-    left = SECONDS_AN_HOUR - START_SECONDS - rate.fixed_seconds
-    executors = max(1, math.ceil(rate.seconds_a_byte * compressed_bytes / left))
-    return estimate(rate, compressed_bytes, executors)
+    def row(self, volume: float) -> tuple[str, ...]:
+        """One volume."""
+        executors = self.executors_for(volume)
+        seconds, dollars = self.night(volume, executors)
+        lasts = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+        inflated = _bytes(volume * self.compression)
+        bills = (f"${dollars:,.2f}", f"${30 * dollars:,.2f}")
+        return (_bytes(volume), inflated, f"{executors}", lasts, *bills)
 
 
-def _seconds(costs: list[Cost]) -> float:
-    return middle(costs, wall) / 1000
+def with_emr(page: str, night: Part) -> str:
+    """`page` with what stands between the marks replaced; a new one where there is none."""
+    text = f"{BEGIN}\n{emr_text(night)}{END}"
+    if BEGIN not in page:
+        return f"{page or HEAD}\n{text}\n"
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{text}{rest.partition(END)[2]}"
+
+
+def emr_text(night: Part) -> str:
+    """The part of the page; `texts/emr.md` has its words."""
+    rate, bounds = Rate.of(night.measures["nights"]), NightSettings()
+    rows = [HEADINGS, ("---:",) * len(HEADINGS), *map(rate.row, VOLUMES)]
+    most = executors_within(bounds.maximum_vcpu, bounds.maximum_memory_gb)
+    reach = rate.reading_seconds / rate.seconds_a_byte
+    return (
+        (TEXTS / "emr.md")
+        .read_text()
+        .format(
+            night=night,
+            table="\n".join(f"| {' | '.join(row)} |" for row in rows),
+            rate=rate,
+            compressed_terabyte=rate.row(TB)[4],
+            raw_terabyte=rate.row(TB / rate.compression)[4],
+            compressed_speed=_bytes(1 / rate.seconds_a_byte),
+            raw_speed=_bytes(rate.compression / rate.seconds_a_byte),
+            million_gets=1e6 * prices.S3_GET.of(1),
+            worker=WORKER,
+            reach=_bytes(reach),
+            most_executors=most,
+            whole_reach=_bytes(most * reach),
+            start_seconds=START_SECONDS,
+            minimum_seconds=MINIMUM_SECONDS,
+            prices=prices,
+            vcpu_hour=prices.EMR_VCPU_HOUR.of(1),
+            gb_hour=prices.EMR_GB_HOUR.of(1),
+            worker_hour=prices.emr_worker_hour(),
+            arm_discount=1 - prices.EMR_ARM_SHARE,
+        )
+    )
+
+
+def _bytes(volume: float) -> str:
+    for unit, name in ((TB, "TB"), (GB, "GB")):
+        if volume >= unit:
+            return f"{volume / unit:,.3g} {name}"
+    return f"{volume / 1e6:,.0f} MB"

@@ -6,230 +6,250 @@ the sessions' memory are processes of their own, from their start to their end.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from msgspec.structs import replace
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from rich.console import Console
 
+from analytics.days import Days
+from analytics.incidents import incidents
 from analytics.session import session
-from bench import limit, peers
-from bench.process_tree import measured, sampled
-from bench.rounds import ROOT, Cost, Measure, Way
-from bench.spark_ways import READERS, count_by_read_json, find_sessions, read_trail
-from bench.taking import Take
-from bench.trail_files import Trail, trail
-from bench.trail_records import DAY
+from analytics.storage import open_root
+from analytics.trail import Reader, TrailReader
+from bench import readers
+from bench.readers import SQS
+from bench.rounds import Cost, Measure, Way, measured, process_tree_cost, take
+from bench.trail import DAY, Trail, trail
+from functions.healing.nightly import FALLBACK, NATIVE
+
+# The last files of a day are published on the next.
+PUBLISHED = Days(DAY.date(), DAY.date() + timedelta(days=1))
+READERS = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
+# Failed calls of a key: so many, so far apart, then an hour's silence.
+KEYS, BURST_CALLS, APART_SECONDS, SILENCE_SECONDS = 2_000, 20, 10, 3_600
 
 
 class Size(NamedTuple):
-    """A trail's."""
+    """The size of a trail."""
 
     files: int
     records_per_file: int
 
     @property
     def records(self) -> int:
+        """The number of records."""
         return self.files * self.records_per_file
 
     @property
     def words(self) -> str:
+        """As a table has it."""
         return f"{self.files:,} files of {self.records_per_file:,}"
 
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
 SMALL, TINY = Size(2_000, 100), Size(100_000, 10)
+SESSIONS = (1_000_000, 10_000_000)
+ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What is read, and how often; a test takes less of everything."""
-
-    once: Size = ONCE
-    tenfold: Size = TENFOLD
-    small: Size = SMALL
-    tiny: Size = TINY
-    sessions: tuple[int, ...] = (1_000_000, 10_000_000)
-    rounds: int = 5
-    slow_rounds: int = 3
-    few_rounds: int = 2
-    folder: Path = ROOT / "build" / "bench"
+def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
+    """Every measure of the night, in the order of the page."""
+    with ExitStack() as opened:
+        limit, peers = opened.enter_context(readers.processes()), None
+        if with_peers:
+            readers.install_peers()
+            peers = opened.enter_context(readers.processes(peers=True))
+        spark = session()
+        opened.callback(spark.stop)
+        night = Night(spark, limit, peers)
+        for name, title, ways, rounds in night.table():
+            # What is taken once, or starts its own process, has nothing to warm up.
+            dropped = 0 if rounds == 1 or name == "nights" else 1
+            yield take(console, name, title, list(ways), rounds, dropped=dropped)
 
 
 @dataclass
 class Night:
     """The trails, the processes and the session that the ways share."""
 
-    sizes: Sizes
     spark: SparkSession
-    read_all: limit.ReadAll
-    ask: peers.Ask | None
-    trails: dict[Size, Trail] = field(default_factory=dict)
+    limit: Executor
+    peers: Executor | None = None
+    _trails: dict[Size, Trail] = field(default_factory=dict)
+
+    def table(self) -> Iterator[tuple[str, str, Iterator[Way], int]]:
+        """(name, title, ways, rounds) of each measure."""
+        both = (ONCE, TENFOLD)
+        reading = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
+        yield "ingest", reading, self._ingest(ONCE), ROUNDS
+        yield "growth", "The same for ten times the records", self._growth(), SLOW_ROUNDS
+        fallback = (
+            self._read("standard library", size, f"standard library reader, {size.records:,}") for size in both
+        )
+        yield "fallback growth", "The same by the fallback, once", fallback, 1
+        files = (
+            self._read(name, size, f"{name} reader, {size.words}")
+            for size in (ONCE, SMALL)
+            for name in READERS
+        )
+        title = "The same records in small files and in large ones"
+        yield "files", title, files, SLOW_ROUNDS
+        if self.peers:
+            title = "One question, asked of others too: how many SQS calls failed?"
+            yield "peers", title, self._beside(ONCE), SLOW_ROUNDS
+        sessions = (
+            Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
+            for n in SESSIONS
+        )
+        title = "Incidents from failed calls that are there already"
+        yield "sessions", title, sessions, FEW_ROUNDS
+        alone = (
+            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.night", f"{n}")))
+            for n in SESSIONS
+        )
+        yield "session memory", "The same, each in a process of its own", alone, 1
+        title = "Whole nights: python -m analytics.job backfill of one day, from start to end"
+        yield "nights", title, map(self._whole, both), FEW_ROUNDS
+        tiny = map(self._whole, [TINY])
+        yield "tiny files", "The same, once, of very small files", tiny, 1
 
     def trail(self, size: Size) -> Trail:
-        if size not in self.trails:
-            self.trails[size] = trail(*size, self.sizes.folder)
-        return self.trails[size]
+        """Return the trail, made at its first use."""
+        if size not in self._trails:
+            self._trails[size] = trail(*size)
+        return self._trails[size]
+
+    def _ingest(self, size: Size) -> Iterator[Way]:
+        yield self._limit(readers.inflate, size, "inflate alone (isal, two processes)")
+        yield self._limit(readers.parse, size, "limit: isal + msgspec in two processes")
+        yield from (self._read(name, size) for name in READERS)
+        made = self.trail(size)
+        count = partial(count_by_read_json, self.spark, made)
+        yield _reading("spark.read.json, counting alone", made, count)
+
+    def _growth(self) -> Iterator[Way]:
+        for size in (ONCE, TENFOLD):
+            yield self._limit(readers.parse, size, f"limit, {size.records:,}")
+            yield self._read("native", size, f"native reader, {size.records:,}")
+
+    def _beside(self, size: Size) -> Iterator[Way]:
+        yield self._read("native", size)
+        for name, count in readers.PEERS.items():
+            yield _reading(name, self.trail(size), partial(self._asked, count, size))
+
+    def _asked(self, count: Callable[[list[Path]], int], size: Size) -> None:
+        assert self.peers  # noqa: S101 - there are ways of theirs
+        made = self.trail(size)
+        found = self.peers.submit(count, made.files()).result()
+        _expect("failed calls", found, made.truth.failed_sqs_calls)
+
+    def _limit(self, read: Callable[[Path], readers.Found], size: Size, name: str) -> Way:
+        made = self.trail(size)
+        files, truth = made.files(), made.truth
+        calls = truth.failed_sqs_calls if read is readers.parse else 0
+
+        def go() -> None:
+            found = readers.read_all(self.limit, read, files)
+            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, calls))
+
+        return _reading(name, made, go)
+
+    def _read(self, reader: str, size: Size, name: str = "") -> Way:
+        made = self.trail(size)
+        read = partial(read_trail, self.spark, made, reader)
+        return _reading(name or f"{reader} reader", made, read)
+
+    def _whole(self, size: Size) -> Way:
+        made, day = self.trail(size), f"{DAY:%Y-%m-%d}"
+
+        def whole() -> Cost:
+            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+                (Path(folder) / "cases").mkdir()
+                roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
+                words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
+                job = ("analytics.job", "backfill", "--from", day, "--to", day)
+                cost = process_tree_cost((*job, *words))
+                _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
+                return _with_bytes(cost, made)
+
+        return Way(f"{size.records:,} records in {size.files:,} files", whole)
 
 
-def measures(take: Take, *, with_peers: bool, sizes: Sizes | None = None) -> Iterator[Measure]:
-    with ExitStack() as opened:
-        read_all = opened.enter_context(limit.processes())
-        if with_peers:
-            peers.installed()
-        ask = opened.enter_context(peers.asked()) if with_peers else None
-        spark = session()
-        opened.callback(spark.stop)
-        night = Night(sizes or Sizes(), spark, read_all, ask)
-        yield from _measures(take, night)
-
-
-def _measures(take: Take, night: Night) -> Iterator[Measure]:
-    sizes = night.sizes
-    reading = f"From gzip files to failed SQS calls, {sizes.once.records:,} records"
-    yield take("ingest", reading, tuple(_ingest_ways(night)), sizes.rounds)
-    growth = "The same for ten times the records"
-    yield take("growth", growth, tuple(_growth_ways(night)), sizes.slow_rounds)
-    fallback = "The same by the fallback, once"
-    yield take("fallback growth", fallback, tuple(_fallback_ways(night)), 1, dropped=0)
-    files = "The same records in small files and in large ones"
-    yield take("files", files, tuple(_files_ways(night)), sizes.slow_rounds)
-    if night.ask:
-        beside = "One question, asked of others too: how many SQS calls failed?"
-        yield take("peers", beside, tuple(_peers_ways(night, night.ask)), sizes.slow_rounds)
-    sessions = "Incidents from failed calls that are there already"
-    yield take("sessions", sessions, tuple(_session_ways(night)), sizes.few_rounds)
-    alone = "The same, each in a process of its own"
-    yield take("session memory", alone, tuple(_memory_ways(sizes)), 1, dropped=0)
-    nights = "Whole nights: python -m analytics.job backfill of one day, from start to end"
-    yield take("nights", nights, tuple(_night_ways(night)), sizes.few_rounds, dropped=0)
-    tiny = "The same, once, of very small files"
-    yield take("tiny files", tiny, (_night_way(night, sizes.tiny),), 1, dropped=0)
-
-
-def _ingest_ways(night: Night) -> Iterator[Way]:
-    made = night.trail(night.sizes.once)
-    yield Way("inflate alone (isal, two processes)", _limit(night, limit.inflate, made))
-    yield Way("limit: isal + msgspec in two processes", _limit(night, limit.parse, made))
-    for name in READERS:
-        yield Way(f"{name} reader", _read(night, name, made))
-    count = partial(count_by_read_json, night.spark, made)
-    yield Way("spark.read.json, counting alone", _reading(made, count))
-
-
-def _growth_ways(night: Night) -> Iterator[Way]:
-    for size in (night.sizes.once, night.sizes.tenfold):
-        made = night.trail(size)
-        yield Way(f"limit, {size.records:,}", _limit(night, limit.parse, made))
-        yield Way(f"native reader, {size.records:,}", _read(night, "native", made))
-
-
-def _fallback_ways(night: Night) -> Iterator[Way]:
-    for size in (night.sizes.once, night.sizes.tenfold):
-        read = _read(night, "standard library", night.trail(size))
-        yield Way(f"standard library reader, {size.records:,}", read)
-
-
-def _files_ways(night: Night) -> Iterator[Way]:
-    for size in (night.sizes.once, night.sizes.small):
-        for name in READERS:
-            yield Way(f"{name} reader, {size.words}", _read(night, name, night.trail(size)))
-
-
-def _peers_ways(night: Night, ask: peers.Ask) -> Iterator[Way]:
-    made = night.trail(night.sizes.once)
-
-    def answer(peer: str) -> None:
-        _expect(peer, ask(peer, made.files()), made.truth.failed_sqs_calls)
-
-    yield Way("native reader", _read(night, "native", made))
-    for peer in ("Polars", "DuckDB"):
-        yield Way(peer, _reading(made, partial(answer, peer)))
-
-
-def _session_ways(night: Night) -> Iterator[Way]:
-    for calls in night.sizes.sessions:
-        find = partial(find_sessions, night.spark, calls)
-        yield Way(f"{calls:,} calls", partial(measured, find))
-
-
-def _memory_ways(sizes: Sizes) -> Iterator[Way]:
-    for calls in sizes.sessions:
-        words = ("bench.spark_ways", str(calls))
-        yield Way(f"{calls:,} calls", partial(process_tree_cost, words))
-
-
-def _night_ways(night: Night) -> Iterator[Way]:
-    for size in (night.sizes.once, night.sizes.tenfold):
-        yield _night_way(night, size)
-
-
-def _night_way(night: Night, size: Size) -> Way:
-    made = night.trail(size)
-
-    def whole() -> Cost:
-        with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-            (Path(folder) / "cases").mkdir()
-            roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
-            day = f"{DAY:%Y-%m-%d}"
-            words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
-            cost = process_tree_cost(
-                ["analytics.job", "backfill", "--from", day, "--to", day, *words]
-            )
-            _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
-            return _with_bytes(cost, made)
-
-    return Way(f"{size.records:,} records in {size.files:,} files", whole)
-
-
-def _limit(night: Night, read: Callable[[Path], limit.Found], made: Trail) -> Callable[[], Cost]:
-    files = made.files()
-
-    def go() -> None:
-        found = night.read_all(read, files)
-        _expect("inflated bytes", found.raw_bytes, made.truth.raw_bytes)
-        if read is limit.parse:
-            _expect("failed calls", found.failed_sqs_calls, made.truth.failed_sqs_calls)
-
-    return _reading(made, go)
-
-
-def _read(night: Night, reader: str, made: Trail) -> Callable[[], Cost]:
-    return _reading(made, partial(read_trail, night.spark, made, reader))
-
-
-def _reading(made: Trail, go: Callable[[], None]) -> Callable[[], Cost]:
-    return lambda: _with_bytes(measured(go), made)
+def _reading(name: str, made: Trail, go: Callable[[], None]) -> Way:
+    return Way(name, lambda: _with_bytes(measured(go), made))
 
 
 def _with_bytes(cost: Cost, made: Trail) -> Cost:
     return replace(cost, compressed_bytes=made.truth.bytes, raw_bytes=made.truth.raw_bytes)
 
 
-def process_tree_cost(words: Sequence[str]) -> Cost:
-    """A Python process with all that it starts; raise RuntimeError where it fails."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words], stdout=said, stderr=said, cwd=ROOT
-        )
-        with sampled(process.pid) as peak:
-            cost = measured(lambda: _ended(process))
-        if process.returncode:
-            said.seek(0)
-            raise RuntimeError(f"{' '.join(words)} failed:\n{said.read().decode()[-2_000:]}")
-    return Cost(cost.wall_ms, 1000 * peak.cpu_seconds, peak_mb=peak.bytes / 1e6)
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    process.wait()
-
-
-def _expect(what: str, found: int, expected: int) -> None:
+def _expect(what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise RuntimeError(f"{what}: {found}, not {expected}")
+        raise RuntimeError(f"{what} were {found}, not {expected}")
+
+
+def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
+    """List, read and label as a night does; raise RuntimeError where anything is missing."""
+    reader = TrailReader(spark, open_root(str(made.root), spark), READERS[name])
+    try:
+        reader.read(PUBLISHED)
+        found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
+    finally:
+        reader.close()
+    truth = made.truth
+    _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
+
+
+def count_by_read_json(spark: SparkSession, made: Trail) -> None:
+    """Count as one would at first: by Spark's own source of JSON, told the two fields that tell."""
+    record = "struct<eventSource: string, errorCode: string>"
+    source = spark.read.schema(f"Records array<{record}>").option("recursiveFileLookup", value=True)
+    files = source.json(f"file:{made.root}/AWSLogs", multiLine=True)
+    records = files.select(sf.explode("Records").alias("record"))
+    is_failed = sf.col("record.errorCode").isNotNull() & (sf.col("record.eventSource") == SQS)
+    _expect("failed calls", records.where(is_failed).count(), made.truth.failed_sqs_calls)
+
+
+def find_sessions(spark: SparkSession, calls: int) -> None:
+    """Find the incidents of made-up calls; raise RuntimeError where they are not as many."""
+    counts = sf.count("*"), sf.sum("failed_calls")
+    found = incidents(failed_calls(spark, calls)).agg(*counts).collect()[0]
+    of_each_key = -(-(calls // KEYS) // BURST_CALLS)
+    _expect("incidents, calls", tuple(found), (KEYS * of_each_key, calls))
+
+
+def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
+    """Calls that are computed where they are needed, so that no disk is measured."""
+    key, number = sf.col("id") % KEYS, sf.floor(sf.col("id") / KEYS)
+    burst, place = sf.floor(number / BURST_CALLS), number % BURST_CALLS
+    every = BURST_CALLS * APART_SECONDS + SILENCE_SECONDS
+    second = sf.lit(int(DAY.timestamp())) + burst * every + place * APART_SECONDS
+    scope = "arn:aws:sqs:us-east-1:123456789012"
+    same = {
+        "account": "123456789012",
+        "region": "us-east-1",
+        "label": "lease_expired",
+        "error_code": "MessageNotInflight",
+        "principal_arn": "arn:aws:iam::123456789012:role/orders-worker",
+    }
+    return spark.range(calls).select(
+        sf.concat(sf.lit("event-"), "id").alias("event_id"),
+        sf.timestamp_seconds(second).alias("event_time"),
+        sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
+        *(sf.lit(value).alias(name) for name, value in same.items()),
+    )
+
+
+if __name__ == "__main__":
+    find_sessions(session(), int(sys.argv[1]))

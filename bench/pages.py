@@ -1,4 +1,4 @@
-"""docs/performance.md with its picture, and EMR's part of docs/cost.md, from what was measured.
+"""docs/performance.md, and EMR's part of docs/cost.md, from what was measured.
 
 `make bench KEEP=1` writes them; the figures are those of one machine on one day, so that nothing
 checks them for staleness.
@@ -6,44 +6,147 @@ checks them for staleness.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+import platform
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import cost_page, kept
-from bench.goals import GOALS, Goal
-from bench.kept import Part
-from bench.picture import Bar, picture
-from bench.rounds import ROOT, Measure, middle, paired_ratio, wall
-from bench.taking import lasting, shown
+import msgspec
+from msgspec import Struct
 
-DOCS = ROOT / "docs"
-TEXT = Path(__file__).parent / "texts" / "performance.md"
-NOTES = {
-    "ingest": "The limit inflates into a buffer of the right size and parses the two fields that "
-    "tell; it makes neither rows nor labels. The readers do: the night goes on with them. "
-    "The standard library reads where native wheels are missing: the same rows, from "
-    "files however hostile; `spark.read.json` is what one would write first, and is right on files "
-    "like these.",
-    "growth": "Ratios are against the limit at the smaller size.",
-    "peers": "The same files and the same question for all: how many calls of SQS failed? All must "
-    "give the known answer. DuckDB's `read_json` is told the two fields, and Polars' too, file by "
-    "file in two threads, after isal has inflated them for it. The native reader answers more than "
-    "that: whose calls they were, and what went wrong.",
-    "sessions": "Bursts of 20 calls on each of 2,000 queues, computed where they are needed.",
-    "nights": "With Java's and Spark's start, listing, joining and writing.",
-}
+from bench.rounds import ROOT, Measure
+
+DOCS, TEXTS = ROOT / "docs", ROOT / "bench" / "texts"
+MEASURES = ROOT / "build" / "bench" / "measures.json"
+SCHEMA = 3
+
+
+class Goal(Struct, frozen=True, forbid_unknown_fields=True):
+    """A way of a measure, by itself or against another, takes at most or at least so much."""
+
+    text: str
+    measure: str
+    way: str
+    of: str = "wall_ms"
+    against: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+    stretch: float | None = None
+    unit: str = " x"
+
+    @property
+    def bound(self) -> str:
+        """What was asked."""
+        if self.at_least is not None:
+            return f"≥ {self.worded(self.at_least)}"
+        stretch = f", stretch {self.worded(self.stretch)}" if self.stretch is not None else ""
+        return f"≤ {self.worded(self.at_most or 0)}{stretch}"
+
+    def found(self, measures: Mapping[str, Measure]) -> float | None:
+        """Return what was measured; None where nothing was."""
+        measure = measures.get(self.measure)
+        if measure is None or not {self.way, self.against or self.way} <= measure.costs.keys():
+            return None
+        if self.against:
+            return measure.ratio(self.way, self.of, self.against)
+        return measure.middle(self.way, self.of)
+
+    def verdict(self, found: float) -> str:
+        """Met, or missed."""
+        met = found >= self.at_least if self.at_least is not None else found <= (self.at_most or 0)
+        stretched = self.stretch is not None and found <= self.stretch
+        return ("met, stretch too" if stretched else "met") if met else "missed"
+
+    def worded(self, amount: float) -> str:
+        """An amount with its unit."""
+        return f"{amount:,.4g}{self.unit}" if amount < 1000 else f"{amount:,.0f}{self.unit}"
+
+    def row(self, measures: Mapping[str, Measure]) -> tuple[str, str, str, str]:
+        """(goal, asked, measured, verdict)."""
+        found = self.found(measures)
+        if found is None:
+            return (self.text, self.bound, "not measured", "")
+        return (self.text, self.bound, self.worded(found), self.verdict(found))
+
+
+_GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]
+GOALS = msgspec.convert(_GOALS, list[Goal])
+
+
+class Part(Struct, frozen=True):
+    """The handler's or the night's measures; `taken_at` and `machine` are for people."""
+
+    taken_at: str
+    command: str
+    machine: str
+    measures: dict[str, Measure]
+
+
+def part(measures: Iterable[Measure], command: str) -> Part:
+    """Measures with when and where they were taken."""
+    cpus = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    machine = (
+        f"{os.cpu_count()} cores of {[*models, platform.machine()][0]}, {gigabytes:.0f} GB, "
+        f"{platform.system()}, Python {platform.python_version()}"
+    )
+    now = datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return Part(now, command, machine, {each.name: each for each in measures})
+
+
+def read(path: Path = MEASURES) -> dict[str, Part]:
+    """Return what was kept; nothing where there is no file, or one of another schema."""
+    document = json.loads(path.read_text()) if path.exists() else {}
+    is_ours = document.get("schema") == SCHEMA
+    return msgspec.convert(document["parts"], dict[str, Part]) if is_ours else {}
+
+
+def keep(parts: Mapping[str, Part], path: Path = MEASURES) -> None:
+    """Keep each part as it was last taken."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.encode({"schema": SCHEMA, "parts": dict(parts)})
+    path.write_bytes(msgspec.json.format(text, indent=2) + b"\n")
+
+
+def lasting(milliseconds: float) -> str:
+    """`312 ms`, or `1.24 s` from a second on."""
+    if milliseconds < 100:
+        return f"{milliseconds:.1f} ms"
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+
+
+def shown(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """(headings, rows) of a measure, without the columns that are empty in every row."""
+    middle, ratio = measure.middle, measure.ratio
+    columns: Sequence[tuple[str, Callable[[str], float], Callable[[float], str]]] = (
+        ("wall", lambda way: middle(way, "wall_ms"), lasting),
+        ("ratio", lambda way: ratio(way, "wall_ms"), "{:.2f}".format),
+        ("CPU", lambda way: middle(way, "cpu_ms"), lasting),
+        ("ratio", lambda way: ratio(way, "cpu_ms"), "{:.2f}".format),
+        ("inflated", lambda way: middle(way, "raw_rate"), "{:,.0f} MB/s".format),
+        ("AWS calls", lambda way: middle(way, "aws_calls"), "{:g}".format),
+        ("peak memory", lambda way: middle(way, "peak_mb"), "{:,.0f} MB".format),
+    )
+    seen = [each for each in columns if any(each[1](way) for way in measure.costs)]
+    rows = [(way, *(said(of(way)) for _, of, said in seen)) for way in measure.costs]
+    return ("medians", *(each[0] for each in seen)), rows
 
 
 def write(parts: Mapping[str, Part], docs: Path = DOCS) -> list[Path]:
-    """Raise ValueError where the night was not measured yet."""
+    """Write both pages; raise ValueError where the night was not measured yet."""
+    from bench import emr_cost  # noqa: PLC0415 - only who writes needs what EMR costs
+
     if "night" not in parts:
         raise ValueError("the night was never measured here: run make bench ONLY=night KEEP=1")
-    night = parts["night"]
     cost = docs / "cost.md"
+    old = cost.read_text() if cost.exists() else ""
     texts = {
         docs / "performance.md": performance(parts),
-        docs / "performance.svg": _picture(night),
-        cost: cost_page.with_emr(cost.read_text() if cost.exists() else "", night),
+        cost: emr_cost.with_emr(old, parts["night"]),
     }
     for path, text in texts.items():
         path.write_text(text)
@@ -51,67 +154,36 @@ def write(parts: Mapping[str, Part], docs: Path = DOCS) -> list[Path]:
 
 
 def performance(parts: Mapping[str, Part]) -> str:
-    goals = [_goal(each, parts) for each in GOALS]
-    missed = [text for text, _, _, verdict in goals if verdict == "missed"]
-    sections = {
-        name: "\n\n".join(_measure(each) for each in parts[name].measures.values())
-        if name in parts
-        else ""
-        for name in ("night", "handler")
-    }
-    taken = {f"{name}_taken": _taken(parts.get(name)) for name in sections}
-    return TEXT.read_text().format(
-        goals=markdown_table(("goal", "asked", "measured", ""), goals),
-        missed=f"Missed: {'; '.join(missed)}."
-        if missed
-        else "None of what was measured is missed.",
-        **taken,
-        **sections,
+    """The page."""
+    every = {name: each for part in parts.values() for name, each in part.measures.items()}
+    goals = [each.row(every) for each in GOALS]
+    missed = "; ".join(text for text, _, _, verdict in goals if verdict == "missed")
+    notes = tomllib.loads((TEXTS / "notes.toml").read_text())
+    said = {}
+    for name in ("night", "handler"):
+        taken = parts.get(name)
+        said[f"{name}_taken"] = "Not measured."
+        if taken is not None:
+            words = f"Taken {taken.taken_at} by `{taken.command}` on {taken.machine}."
+            said[f"{name}_taken"] = words
+        said[name] = "\n\n".join(
+            "\n\n".join(
+                filter(None, (f"### {e.title}", notes.get(e.name), markdown_table(*shown(e))))
+            )
+            for e in (taken.measures.values() if taken else ())
+        )
+    return (
+        (TEXTS / "performance.md")
+        .read_text()
+        .format(
+            goals=markdown_table(("goal", "asked", "measured", ""), goals),
+            missed=f"Missed: {missed}." if missed else "None of what was measured is missed.",
+            **said,
+        )
     )
 
 
-def _goal(goal: Goal, parts: Mapping[str, Part]) -> tuple[str, str, str, str]:
-    """(goal, asked, measured, verdict)."""
-    measures = {name: each for part in parts.values() for name, each in part.measures.items()}
-    found = goal.found(measures)
-    if found is None:
-        return (goal.text, goal.bound, "not measured", "")
-    return (goal.text, goal.bound, goal.worded(found), goal.verdict(found))
-
-
-def _taken(part: Part | None) -> str:
-    if part is None:
-        return "Not measured."
-    return f"Taken {part.taken_at} by `{part.command}` on {part.machine}."
-
-
-def _measure(measure: Measure) -> str:
-    headings, rows = shown(measure)
-    note = f"{NOTES[measure.name]}\n\n" if measure.name in NOTES else ""
-    return f"### {measure.title}\n\n{note}{markdown_table(headings, rows)}"
-
-
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = tuple("---" if n == 0 else "---:" for n in range(len(headings)))
+    """A table whose first column is of words, and the others of figures."""
+    rule = ("---", *["---:"] * (len(headings) - 1))
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
-
-
-def _picture(night: Part) -> str:
-    """The ingest, and the peers where they were asked."""
-    ingest, peers = night.measures["ingest"], night.measures.get("peers")
-    bars = [_bar(ingest, name, is_ours=name.endswith("reader")) for name in ingest.costs]
-    if peers:
-        bars += [_bar(peers, name) for name in peers.costs if name != peers.floor]
-    return picture(bars, ingest.title)
-
-
-def _bar(measure: Measure, name: str, *, is_ours: bool = False) -> Bar:
-    costs, floor = measure.costs[name], measure.costs[measure.floor]
-    time, ratio = middle(costs, wall), paired_ratio(costs, floor, wall)
-    against = measure.floor.partition(" (")[0]
-    ending = "" if name == measure.floor else f", {ratio:.1f} x {against}"
-    return Bar(name, time / 1000, f"{lasting(time)}{ending}", is_ours)
-
-
-if __name__ == "__main__":
-    write(kept.read())

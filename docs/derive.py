@@ -1,101 +1,82 @@
-"""Writes what the documents derive from the code; with --check, fails where they are stale."""
+"""Writes what the documents derive from the code; with --check, fails where they are stale.
+
+`python -m docs.derive`. What stands between `<!-- derived: NAME (make docs) -->` and the next
+`<!-- end ... -->` of a page comes from the function of that name below, whichever page it is.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import commands_table
-import roles_table
-import runbooks_list
-import stack_cost
-import trail_choices
-from alarms_page import alarms_page
-from redrive_page import redrive_page
-from rights_page import rights_page
-from stack_page import stack_documents
-from states_page import states_page
-
-from functions.catalogue import CATALOGUE
+from docs import costs, stack, tables
 from infra.settings.page import page
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN = "<!-- derived: symptoms (make docs) -->"
-END = "<!-- end -->"
+MARKED = re.compile(
+    r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?)"
+    r".*?(?P<end><!-- end(?:: [^>]+)? -->)",
+    re.DOTALL,
+)
+DERIVED: Mapping[str, Callable[[], str]] = {
+    "symptoms": tables.symptoms,
+    "commands": tables.commands,
+    "runbooks": tables.runbooks,
+    "what leaving receives out hides": tables.hidden_without_receives,
+    "the trail's choices": tables.hidden,
+    "the states": tables.states,
+    "what moves a case": tables.moves,
+    "how long a case may stay": tables.stays,
+    "the stages": tables.stages,
+    "the rows of the stages": tables.stage_rows,
+    "the bounds": tables.bounds,
+    "the alarms that reach people": tables.alarms_that_reach_people,
+    "the alarms beneath": tables.alarms_beneath,
+    "the policy look": lambda: tables.policy("look"),
+    "the policy steer": lambda: tables.policy("steer"),
+    "the commands by policy": tables.commands_by_policy,
+    "the rights of each command": tables.rights,
+    "roles": stack.roles,
+    "what starts what": stack.picture,
+    "the parts": stack.parts,
+    "the stores and topics": stack.filled,
+    "the dashboard": stack.dashboard,
+    "the idle stack": costs.idle_stack,
+    "the stack and the prices": costs.stack_and_prices,
+}
 
 
-def symptom_table() -> str:
-    """The catalogue as a Markdown table."""
-    rows = [
-        f"| [`{each.name}`]({each.runbook}) | {each.sentence} | {each.plan_in_words} "
-        f"| {each.ships_as} |"
-        for each in CATALOGUE
-    ]
-    head = ["| symptom | what goes wrong | what Mendq does | ships as |", "|---|---|---|---|"]
-    return "\n".join([*head, *rows])
+def derived(text: str) -> str:
+    """`text` with what stands between marks written anew; raise KeyError for an unknown name."""
 
+    def anew(found: re.Match[str]) -> str:
+        ending = "\n" if found["begin"].endswith("\n") else ""
+        return f"{found['begin']}{DERIVED[found['name']]()}{ending}{found['end']}"
 
-def between_marks(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:
-    """`text` with what stands between the marks replaced by `table`."""
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    return f"{before}{begin}\n{table}\n{end}{after}"
+    return MARKED.sub(anew, text)
 
 
 def documents() -> dict[Path, str]:
-    """Every derived document and what it has to say."""
-    readme, cost = ROOT / "README.md", ROOT / "docs" / "cost.md"
-    deploy = ROOT / "docs" / "deploy.md"
-    threats, runbooks = ROOT / "docs" / "threat-model.md", ROOT / "docs" / "runbooks" / "README.md"
-    read_me = between_marks(readme.read_text(), symptom_table())
-    return {
-        readme: between_marks(read_me, commands_table.commands_table(), commands_table.BEGIN),
-        threats: between_marks(threats.read_text(), roles_table.roles_table(), roles_table.BEGIN),
-        runbooks: between_marks(
-            runbooks.read_text(), runbooks_list.runbooks_list(), runbooks_list.BEGIN
-        ),
-        ROOT / "docs" / "settings.md": page(),
-        cost: _cost_page(cost.read_text()),
-        deploy: between_marks(
-            deploy.read_text(),
-            trail_choices.trail_table(),
-            trail_choices.BEGIN,
-            trail_choices.END,
-        ),
-        ROOT / "docs" / "states.md": states_page(),
-        ROOT / "docs" / "alarms.md": alarms_page(),
-        ROOT / "docs" / "redrive-stages.md": redrive_page(),
-        ROOT / "docs" / "rights.md": rights_page(),
-        **{ROOT / "docs" / name: text for name, text in stack_documents().items()},
-    }
-
-
-def _cost_page(text: str) -> str:
-    """Without what `make bench` tells it."""
-    for part, begin, end in (
-        (stack_cost.idle_stack(), stack_cost.IDLE_BEGIN, stack_cost.IDLE_END),
-        (trail_choices.hidden_table(), trail_choices.BEGIN, trail_choices.END),
-        (stack_cost.stack_cost(), stack_cost.BEGIN, stack_cost.END),
-    ):
-        text = between_marks(text, part, begin, end)
-    return text
+    """Every page that has marks, and what it has to say; the settings are derived as a whole."""
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    texts = {path: path.read_text() for path in pages}
+    marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
+    return {**marked, ROOT / "docs" / "settings.md": page()}
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 1 where --check found a stale document."""
-    stale = {
-        path: text
-        for path, text in documents().items()
-        if not path.exists() or path.read_text() != text
-    }
-    if "--check" in arguments:
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
-        return int(bool(stale))
+    """Return 0, or 1 where --check found a stale document."""
+    found = documents().items()
+    stale = {path: text for path, text in found if not path.exists() or path.read_text() != text}
     for path, text in stale.items():
-        path.write_text(text)
-        print(f"wrote {path.relative_to(ROOT)}")
-    return 0
+        if "--check" in arguments:
+            print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
+        else:
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    return int(bool(stale) and "--check" in arguments)
 
 
 if __name__ == "__main__":

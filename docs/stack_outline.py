@@ -1,24 +1,221 @@
-"""The template that the documents are drawn from: with everything that may act acting."""
+"""What the synthesized template says of itself: who starts, feeds and tells whom, and may do what.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-reference.html
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from infra.node import require_node
 from infra.settings import read
 
 REGION = "us-east-1"
+FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::Queue"
+JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
+YOUR_QUEUES = "your queues"
+STARTS, SENDS, PARKS, FEEDS = "starts", "sends", "parks", "feeds"
+WRITES, TELLS, WATCHES, JOINS, NOTICES = "writes", "tells", "watches", "joins", "notices"
+ACTIONS = ("AlarmActions", "OKActions", "InsufficientDataActions")
+# By how the names of actions begin.
+_VERBS = {
+    "Publish": TELLS,
+    **dict.fromkeys(("InvokeFunction", "StartJobRun"), "calls"),
+    **dict.fromkeys(("Get", "List", "Query", "BatchGet", "ConditionCheck"), "reads"),
+    **dict.fromkeys(("Scan", "Decrypt", "Lookup"), "reads"),
+}
+_IN_A_TEXT = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
+_HASH = re.compile(r"[0-9A-F]{8}$")
+_RATE = re.compile(r"rate\((\d+) (\w+?)s?\)")
+_CRON = re.compile(r"cron\((\d+) (\d+) (\S+) \* (\S+) \*\)")
+Resources = Mapping[str, Mapping[str, Any]]
+
+
+class Arrow(NamedTuple):
+    """From one resource to another, both by logical id, and what it does there."""
+
+    source: str
+    target: str
+    does: str
+
+
+class Grant(NamedTuple):
+    """One statement that allows: its actions, and the resources of the template it is about."""
+
+    actions: frozenset[str]
+    on: frozenset[str]
+
+    @property
+    def is_of_your_queues(self) -> bool:
+        """Whether it is about queues that the template does not hold."""
+        return not self.on and any(each.startswith("sqs:") for each in self.actions)
+
+    @property
+    def verbs(self) -> set[str]:
+        """What it lets do; of a statement about queues that others own, to them alone."""
+        wanted = "sqs:" if self.is_of_your_queues else ""
+        return {verb_of(each) for each in self.actions if each.startswith(wanted)}
+
+
+def verb_of(action: str) -> str:
+    """What an action does, in a word."""
+    name = action.partition(":")[2]
+    return next((verb for start, verb in _VERBS.items() if name.startswith(start)), WRITES)
 
 
 @cache
-def resources() -> Mapping[str, Mapping[str, Any]]:
-    """Its resources, synthesized once for all pages."""
+def resources(**settings: Any) -> Resources:
+    """The resources of the template; with `tagMayRaiseTo` at `heal` everything may act."""
+    return dict(template(**settings)["Resources"])
+
+
+@cache
+def template(**settings: Any) -> Mapping[str, Any]:
+    """The template with these settings, synthesized once for all pages."""
     require_node()
     from infra.outline import outline  # noqa: PLC0415 - the CDK: it starts Node
 
-    found: Mapping[str, Mapping[str, Any]] = outline(read({"tagMayRaiseTo": "heal"}), REGION)[
-        "Resources"
-    ]
+    return outline(read(settings), REGION)
+
+
+def references(value: object) -> set[str]:
+    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt`, `Sub` and `DependsOn` name."""
+    if isinstance(value, list):
+        return {found for each in value for found in references(each)}
+    if not isinstance(value, dict):
+        return set()
+    found = set()
+    for name, each in value.items():
+        if name == "Fn::GetAtt":
+            found.add(each[0])
+        elif name in {"DependsOn", "Ref"}:
+            found |= {each} if isinstance(each, str) else set(each)
+        else:
+            found |= references(each)
+            if name == "Fn::Sub" and isinstance(each, str):
+                found |= set(_IN_A_TEXT.findall(each))
     return found
+
+
+def arrows(template: Resources) -> Iterator[Arrow]:
+    """Every arrow but those that roles are granted, in the template's order."""
+    for name, each in template.items():
+        for source, target, does in _ways(name, each["Type"], each["Properties"]):
+            for one in sorted(references(source) & template.keys()):
+                for other in sorted(references(target) & template.keys()):
+                    yield Arrow(one, other, does)
+
+
+def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[object, object, str]]:
+    """What a resource says: (from, to, what it does there), as values that refer to both."""
+    own = {"Ref": name}
+    target = given.get("Target", {})
+    told = [given.get(each) for each in ACTIONS]
+    said: dict[str, list[tuple[object, object, str]]] = {
+        "AWS::Events::Rule": [
+            (given.get("EventPattern"), own, NOTICES),
+            *((own, each["Arn"], SENDS) for each in given.get("Targets", ())),
+            *((own, each.get("DeadLetterConfig"), PARKS) for each in given.get("Targets", ())),
+        ],
+        "AWS::Scheduler::Schedule": [
+            (own, target.get("Arn"), STARTS),
+            (own, target.get("DeadLetterConfig"), PARKS),
+        ],
+        "AWS::Lambda::EventSourceMapping": [
+            (given.get("EventSourceArn"), given.get("FunctionName"), FEEDS)
+        ],
+        "AWS::Lambda::EventInvokeConfig": [
+            (given.get("FunctionName"), given.get("DestinationConfig"), PARKS)
+        ],
+        QUEUE: [(own, given.get("RedrivePolicy"), PARKS)],
+        "AWS::CloudTrail::Trail": [(own, given.get("S3BucketName"), WRITES)],
+        "AWS::CloudWatch::Alarm": [
+            ([given.get("Dimensions"), given.get("Metrics")], own, WATCHES),
+            (own, told, TELLS),
+        ],
+        "AWS::CloudWatch::CompositeAlarm": [
+            ([given.get("AlarmRule"), given.get("ActionsSuppressor")], own, JOINS),
+            (own, told, TELLS),
+        ],
+    }
+    yield from said.get(kind, ())
+
+
+def granted_to(role: set[str], template: Resources) -> Iterator[Grant]:
+    """What the policies of a role allow; the role is named as the template names it."""
+    for each in template.values():
+        if each["Type"] == "AWS::IAM::Policy" and references(each["Properties"]["Roles"]) & role:
+            for statement in each["Properties"]["PolicyDocument"]["Statement"]:
+                if statement["Effect"] == "Allow":
+                    actions, on = statement["Action"], references(statement["Resource"])
+                    named = [actions] if isinstance(actions, str) else actions
+                    yield Grant(frozenset(named), frozenset(on & template.keys()))
+
+
+def title(name: str, template: Resources) -> str:
+    """How people call a resource: `heal`, `the case bucket`, `the intake queue`."""
+    kind, given = template[name]["Type"], template[name]["Properties"]
+    if kind == FUNCTION:
+        return str(given["Handler"]).split(".")[-2]
+    if kind == JOB:
+        return "the nightly job"
+    words = re.findall(r"[A-Z][a-z]+", _HASH.sub("", name).removeprefix("Topics"))
+    return f"the {' '.join(dict.fromkeys(word.lower() for word in words))}"
+
+
+def parts(template: Resources) -> Iterator[str]:
+    """The logical ids of what runs: the Lambdas and the job."""
+    yield from (name for name, each in template.items() if each["Type"] in {FUNCTION, JOB})
+
+
+def touched(name: str, template: Resources) -> dict[str, set[str]]:
+    """What a Lambda or the job may touch: the verbs by logical id, queues of others first.
+
+    Left out are queues that things are parked in, and the one that it is fed by.
+
+    EMR Serverless gets a role with each run, not with the application.
+    """
+    role = references(template[name]["Properties"].get("Role"))
+    role = role or {each for each in template if each.startswith("NightRole")}
+    ways = list(arrows(template))
+    parked = {each.target for each in ways if each.does == PARKS}
+    parked |= {each.source for each in ways if each.does == FEEDS and each.target == name}
+    found: dict[str, set[str]] = {}
+    for grant in granted_to(role, template):
+        if grant.is_of_your_queues:
+            found.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
+        for target in sorted(grant.on - parked):
+            if template[target]["Type"] in {FUNCTION, JOB, QUEUE, TOPIC, TABLE, BUCKET}:
+                found.setdefault(target, set()).update(grant.verbs)
+    return {key: found[key] for key in sorted(found, key=lambda each: each != YOUR_QUEUES)}
+
+
+def starts(template: Resources) -> Iterator[tuple[str, str, str]]:
+    """(what, how, which) for each thing that starts a part or fills a queue that starts one."""
+    for source, target, does in arrows(template):
+        given = template[source]["Properties"]
+        if does == STARTS:
+            clock = when(given["ScheduleExpression"], given["ScheduleExpressionTimezone"])
+            yield "the clock", clock, target
+        elif does == SENDS:
+            yield "EventBridge", given["Description"], target
+        elif does == FEEDS:
+            yield source, "", target
+    for name in parts(template):
+        for other, verbs in touched(name, template).items():
+            if "calls" in verbs and other in template:
+                yield name, "", other
+
+
+def when(expression: str, zone: str) -> str:
+    """The words for a schedule: `every 10 minutes`, `each day at 02:00 UTC`."""
+    if rate := _RATE.fullmatch(expression):
+        return f"every {rate[1]} {rate[2]}s" if rate[1] != "1" else f"every {rate[2]}"
+    cron = _CRON.fullmatch(expression)
+    if cron is None:
+        return expression
+    day = "each day" if cron[4] == "?" else f"each {cron[4].title()}"
+    return f"{day} at {int(cron[2]):02}:{int(cron[1]):02} {zone}"

@@ -8,31 +8,29 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 
 from local_account.cannot_start import CannotStart
-from local_account.demo import ending, pages, picture, verdict
-from local_account.demo.ending import Ending
-from local_account.demo.farewell import MAIL, clear, farewell
-from local_account.demo.honesty import Honesty
-from local_account.demo.mailbox import Mailbox
-from local_account.demo.night import NightFailed
-from local_account.demo.setting import set_up
-from local_account.demo.stories import stories_of
-from local_account.demo.story import Story
-from local_account.demo.telling import Telling
-from local_account.demo.watching import Watch
+from local_account.demo import mailbox, night, picture, verdict
+from local_account.demo.redrive import RedriveStage
+from local_account.demo.stage import Stage
+from local_account.demo.story import Story, stories_of
 from local_account.listening import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
 
 RESULT = Path("build/demo/result.json")
+LEFT = (
+    (night.REPORT, "the week's page: open it in a browser"),
+    (night.MAIL, "the same as a mail, for any mail program"),
+    (mailbox.FILE, "what people were paged about"),
+)
+STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: it ended as claimed; 1: it did not; 2: it could not be started; 130: interrupted."""
+    """Return 0: it ended as claimed; 1: it did not; 2: it did not start; 130: interrupted."""
     console = Console(highlight=False)
     try:
         parser = argparse.ArgumentParser(prog="make demo")
@@ -54,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _require_writable(folder: Path) -> None:
-    """Before a minute of story, not after it."""
+    """Raise CannotStart before a minute of story, not after it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -63,91 +61,78 @@ def _require_writable(folder: Path) -> None:
 
 
 def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
-    """One account for each: what fails in one story would speak for a mass symptom in the next.
+    """Run each on an account of its own: failures of one would be a mass symptom in the next.
 
-    Several have a folder each; the last one's page, and the pages of all, stand beside those.
+    Several have a folder each; the last one's page, and the notifications of all, stand beside.
     """
-    folder, told = RESULT.parent, list[Told]()
-    clear(folder, RESULT.name)
+    folder, results, is_as_claimed = RESULT.parent, list[verdict.Result](), True
+    for name in (*(name for name, _ in LEFT), RESULT.name):
+        (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
             console.rule(f"story: {name}", align="left")
         own = folder if len(stories) == 1 else folder / name
-        told.append(_run_in_account(story, port, console, own))
-    result = verdict.joined([each.result for each in told])
+        own.mkdir(exist_ok=True)
+        result, holds = _run_in_account(name, story, port, console, own)
+        results.append(result)
+        is_as_claimed = is_as_claimed and holds
+    result = verdict.joined(results)
     if len(stories) > 1:
-        pages.join([folder / name / pages.NAME for name in stories], folder / pages.NAME)
+        texts = [(folder / name / mailbox.FILE).read_text() for name in stories]
+        (folder / mailbox.FILE).write_text(mailbox.BETWEEN.join(texts))
         if result["report"]:
-            shutil.copy(Path(result["report"]).with_name(MAIL), folder)
+            shutil.copy(Path(result["report"]).with_name(night.MAIL), folder)
             result["report"] = str(shutil.copy(result["report"], folder))
     verdict.write_result(RESULT, result)
-    is_as_claimed = all(each.is_as_claimed for each in told)
-    console.print(farewell(RESULT, is_as_claimed=is_as_claimed))
+    files = [(folder / name, says) for name, says in LEFT]
+    left = [*files, (RESULT, "all of it, for machines")]
+    console.print(picture.farewell(left, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 
 
-@dataclass(frozen=True)
-class Told:
-    """A story that was told to its end, for machines; whether it ended as it claims."""
-
-    result: verdict.Result
-    is_as_claimed: bool
-
-
-def _run_in_account(story: Story, port: int, console: Console, folder: Path) -> Told:
-    """Raise AccountFailed where the account does not start."""
+def _run_in_account(
+    name: str, story: Story, port: int, console: Console, folder: Path
+) -> tuple[verdict.Result, bool]:
+    """Return the result, and whether it ended as claimed; raise AccountFailed."""
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
 
     def echo(line: str) -> None:
-        """The account's own progress; what it does not emulate stands at the end of the story."""
+        """Print the account's own progress; what it does not emulate stands at the end."""
         if not line.startswith(("not emulated", REFUSED)):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
-    with LocalAccount(ending.SETTINGS, port, on_line=echo) as account:
-        return _tell(story, account, console, folder)
+    with LocalAccount(night.SETTINGS, port, on_line=echo) as account:
+        stage = STAGES.get(name, Stage)(story, account, console)
+        stage.run()
+        return _judged(stage, folder)
 
 
-def _tell(story: Story, account: LocalAccount, console: Console, folder: Path) -> Told:
-    watch = Watch(
-        account.client("sqs"),
-        account.client("s3"),
-        account.client("cloudwatch"),
-        account.outputs["CaseBucket"],
-    )
-    mailbox = Mailbox.open(account)
-    running = set_up(story, watch, account)
-    console.print(picture.cast(story))
-    telling = Telling(story, account, watch, mailbox, console)
-    telling.tell(running)
-    console.print(picture.decisions(story, watch))
-    console.print(picture.metrics(watch))
-    console.print(pages.shown(mailbox.messages, mailbox.notices, folder / pages.NAME))
-    ended = _end(watch, mailbox, account, console, folder)
-    honesty = Honesty.of(account, telling.clock_put_forward, telling.floors_lowered)
-    console.print(honesty.shown())
-    mailbox.look()
-    paged = [each for each in mailbox.messages if ended is None or each is not ended.verdict]
-    pages.write(paged, folder / pages.NAME)
-    faults = [*telling.faults, *verdict.faults(story, watch)]
-    faults += verdict.page_faults(story, watch, paged)
-    faults += verdict.alarm_faults(story, mailbox.notices)
-    if ended is not None:
-        faults += verdict.incident_faults(story, watch, ended.incidents)
-    for fault in faults:
-        console.print(f"not as claimed: {fault}", style="bold red", soft_wrap=True, markup=False)
-    result = verdict.result_of(watch, ended, len(paged), honesty, telling.letters)
-    return Told(result, is_as_claimed=not faults and ended is not None)
-
-
-def _end(
-    watch: Watch, mailbox: Mailbox, account: LocalAccount, console: Console, folder: Path
-) -> Ending | None:
-    """The night and the report; None where they failed, which is said."""
+def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
+    """Run the night, and compare what the story claims with what is there."""
+    console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
+    console.print(Group(*picture.decisions(stage.story, watch)))
+    console.print(Group(*picture.notified(box, folder / mailbox.FILE)))
     try:
-        return ending.tell(watch, mailbox, account, console, folder)
-    except NightFailed as failed:
-        console.print(f"not as claimed: {failed}", style="bold red", markup=False, soft_wrap=True)
-        return None
+        ending = night.end(stage, folder)
+    except night.NightFailed as failed:
+        stage.faults.append(f"{failed}")
+    box.look()
+    messages = [each for each in box.messages if not ending or each is not ending.verdict]
+    mailbox.write(messages, folder / mailbox.FILE)
+    incidents = ending.incidents if ending else []
+    claims = [(each, False) for each in stage.faults]
+    claims += verdict.claims(stage.story, watch, messages, box.notices, incidents)
+    said = {
+        "pages": len(messages),
+        "incidents": len(incidents) if ending else None,
+        "report": str(folder / night.REPORT) if ending else None,
+        "not_emulated": stage.account.not_emulated,
+        "floors_lowered": [*stage.account.floors_lowered, *stage.floors_lowered],
+        "clock_put_forward": stage.clock_put_forward,
+        "letters": stage.letters or None,
+    }
+    console.print(Group(*picture.pretended(said), *picture.claimed(claims)))
+    return verdict.result_of(watch, said), all(holds for _, holds in claims)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Somebody who is paged and reads the report: a queue that subscribes to the stack's topics."""
+"""Somebody who is notified and reads the report: a queue that subscribes to the stack's topics."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from functions.healing.paging import Severity
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 NAME = "demo-reader"
-TOPIC = "AWS::SNS::Topic"
+FILE = "pages.txt"
+BETWEEN = f"\n{'-' * 72}\n\n"
 # How the logical ids of the stack's topics start.
-LOGICAL_IDS = {Severity.URGENT: "TopicsUrgent", Severity.INFO: "TopicsInfo"}
+LOGICAL_IDS = {"TopicsUrgent": Severity.URGENT, "TopicsInfo": Severity.INFO}
 _CASE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
@@ -31,14 +33,14 @@ class Message:
 
     @property
     def case_id(self) -> str | None:
-        """The case that it pages; None where it is no page about one queue."""
+        """The case that it is about; None where it is not about one queue."""
         found = _CASE.search(self.text)
         return found.group(1) if found else None
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What CloudWatch tells of an alarm: that it begins, or is over."""
+    """What CloudWatch says of an alarm: that it begins, or is over."""
 
     severity: Severity
     alarm: str
@@ -46,19 +48,19 @@ class Notice:
 
     @classmethod
     def read(cls, severity: Severity, text: str) -> Self | None:
-        """None where it is not CloudWatch that tells."""
+        """Return None where it is not CloudWatch that says it."""
         try:
-            told = json.loads(text)
-            return cls(severity, told["AlarmName"], told["NewStateValue"])
+            notice = json.loads(text)
+            return cls(severity, notice["AlarmName"], notice["NewStateValue"])
         except (ValueError, TypeError, KeyError):
             return None
 
 
 @dataclass
 class Mailbox:
-    """Everything that the topics were told since it was opened, once looked at.
+    """Everything that the topics got since it was opened, once looked at.
 
-    Mendq's own pages are `messages`, CloudWatch's alarms `notices`.
+    Mendq's own notifications are `messages`, CloudWatch's alarms `notices`.
     """
 
     sqs: SQSClient
@@ -74,25 +76,30 @@ class Mailbox:
         url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
         answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = answer["Attributes"]["QueueArn"]
-        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": _policy(arn, list(topics))})
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": list(topics)}},
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
         for topic in topics:
             account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
         return cls(sqs, url, topics)
 
     def look(self, wait_seconds: int = 0) -> list[Message]:
-        """The pages that are new; waits that long for the first message, of whatever kind."""
-        received: list[Message] = []
-        while found := self._received(0 if received else wait_seconds):
-            received += found
-        new = [each for each in received if not self._is_notice(each)]
+        """Return the new messages; wait that long for the first one, of whatever kind."""
+        new: list[Message] = []
+        while found := self._received(wait_seconds):
+            wait_seconds = 0
+            for each in found:
+                notice = Notice.read(each.severity, each.text)
+                self.notices += [notice] if notice else []
+                new += [] if notice else [each]
         self.messages += new
         return new
-
-    def _is_notice(self, message: Message) -> bool:
-        notice = Notice.read(message.severity, message.text)
-        if notice is not None:
-            self.notices.append(notice)
-        return notice is not None
 
     def _received(self, wait_seconds: int) -> list[Message]:
         answer = self.sqs.receive_message(
@@ -108,15 +115,11 @@ class Mailbox:
         return Message(severity, envelope.get("Subject") or "", envelope["Message"])
 
 
-def _policy(queue_arn: str, topic_arns: list[str]) -> str:
-    statement = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": queue_arn,
-        "Condition": {"ArnEquals": {"aws:SourceArn": topic_arns}},
-    }
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+def write(messages: Sequence[Message], path: Path) -> None:
+    """Write every message in full, in the order they came."""
+    texts = (f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(BETWEEN.join(texts))
 
 
 def _topics(account: LocalAccount) -> dict[str, Severity]:
@@ -124,6 +127,6 @@ def _topics(account: LocalAccount) -> dict[str, Severity]:
     return {
         str(each["PhysicalResourceId"]): severity
         for each in resources["StackResources"]
-        for severity, logical_id in LOGICAL_IDS.items()
-        if each["ResourceType"] == TOPIC and each["LogicalResourceId"].startswith(logical_id)
+        for start, severity in LOGICAL_IDS.items()
+        if each["ResourceType"] == "AWS::SNS::Topic" and each["LogicalResourceId"].startswith(start)
     }

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from functions.healing.paging import Severity
 from functions.healing.states import State
 from functions.healing.write_commands import set_command
-from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
+from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Seen, Watch
 
+if TYPE_CHECKING:
+    from local_account.demo.mailbox import Mailbox, Message
+
+_GREEN = (State.APPLIED, State.VERIFIED, State.WATCHING, State.CLOSED)
 STYLES: Mapping[str, str] = {
-    State.APPLIED: "bold green",
+    **dict.fromkeys(_GREEN, "bold green"),
+    **dict.fromkeys((State.PROPOSED, State.APPROVED), "bold blue"),
+    **dict.fromkeys((State.REFUSED, State.ROLLED_BACK), "bold yellow"),
     State.OBSERVED: "bold cyan",
-    State.PROPOSED: "bold blue",
-    State.REFUSED: "bold yellow",
     State.ESCALATED: "bold magenta",
-    State.APPROVED: "bold blue",
     State.INEFFECTIVE: "bold red",
-    State.VERIFIED: "bold green",
-    State.WATCHING: "bold green",
-    State.CLOSED: "bold green",
-    State.ROLLED_BACK: "bold yellow",
 }
-# Below this a table would break every word; the same facts are listed instead.
-NARROW_COLUMNS = 88
+FIRST_LINES = 12
 UNDO_WORKS = "(it works while `make account` stands; this account ends with the demo)"
+COUNTED = ("FailedCallsSeen", "AutoFixes", "Refusals", "UnknownErrorCodes", "UnreadableEvents")
+INDENT = (0, 0, 0, 2)
+NEXT = (
+    ("make account", "keeps such an account standing, for tries of your own"),
+    ("docs/deploy.md", "puts Mendq on your own account, to observe at first"),
+)
 
 
 def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
@@ -46,61 +53,67 @@ def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType
     return grid
 
 
-def calls_event(watch: Watch, bad: BadQueue, fault: str | None, times: int) -> RenderableType:
-    """Calls that ended alike within one look."""
-    calls = f"{times} {bad.traffic.noun}{'' if times == 1 else 's'}"
+def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, str]:
+    """Calls that ended alike within one look, and their style."""
+    calls = f"{times} {traffic.noun}{'' if times == 1 else 's'}"
     if fault is None:
-        return event(watch, bad.name, f"{calls} {bad.traffic.well}", "green")
-    return event(watch, bad.name, f"{calls} failed: {fault}", "red")
+        return f"{calls} {traffic.well}", "green"
+    return f"{calls} failed: {fault}", "red"
 
 
-def case_event(watch: Watch, case: dict[str, Any]) -> RenderableType:
-    """A decision, as it is read from the case bucket."""
-    name = case["queue_arn"].rpartition(":")[2]
-    return event(watch, name, f"{case['to']}: {case['reason']}", STYLES.get(case["to"], "bold"))
+def decided(case: Mapping[str, Any]) -> tuple[str, str]:
+    """A decision, as it is read from the case bucket, and its style."""
+    return f"{case['to']}: {case['reason']}", STYLES.get(case["to"], "bold")
 
 
-def page_event(watch: Watch, page: Message) -> RenderableType:
-    """A page that has come."""
-    return event(watch, "page", f"{page.severity}: {page.subject}", "magenta")
+def queue_of(named: Mapping[str, Any]) -> str:
+    """The name of the queue of a case or an incident."""
+    return str(named["queue_arn"]).rpartition(":")[2]
+
+
+def pairs(rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2) -> RenderableType:
+    """Names, each with a sentence beside it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=style, no_wrap=True)
+    grid.add_column(style="dim")
+    for name, says in rows:
+        grid.add_row(Text(name), Text(says))
+    return Padding(grid, (0, 0, 0, indent))
 
 
 def cast(story: Story) -> RenderableType:
     """What is wrong with each queue, before anything happens."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(style="dim")
-    for bad in story.queues:
-        grid.add_row(Text(bad.name), Text(bad.why))
-    return Group(Padding(grid, (1, 0, 1, 2)))
+    return Group(Text(""), pairs((bad.name, bad.why) for bad in story.queues), Text(""))
+
+
+def table(heads: str, rows: Iterable[Sequence[Text]]) -> Table:
+    """A table whose heads stand between bars; a head that begins with # is right-aligned."""
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    for head in heads.split("|"):
+        made.add_column(head.lstrip("#"), justify="right" if head[0] == "#" else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
 def standing(story: Story, watch: Watch) -> RenderableType:
-    """How every queue stands now: a line each, from 80 columns on."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
-    # A consumer that crashes has received without an error: nothing is said to have worked.
-    for title in ("queue", "failed", "no error", "case"):
-        justify: JustifyMethod = "right" if title in ("failed", "no error") else "left"
-        table.add_column(title, justify=justify, no_wrap=True)
-    table.add_column("changed")
-    for bad in story.queues:
+    """How every queue stands now: a line each, from 80 columns on.
+
+    A consumer that crashes has received without an error: nothing is said to have worked.
+    """
+
+    def row(bad: BadQueue) -> Iterator[Text]:
         seen = watch.queues[bad.name]
-        table.add_row(
-            Text(bad.name, style="bold"),
-            Text(str(seen.failed_calls), style="red" if seen.failed_calls else "dim"),
-            Text(str(seen.calls_well), style="green" if seen.calls_well else "dim"),
-            _state(seen),
-            _changed(seen),
-        )
-    return Group(Text(""), table)
+        yield Text(bad.name, style="bold")
+        yield Text(str(seen.failed_calls), style="red" if seen.failed_calls else "dim")
+        yield Text(str(seen.calls_well), style="green" if seen.calls_well else "dim")
+        yield _state(seen)
+        changed = [f"{name} {old} -> {new}" for name, (old, new) in seen.changed().items()]
+        words = f"{len(changed)} attributes" if len(changed) > 1 else "".join(changed)
+        yield Text(words or "-", style="bold green" if changed else "dim")
 
-
-def _changed(seen: Seen) -> Text:
-    """What the queue's attributes say, whatever its case does."""
-    changed = seen.changed()
-    pairs = [f"{name} {old} -> {new}" for name, (old, new) in changed.items()]
-    words = f"{len(pairs)} attributes" if len(pairs) > 1 else "".join(pairs)
-    return Text(words or "-", style="bold green" if changed else "dim")
+    rows = (tuple(row(bad)) for bad in story.queues)
+    return Group(Text(""), table("queue|#failed|#no error|case|changed", rows))
 
 
 def _state(seen: Seen) -> Text:
@@ -108,74 +121,50 @@ def _state(seen: Seen) -> Text:
     return Text(state, style=STYLES.get(state, "dim"))
 
 
-def decisions(story: Story, watch: Watch) -> RenderableType:
-    """What was decided about each queue, why, and the way back."""
-    parts: list[RenderableType] = [Text("")]
+def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
+    """What was decided about each queue, why, and the way back; what the Lambda counted."""
+    yield Text("")
     for bad in story.queues:
-        seen = watch.queues[bad.name]
-        if seen.case is None:
+        seen, cases = watch.queues[bad.name], watch.transitions(bad.name)
+        if not cases:
             continue
-        parts += [
-            Text.assemble((bad.name, "bold"), "  ", _state(seen)),
-            *_life(watch, bad.name),
-            *_reasons(watch, bad.name),
-            _field("seen", _seen(seen.case["evidence"])),
-            *_change(bad, seen),
-            Text(""),
-        ]
-    return Group(*parts)
+        first, *others = cases
+        evidence = first["evidence"]
+        calls = f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}"
+        yield Text.assemble((bad.name, "bold"), "  ", _state(seen))
+        if others:
+            yield _field("life", " -> ".join(each["to"] for each in (first, *others)))
+        yield _field("why", first["reason"])
+        if others:
+            yield _field("in the end", others[-1]["reason"])
+        yield _field("seen", calls if evidence["failed_calls"] else "by a sweep; no call failed")
+        yield from (_field(name, text) for name, text in _change(bad, seen))
+        yield Text("")
+    yield _field("metrics", ", ".join(f"{name} {watch.metric(name):.0f}" for name in COUNTED))
+    yield Text("")
 
 
-def _seen(evidence: Mapping[str, Any]) -> str:
-    if not evidence["failed_calls"]:
-        return "by a sweep; no call failed"
-    return f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}"
-
-
-def metrics(watch: Watch) -> RenderableType:
-    """What the Lambda counted, as CloudWatch has it."""
-    names = ("FailedCallsSeen", "AutoFixes", "Refusals", "UnknownErrorCodes", "UnreadableEvents")
-    counts = ", ".join(f"{name} {watch.metric(name):.0f}" for name in names)
-    return Group(_field("metrics", counts), Text(""))
-
-
-def _life(watch: Watch, name: str) -> list[RenderableType]:
-    """Its states, where there is more than one."""
-    states = [each["to"] for each in watch.transitions(name)]
-    return [_field("life", " -> ".join(states))] if len(states) > 1 else []
-
-
-def _reasons(watch: Watch, name: str) -> list[RenderableType]:
-    """Why its case was opened, and why it ended where it is."""
-    first, *others = watch.transitions(name)
-    ended = [_field("in the end", others[-1]["reason"])] if others else []
-    return [_field("why", first["reason"]), *ended]
-
-
-def _change(bad: BadQueue, seen: Seen) -> list[RenderableType]:
+def _change(bad: BadQueue, seen: Seen) -> Iterator[tuple[str, str]]:
     steps, state = (seen.case["steps"], seen.case["to"]) if seen.case else ([], None)
-    texts = [f"{each['attribute']} {each['before']} -> {each['after']}" for each in steps]
+    texts = ", ".join(f"{each['attribute']} {each['before']} -> {each['after']}" for each in steps)
     if state == State.ROLLED_BACK:
-        return [_field("undone", ", ".join(texts))]
-    if bad.a_person_sets:
-        values = ", ".join(f"{name} {value}" for name, value in bad.a_person_sets.items())
-        return [_field("change", ", ".join(texts)), _field("kept", f"{values}, a person's value")]
-    if bad.is_written and not bad.leaves_a_value:
-        return [_field("change", f"{', '.join(texts)}: what went back is not taken back")]
-    if not seen.changed():
-        return [_field("change", f"none{_not_made(state, texts)}")]
-    seconds = seen.seconds_to_heal()
-    took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-    undo = [_field("undo", each) for each in undo_commands(seen)]
-    return [_field("change", ", ".join(texts) + took), *undo, _field("", UNDO_WORKS)]
-
-
-def _not_made(state: str | None, texts: Sequence[str]) -> str:
-    if not texts:
-        return ""
-    if state == State.PROPOSED:
-        return f" yet; proposed: {', '.join(texts)}"
-    return f" (it would have been {', '.join(texts)})"
+        yield "undone", texts
+    elif bad.a_person_sets:
+        yield "change", texts
+        values = ", ".join(map(" ".join, bad.a_person_sets.items()))
+        yield "kept", f"{values}, a person's value"
+    elif bad.is_written and not bad.leaves_a_value:
+        yield "change", f"{texts}: what went back is not taken back"
+    elif not seen.changed():
+        proposed = f" yet; proposed: {texts}"
+        would = f" (it would have been {texts})" if texts else ""
+        yield "change", f"none{proposed if state == State.PROPOSED else would}"
+    else:
+        seconds = seen.seconds_to_heal()
+        took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
+        yield "change", texts + took
+        yield from (("undo", each) for each in undo_commands(seen))
+        yield "", UNDO_WORKS
 
 
 def undo_commands(seen: Seen) -> list[str]:
@@ -192,3 +181,80 @@ def _field(name: str, text: str) -> RenderableType:
     grid.add_column(overflow="fold")
     grid.add_row(name, Text(text))
     return grid
+
+
+def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
+    """The beginning of what wants somebody now, the subjects of the rest, where all stand.
+
+    And which alarms rang: what CloudWatch sends is the same text for every cause.
+    """
+    yield Text.assemble(("the pages, as people get them", "bold"), (f"  all: {path}", "dim"))
+    others = [each for each in mailbox.messages if each.severity is not Severity.URGENT]
+    yield from (_beginning(each) for each in mailbox.messages if each not in others)
+    said = [(each.severity, each.subject) for each in others]
+    rang = [(each.severity, each.alarm) for each in mailbox.notices if each.state == "ALARM"]
+    said += [(severity, f"alarm {name} rings") for severity, name in dict.fromkeys(rang)]
+    for severity, what in said:
+        yield Padding(Text.assemble((f"{severity}  ", "dim"), what), INDENT)
+    yield Text("")
+
+
+def _beginning(message: Message) -> RenderableType:
+    lines = message.text.splitlines()
+    text = Text.assemble((message.subject, "bold"), "\n\n", "\n".join(lines[:FIRST_LINES]))
+    if len(lines) > FIRST_LINES:
+        text.append(f"\n... {len(lines) - FIRST_LINES} more lines", style="dim")
+    return Panel(text, title=str(message.severity), title_align="left", border_style="magenta")
+
+
+def job_ended(name: str, seconds: float, said: Sequence[str]) -> RenderableType:
+    """A job run and its own words."""
+    head = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
+    return Group(head, *(Padding(Text(line, style="dim"), INDENT) for line in said))
+
+
+def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """The incidents table, as the nightly job wrote it."""
+
+    def row(incident: Mapping[str, Any]) -> Iterator[Text]:
+        yield Text(queue_of(incident), style="bold")
+        yield Text(incident["label"])
+        yield Text(str(incident["failed_calls"]))
+        yield Text(incident["outcome"], style=STYLES.get(incident["outcome"], "bold"))
+
+    rows = (tuple(row(each)) for each in incidents)
+    return Group(Text(""), table("incident on|label|#failed calls|outcome", rows), Text(""))
+
+
+def week(text: str) -> RenderableType:
+    """What the topic's readers got."""
+    lines = [Padding(Text(line), INDENT) for line in text.splitlines()]
+    return Group(Text("the week's verdict, as its readers get it", style="bold"), *lines, Text(""))
+
+
+def pretended(result: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """What the account only accepts, so that nobody takes the demo for AWS."""
+    yield Text("accepted here, not emulated", style="bold")
+    yield pairs((("-", each) for each in result["not_emulated"]), "dim")
+    floors = ", ".join(result["floors_lowered"]) or "none"
+    yield Text.assemble(("floors lowered for this demo: ", "bold"), (floors, "dim"))
+    yield from (Text(each, style="dim") for each in result["clock_put_forward"])
+
+
+def claimed(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
+    """A line for each claim."""
+    yield Text("\nthe claims", style="bold")
+    for words, holds in claims:
+        ending = Text(words, style="dim" if holds else "bold red")
+        begins = ("  holds  ", "green") if holds else ("not as claimed: ", "bold red")
+        yield Text.assemble(begins, ending, overflow="fold")
+
+
+def farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
+    """The last lines: what is left here, and what to do next; only what is there is named."""
+    there = [(str(path), says) for path, says in files if path.is_file()]
+    claim = Text("It ended as claimed.", style="bold green")
+    if not is_as_claimed:
+        claim = Text("It did not end as claimed: the lines in red say why.", style="bold red")
+    left, following = pairs(there, ""), pairs(NEXT, "")
+    return Group(Text(""), claim, left, Text("What next", style="bold"), following)

@@ -1,90 +1,100 @@
-"""What a story sets up, and what it claims about the end."""
+"""What a story sets up, what happens in it, and what it claims about the end: data, read here.
+
+Each file in `stories/` is one story. `script` has one line for each thing that happens after the
+calls have begun: the name of a method of the stage and its arguments.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar
 
+import msgspec
+
+from functions.catalogue import CATALOGUE
 from functions.catalogue.symptom import Symptom
 from functions.healing.paging import Severity
 from functions.healing.states import State
-from functions.healing.steps import AttributeStep
-from local_account.demo.traffic import Traffic
+from local_account.cannot_start import CannotStart
+from local_account.demo.traffic import Crashes, LateDeletes, Nobody, Races, Sends
 
-if TYPE_CHECKING:
-    from local_account.demo.stage import Act
+FOLDER = Path(__file__).parent / "stories"
+NAMES = ("lease", "catalogue", "life", "sweep", "redrive")
+ALL = "all"
 
 
-@dataclass(frozen=True)
-class BadQueue:
+class Calls(StrEnum):
+    """When a queue is called: most from the beginning until its first case is shown."""
+
+    UNTIL_SHOWN = "until shown"
+    UNTIL_ENDED = "until ended"
+    ON_CUE = "on cue"
+
+
+class Extensions(Nobody, frozen=True, tag="extensions"):
+    """Requests for more time: the script of the redrive has the consumers that make them."""
+
+    convincing: int = 2
+    noun: ClassVar[str] = "extension"
+    well: ClassVar[str] = "given"
+
+
+class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue in trouble: how it is made, which calls fail on it, and how it is to end.
 
     `on_demand` is an error that the account gives when told, `caller` an IAM user who makes the
-    calls instead of the account itself. `steps` are what its case holds; they are made only where
-    the case comes to `applied`. `pages` says whom it reaches.
-
-    `state` is the one in which its case opens; in the story's acts it goes on to those in `then`.
-    Its calls begin with the story and end when its first case is shown, unless an act does that.
-    With `is_silent` no call to it ever fails: it is a sweep that finds it.
+    calls instead of the account itself. `states` are those of its case, first to last, `steps` what
+    the case holds: (before, after) by attribute; they are made where it comes to `applied`.
+    `notifies` says whom it reaches. With `is_silent` no call to it ever fails: a scan finds it.
     `a_person_sets` is what somebody writes over Mendq's value; `outcome` its incident's, where
     that is another word than the last state.
     """
 
     name: str
     why: str
-    traffic: Traffic
-    symptom: Symptom
-    state: State
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
+    traffic: LateDeletes | Sends | Races | Crashes | Nobody | Extensions
+    symptom: str
+    states: tuple[State, ...]
+    calls: Calls = Calls.UNTIL_SHOWN
+    attributes: dict[str, str] = {}
+    tags: dict[str, str] = {}
     on_demand: str | None = None
     caller: str | None = None
-    steps: tuple[AttributeStep, ...] = ()
-    pages: Severity | None = None
-    then: tuple[State, ...] = ()
-    begins_in_an_act: bool = False
-    ends_in_an_act: bool = False
+    steps: dict[str, tuple[str, str]] = {}
+    notifies: Severity | None = None
     is_silent: bool = False
-    a_person_sets: Mapping[str, str] = field(default_factory=dict)
+    a_person_sets: dict[str, str] = {}
     outcome: str = ""
 
     @property
-    def path(self) -> tuple[State, ...]:
-        """Every state of its case, first to last."""
-        return (self.state, *self.then)
-
-    @property
     def is_written(self) -> bool:
-        return State.APPLIED in self.path
+        """Whether Mendq changes something here."""
+        return State.APPLIED in self.states
 
     @property
-    def is_to_be_mended(self) -> bool:
+    def is_to_be_fixed(self) -> bool:
         """Whether its calls work once its steps are made."""
-        return self.is_written and State.INEFFECTIVE not in self.path
-
-    @property
-    def _standing(self) -> tuple[AttributeStep, ...]:
-        """Those that leave something to be seen in the queue."""
-        return tuple(each for each in self.steps if each.leaves_a_value)
+        return self.is_written and State.INEFFECTIVE not in self.states
 
     @property
     def leaves_a_value(self) -> bool:
-        return bool(self._standing)
+        """Whether its steps set attributes of the queue: a redrive sets none."""
+        kinds = {each.attribute: each for each in symptom_of(self).steps}
+        return any(kinds[name].leaves_a_value for name in self.steps)
 
     @property
     def changes(self) -> dict[str, tuple[str, str]]:
         """The attributes that stand otherwise in the end: (before, after)."""
-        is_left = self.is_written and State.ROLLED_BACK not in self.path
-        stands = {each.attribute: str(each.after) for each in self._standing if is_left}
-        before = {each.attribute: str(each.before) for each in self.steps}
+        is_left = self.is_written and State.ROLLED_BACK not in self.states and self.leaves_a_value
+        stands = {name: after for name, (_, after) in self.steps.items() if is_left}
         return {
-            name: (before[name], after) for name, after in {**stands, **self.a_person_sets}.items()
+            name: (self.steps[name][0], after)
+            for name, after in {**stands, **self.a_person_sets}.items()
         }
-
-    @property
-    def incident_outcome(self) -> str:
-        return self.outcome or str(self.path[-1])
 
     @property
     def created_with(self) -> dict[str, str]:
@@ -92,15 +102,37 @@ class BadQueue:
         kind = {"FifoQueue": "true"} if self.name.endswith(".fifo") else {}
         return {**kind, **self.attributes}
 
+    @property
+    def longer_timeout(self) -> timedelta:
+        """The time that messages in flight may still have; none where it is not what changes."""
+        return timedelta(seconds=max(map(int, self.steps.get("VisibilityTimeout", ("0",)))))
 
-@dataclass(frozen=True)
-class Story:
-    """Queues in trouble, all at once; then, act by act, what becomes of their cases."""
+
+class Story(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Queues in trouble, all at once; then, line by line, what becomes of their cases."""
 
     queues: tuple[BadQueue, ...]
-    acts: tuple[Act, ...] = ()
+    script: tuple[tuple[Any, ...], ...] = ()
 
     @property
-    def pages(self) -> int:
-        """How many pages it claims."""
-        return sum(bad.pages is not None for bad in self.queues)
+    def notifications(self) -> int:
+        """How many it claims."""
+        return sum(bad.notifies is not None for bad in self.queues)
+
+
+def symptom_of(bad: BadQueue) -> Symptom:
+    """The catalogue's entry that a queue's trouble is of."""
+    return next(each for each in CATALOGUE if each.name == bad.symptom)
+
+
+def read(name: str) -> Story:
+    """Read a story; raise msgspec.ValidationError where it is none."""
+    return msgspec.convert(tomllib.loads((FOLDER / f"{name}.toml").read_text()), Story)
+
+
+def stories_of(name: str) -> Mapping[str, Story]:
+    """The story of that name, or every one; raise CannotStart where there is none."""
+    if name not in (*NAMES, ALL):
+        known = ", ".join([*NAMES, ALL])
+        raise CannotStart(f"STORY {name!r} is not known: give one of {known}")
+    return {each: read(each) for each in NAMES if name in (each, ALL)}

@@ -6,16 +6,18 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 SEND_EVERY_SECONDS = 1.0
 STOP_SECONDS = 15
-Tell = Callable[[str | None], None]
+MOST_ENTRIES = 10
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,11 @@ class Caller:
 
     sqs: SQSClient
     queue_url: str
-    tell: Tell
+    tell: Callable[[str | None], None]
     enough: threading.Event = field(default_factory=threading.Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
-        """Make a call that may be refused, and tell; whether it ended well."""
+        """Make a call that may be refused, report its end, and return whether it ended well."""
         try:
             call()
         except ClientError as error:
@@ -37,12 +39,38 @@ class Caller:
         self.tell(None)
         return True
 
+    def receive(self, **more: Any) -> list[dict[str, Any]]:
+        """Receive with a short long poll."""
+        answer: Any = self.sqs.receive_message(QueueUrl=self.queue_url, WaitTimeSeconds=1, **more)
+        return list(answer.get("Messages", []))
+
+    def delete(self, message: Mapping[str, Any]) -> bool:
+        """Delete a received message, and return whether SQS took it."""
+        handle = message["ReceiptHandle"]
+        delete = self.sqs.delete_message
+        return self.attempt(partial(delete, QueueUrl=self.queue_url, ReceiptHandle=handle))
+
+
+def send(caller: Caller, bodies: list[str]) -> None:
+    """Send messages, as many to a call as SQS takes."""
+    for first in range(0, len(bodies), MOST_ENTRIES):
+        some = bodies[first : first + MOST_ENTRIES]
+        caller.sqs.send_message_batch(
+            QueueUrl=caller.queue_url,
+            Entries=[{"Id": f"{n}", "MessageBody": body} for n, body in enumerate(some)],
+        )
+
+
+def numbered(messages: int) -> list[str]:
+    """The bodies of so many messages."""
+    return [f"work {n}" for n in range(messages)]
+
 
 class Traffic(Protocol):
     """One kind of calls: what people call one, what they say of one that ended well.
 
     So many that ended well are `convincing`: the queue works again, or enough of them went on
-    for a sweep to see what no call says.
+    for a scan to see what no call says.
     """
 
     noun: ClassVar[str]
@@ -50,22 +78,36 @@ class Traffic(Protocol):
 
     @property
     def convincing(self) -> int:
-        """How many."""
+        """The number of calls."""
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """The number of threads that call."""
 
     def prepare(self, caller: Caller) -> None:
         """Do once what the calls need."""
 
     def work(self, caller: Caller) -> None:
-        """One round of a worker's; it returns soon after `caller.enough` is set."""
+        """Do one round of a worker; return soon after `caller.enough` is set."""
 
 
-@dataclass(frozen=True)
-class LateDeletes:
-    """Careless consumers of a FIFO queue, a message group each: they work longer than they hold.
+class Nobody(Struct, frozen=True, tag_field="kind", tag="nobody"):
+    """A queue that nobody calls: it is its configuration that will hurt."""
+
+    workers: int = 0
+    convincing: int = 0
+    noun: ClassVar[str] = "call"
+    well: ClassVar[str] = "made"
+
+    def prepare(self, caller: Caller) -> None:
+        """Do nothing."""
+
+    def work(self, caller: Caller) -> None:
+        """Do nothing."""
+
+
+class LateDeletes(Struct, frozen=True, tag_field="kind", tag="late deletes"):
+    """Careless consumers of a FIFO queue, one message group each, that work for too long.
 
     With `goes_on` every message that was deleted in time is followed by another.
     """
@@ -73,87 +115,106 @@ class LateDeletes:
     works_seconds: float
     workers: int = 3
     goes_on: bool = False
+    convincing: int = 1
     noun: ClassVar[str] = "delete"
     well: ClassVar[str] = "in time"
-    convincing: ClassVar[int] = 1
 
     def prepare(self, caller: Caller) -> None:
+        """Send the first message of each group."""
         for group in range(self.workers):
             self._send(caller, f"group-{group}")
 
     @staticmethod
     def _send(caller: Caller, group: str) -> None:
-        caller.sqs.send_message(
-            QueueUrl=caller.queue_url,
-            MessageBody=f"work of {group}",
-            MessageGroupId=group,
-            MessageDeduplicationId=uuid.uuid4().hex,
-        )
+        own: Any = {"MessageGroupId": group, "MessageDeduplicationId": uuid.uuid4().hex}
+        caller.sqs.send_message(QueueUrl=caller.queue_url, MessageBody=f"work of {group}", **own)
 
     def work(self, caller: Caller) -> None:
-        answer = caller.sqs.receive_message(
-            QueueUrl=caller.queue_url,
-            MaxNumberOfMessages=1,
-            WaitTimeSeconds=1,
-            MessageSystemAttributeNames=["MessageGroupId"],
-        )
-        for message in answer.get("Messages", []):
+        """Receive, work, and delete when the visibility timeout may have ended."""
+        for message in caller.receive(MessageSystemAttributeNames=["MessageGroupId"]):
             if caller.enough.wait(self.works_seconds):
                 return
-            if self._delete(caller, message["ReceiptHandle"]) and self.goes_on:
+            if caller.delete(message) and self.goes_on:
                 self._send(caller, message["Attributes"]["MessageGroupId"])
 
-    @staticmethod
-    def _delete(caller: Caller, receipt_handle: str) -> bool:
-        return caller.attempt(
-            lambda: caller.sqs.delete_message(
-                QueueUrl=caller.queue_url, ReceiptHandle=receipt_handle
-            )
-        )
 
+class Sends(Struct, frozen=True, tag_field="kind", tag="sends"):
+    """A sender of the same body again and again; `more` stands in each request.
 
-@dataclass(frozen=True)
-class Sends:
-    """A sender that sends the same body again and again; `more` stands in each request.
-
-    `with_own_id` adds a deduplication id, another one each time; `is_read` has every message that
+    `with_own_id` adds another deduplication id each time; `is_read` has every message that
     was accepted received and deleted.
     """
 
     body_bytes: int = 20
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: dict[str, str] = {}
     with_own_id: bool = False
     is_read: bool = False
     workers: int = 1
+    convincing: int = 3
     noun: ClassVar[str] = "send"
     well: ClassVar[str] = "accepted"
-    convincing: ClassVar[int] = 3
 
     def prepare(self, caller: Caller) -> None:
-        """Nothing: a send needs nothing before it."""
+        """Do nothing: a send needs nothing before it."""
 
     def work(self, caller: Caller) -> None:
-        more = dict(self.more)
-        if self.with_own_id:
-            more["MessageDeduplicationId"] = uuid.uuid4().hex
-        was_accepted = caller.attempt(
-            lambda: caller.sqs.send_message(
-                QueueUrl=caller.queue_url,
-                MessageBody="x" * self.body_bytes,
-                **more,
-            )
-        )
-        if was_accepted and self.is_read:
-            self._read(caller)
+        """Send one message, and pause."""
+        own = {"MessageDeduplicationId": uuid.uuid4().hex} if self.with_own_id else {}
+        more: Any = {"MessageBody": "x" * self.body_bytes, **self.more, **own}
+        send = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **more)
+        if caller.attempt(send) and self.is_read:
+            for message in caller.receive():
+                handle = message["ReceiptHandle"]
+                caller.sqs.delete_message(QueueUrl=caller.queue_url, ReceiptHandle=handle)
         caller.enough.wait(SEND_EVERY_SECONDS)
 
-    @staticmethod
-    def _read(caller: Caller) -> None:
-        answer = caller.sqs.receive_message(QueueUrl=caller.queue_url, WaitTimeSeconds=1)
-        for message in answer.get("Messages", []):
-            caller.sqs.delete_message(
-                QueueUrl=caller.queue_url, ReceiptHandle=message["ReceiptHandle"]
-            )
+
+class Races(Struct, frozen=True, tag_field="kind", tag="races"):
+    """Consumers of a standard queue that work for too long: every late delete is answered 200.
+
+    While one works the message is visible again, another receives it, and both delete it. There are
+    more than a message has holders meanwhile, so that somebody idle always receives it again. Most
+    messages are done at once: were all of them slow, the counts could be those of retries as well.
+    """
+
+    works_seconds: float
+    messages: int = 4
+    quick: int = 400
+    workers: int = 16
+    convincing: int = 460
+    noun: ClassVar[str] = "delete"
+    well: ClassVar[str] = "answered 200"
+
+    def prepare(self, caller: Caller) -> None:
+        """Send the slow messages and the quick ones."""
+        send(caller, numbered(self.messages + self.quick))
+
+    def work(self, caller: Caller) -> None:
+        """Receive one, work if it is a slow one, and delete it."""
+        slow = numbered(self.messages)
+        for message in caller.receive(MaxNumberOfMessages=1):
+            if message["Body"] in slow and caller.enough.wait(self.works_seconds):
+                return
+            caller.delete(message)
+
+
+class Crashes(Struct, frozen=True, tag_field="kind", tag="crashes"):
+    """Consumers that receive messages and die of them, each time: no delete at all."""
+
+    messages: int = 120
+    workers: int = 2
+    convincing: int = 45
+    noun: ClassVar[str] = "receive"
+    well: ClassVar[str] = "that ended in a crash"
+
+    def prepare(self, caller: Caller) -> None:
+        """Send the messages."""
+        send(caller, numbered(self.messages))
+
+    def work(self, caller: Caller) -> None:
+        """Receive, and do no more."""
+        caller.attempt(partial(caller.receive, MaxNumberOfMessages=MOST_ENTRIES))
+        caller.enough.wait(0.2)
 
 
 @dataclass
@@ -165,6 +226,7 @@ class Running:
     _workers: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
+        """Begin to call."""
         self.traffic.prepare(self.caller)
         self._workers = [
             threading.Thread(target=self._work, name=f"{self.caller.queue_url}#{n}", daemon=True)
@@ -174,7 +236,7 @@ class Running:
             worker.start()
 
     def put_down(self) -> None:
-        """Have every worker stop, soon."""
+        """Tell every worker to stop soon."""
         self.caller.enough.set()
 
     def stop(self) -> None:

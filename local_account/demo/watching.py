@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 _MOVING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a call ended, and when: with SQS's words, or well (None)."""
-
-    name: str
-    fault: str | None
-    at: datetime
-
-
 @dataclass
 class Seen:
     """One queue as the story has seen it so far; `calls_well` are those that did not fail."""
@@ -39,23 +30,24 @@ class Seen:
     queue_url: str
     before: dict[str, str]
     now: dict[str, str]
-    failed_calls: int = 0
-    calls_well: int = 0
-    first_failure_at: datetime | None = None
     failures_at: list[datetime] = field(default_factory=list)
+    calls_well: int = 0
     well_at: datetime | None = None
     changed_at: datetime | None = None
     case: dict[str, Any] | None = None
 
-    def heard(self, outcome: Outcome) -> None:
-        """One more call has ended."""
-        if outcome.fault is None:
-            self.calls_well += 1
-            self.well_at = outcome.at
+    @property
+    def failed_calls(self) -> int:
+        """The number of calls that failed."""
+        return len(self.failures_at)
+
+    def heard(self, fault: str | None, at: datetime) -> None:
+        """Count one more call that has ended."""
+        if fault is not None:
+            self.failures_at.append(at)
             return
-        self.failed_calls += 1
-        self.failures_at.append(outcome.at)
-        self.first_failure_at = self.first_failure_at or outcome.at
+        self.calls_well += 1
+        self.well_at = at
 
     def changed(self) -> dict[str, tuple[str | None, str | None]]:
         """Attributes that differ from the beginning: (before, after)."""
@@ -63,25 +55,27 @@ class Seen:
         pairs = {name: (self.before.get(name), self.now.get(name)) for name in names}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
-    def failed_since(self, moment: datetime) -> int:
-        """How many calls failed after that."""
-        return sum(at > moment for at in self.failures_at)
-
     def seconds_to_heal(self) -> float | None:
         """From the first failing call to the changed attribute; None where there was none."""
-        if self.first_failure_at is None or self.changed_at is None:
+        if not self.failures_at or self.changed_at is None:
             return None
-        return (self.changed_at - self.first_failure_at).total_seconds()
+        return (self.changed_at - self.failures_at[0]).total_seconds()
 
 
 def configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
     """The attributes that somebody configures."""
     answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
-    return {
-        str(name): value
-        for name, value in answer["Attributes"].items()
-        if not name.startswith(_MOVING)
-    }
+    attributes = answer["Attributes"].items()
+    return {str(name): value for name, value in attributes if not name.startswith(_MOVING)}
+
+
+def messages_in(sqs: SQSClient, queue_url: str) -> int:
+    """The number of messages in a queue, visible or held."""
+    answer = sqs.get_queue_attributes(
+        QueueUrl=queue_url,
+        AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+    )
+    return sum(map(int, answer["Attributes"].values()))
 
 
 @dataclass
@@ -95,30 +89,27 @@ class Watch:
     queues: dict[str, Seen] = field(default_factory=dict)
     cases: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
-    outcomes: SimpleQueue[Outcome] = field(default_factory=SimpleQueue)
+    _ended: SimpleQueue[tuple[str, str | None, datetime]] = field(default_factory=SimpleQueue)
     _keys: set[str] = field(default_factory=set)
 
-    def begin(self) -> None:
-        """The story starts now."""
-        self.started = time.monotonic()
-
     def seconds(self) -> float:
+        """The time since the story began."""
         return time.monotonic() - self.started
 
     def heard(self, name: str, fault: str | None) -> None:
-        """A call to a queue has ended, with `fault` or well; for the threads that make calls."""
+        """Note that a call to a queue has ended, with `fault` or well; for the calling threads."""
         words = fault and (reason_given(fault, "ReceiptHandle") or fault)
-        self.outcomes.put(Outcome(name, words, datetime.now(UTC)))
+        self._ended.put((name, words, datetime.now(UTC)))
 
     def outcomes_since(self) -> Counter[tuple[str, str | None]]:
         """How often each queue's callers heard what since the last call."""
-        new = [self.outcomes.get() for _ in range(self.outcomes.qsize())]
-        for each in new:
-            self.queues[each.name].heard(each)
-        return Counter((each.name, each.fault) for each in new)
+        new = [self._ended.get() for _ in range(self._ended.qsize())]
+        for name, fault, at in new:
+            self.queues[name].heard(fault, at)
+        return Counter((name, fault) for name, fault, _ in new)
 
     def metric(self, name: str) -> float:
-        """A metric of Mendq's in the last hour, over all dimensions of none."""
+        """Return a metric of Mendq's in the last hour, over all dimensions of none."""
         now = datetime.now(UTC)
         answer = self.cloudwatch.get_metric_statistics(
             Namespace=NAMESPACE,
@@ -132,7 +123,7 @@ class Watch:
         return sum(each["Sum"] for each in answer["Datapoints"])
 
     def look(self) -> list[dict[str, Any]]:
-        """Look once; the cases that are new since the last look."""
+        """Look once; return the cases that are new since the last look."""
         for seen in self.queues.values():
             seen.now = configuration(self.sqs, seen.queue_url)
             if seen.changed() and seen.changed_at is None:
@@ -146,9 +137,9 @@ class Watch:
         return new
 
     def transitions(self, name: str) -> list[dict[str, Any]]:
-        """Those of one queue's cases, in their order."""
+        """The transitions of one queue's cases, in their order."""
         of_queue = [c for c in self.cases if c["queue_arn"] == self.queues[name].queue_arn]
-        return sorted(of_queue, key=lambda each: int(each["n"]))
+        return sorted(of_queue, key=lambda case: int(case["n"]))
 
     def _new_cases(self) -> list[dict[str, Any]]:
         listed = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")

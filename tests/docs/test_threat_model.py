@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 
 import pytest
 
-from infra.diagram.grants import granted_to
+from docs import stack
+from docs.stack_outline import granted_to
 from infra.outline import outline
 from infra.settings import read
-from tests.docs.test_states_page import DOCS
+from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import REGION, SETTINGS
 from tests.prove.__main__ import PROOFS
 
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "threat-model.md").read_text()
 # A test's name is a sentence, and told as one; what is no single test is told as "held by".
 TESTS = [
@@ -62,9 +63,8 @@ def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
     assert sorted(each for each in granted if NEVER.fullmatch(each)) == []
 
 
-def test_the_roles_are_those_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(DOCS)
-    table = importlib.import_module("roles_table").roles_table()
+def test_the_roles_are_those_of_the_template() -> None:
+    table = stack.roles()
     assert table in PAGE
     assert "| `heal`, `restore-policy`, `roll-back` |" in table
     changing = [row for row in table.splitlines() if "`SetQueueAttributes`" in row]

@@ -11,7 +11,7 @@ import pytest
 
 from functions.healing.paging import Severity
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.operator_shell import DONE
+from local_account.demo.steering import DONE
 from local_account.process import LocalAccount
 from tests.local_account.callers import user
 from tests.local_account.pinned import TOLD_MINUTES, PinnedQueue, Role

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from local_account.demo.deployed_schedule import SWEEP, DeployedSchedule
-from local_account.demo.silent_traffic import Crashes, Races, send
-from local_account.demo.traffic import Caller, Running, Traffic
+from local_account.demo.steering import SWEEP, DeployedSchedule
+from local_account.demo.traffic import Caller, Crashes, Races, Running, Traffic, numbered, send
 from local_account.process import LocalAccount
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -34,7 +33,7 @@ class DeletesTwice:
     well: ClassVar[str] = "answered 200"
 
     def prepare(self, caller: Caller) -> None:
-        send(caller, self.messages)
+        send(caller, numbered(self.messages))
 
     def work(self, caller: Caller) -> None:
         answer = caller.sqs.receive_message(

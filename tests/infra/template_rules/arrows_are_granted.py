@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from infra.diagram.arrows import FEEDS, JOINS, NOTICES, WATCHES, Arrow, arrows
+from docs.stack_outline import FEEDS, JOINS, NOTICES, WATCHES, Arrow, arrows
 from tests.infra.synthesized import Template
 from tests.infra.template_rules.rule import (
     Findings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 
-from infra.diagram.references import references
+from docs.stack_outline import references
 from tests.infra.synthesized import Template
 from tests.infra.template_rules.rule import Findings, Resources, Rule, name_of, properties
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from local_account.demo.mailbox import Message
@@ -11,29 +12,29 @@ from local_account.demo.watching import Seen, Watch
 
 SCOPE = "arn:aws:sqs:us-east-1:000000000000:"
 NOTHING: Mapping[str, dict[str, Any]] = {}
+AT = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
 class Ended(Watch):
     """A watch whose metrics are what the test says."""
 
-    def __init__(
-        self, queues: dict[str, Seen], cases: list[dict[str, Any]], *, fixes: float
-    ) -> None:
-        nobody: Any = None
-        super().__init__(nobody, nobody, nobody, "cases", queues, cases)
-        self.fixes = fixes
+    fixes: float
 
     def metric(self, name: str) -> float:
         return self.fixes if name == "AutoFixes" else 0
 
 
-def case_of(bad: BadQueue, **over: Any) -> dict[str, Any]:
+def case_of(bad: BadQueue, n: int = 1, **over: Any) -> dict[str, Any]:
+    state = str(bad.states[n - 1])
+    pairs = {
+        name: pair[::-1] if state == "rolled_back" else pair for name, pair in bad.steps.items()
+    }
     return {
         "case_id": f"case-{bad.name}",
-        "n": 1,
+        "n": n,
         "queue_arn": f"{SCOPE}{bad.name}",
-        "symptom": bad.symptom.name,
-        "to": str(bad.state),
+        "symptom": bad.symptom,
+        "to": state,
         "reason": "as claimed",
         "at": "2026-11-16T09:16:00.000Z",
         "evidence": {
@@ -41,53 +42,49 @@ def case_of(bad: BadQueue, **over: Any) -> dict[str, Any]:
             "first_request_id": "" if bad.is_silent else "r-1",
             "first_at": "2026-11-16T09:00:00.000Z",
         },
-        "steps": [each.document() for each in bad.steps],
+        "steps": [{"attribute": n, "before": a, "after": b} for n, (a, b) in pairs.items()],
     } | over
 
 
-def life_of(bad: BadQueue) -> list[dict[str, Any]]:
+def cases_of(bad: BadQueue) -> list[dict[str, Any]]:
     """Every transition of its case."""
-    cases = [case_of(bad, to=str(to), n=n) for n, to in enumerate(bad.path, start=1)]
-    for each in cases:
-        if each["to"] == "rolled_back":
-            each["steps"] = [
-                {**step, "before": step["after"], "after": step["before"]} for step in each["steps"]
-            ]
-    return cases
+    return [case_of(bad, n + 1) for n in range(len(bad.states))]
 
 
 def seen_of(bad: BadQueue, **over: Any) -> Seen:
     """`over` are fields of Seen, or `attributes` that stand there in the end."""
-    before = {each.attribute: str(each.before) for each in bad.steps} | bad.created_with
+    before = {name: pair[0] for name, pair in bad.steps.items()} | bad.created_with
     made = {name: after for name, (_, after) in bad.changes.items()}
-    fields: dict[str, Any] = {
+    given: dict[str, Any] = {
         "before": before,
         "now": {**before, **made, **over.pop("attributes", {})},
-        "failed_calls": 0 if bad.is_silent else 3,
-        "calls_well": bad.traffic.convincing if bad.is_to_be_mended else 0,
-        "case": life_of(bad)[-1],
+        "failures_at": [] if bad.is_silent else [AT] * 3,
+        "calls_well": bad.traffic.convincing if bad.is_to_be_fixed else 0,
+        "case": cases_of(bad)[-1],
     }
-    return Seen(**{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "url"} | fields | over)
+    return Seen(**{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "http://h:1/q"} | given | over)
 
 
 def ended(
     story: Story, over: Mapping[str, dict[str, Any]] = NOTHING, *, fixes: float | None = None
 ) -> Watch:
     """`over`: fields of Seen by the queue's name without `.fifo`; its `cases`, if not the one."""
-    queues, cases = {}, []
+    nobody: Any = None
+    watch = Ended(nobody, nobody, nobody, "cases")
     for bad in story.queues:
         said = dict(over.get(bad.name.removesuffix(".fifo"), {}))
-        cases += said.pop("cases", life_of(bad))
-        queues[bad.name] = seen_of(bad, **said)
+        watch.cases += said.pop("cases", cases_of(bad))
+        watch.queues[bad.name] = seen_of(bad, **said)
     written = sum(bad.is_written for bad in story.queues)
-    return Ended(queues, cases, fixes=written if fixes is None else fixes)
+    watch.fixes = written if fixes is None else fixes
+    return watch
 
 
-def pages(story: Story) -> list[Message]:
+def messages(story: Story) -> list[Message]:
     return [
-        Message(bad.pages, f"Mendq {bad.state}", f"NEXT\n  case: case-{bad.name} in 0 us-east-1")
+        Message(bad.notifies, f"Mendq {bad.name}", f"NEXT\n  case: case-{bad.name} in 0 us-east-1")
         for bad in story.queues
-        if bad.pages is not None
+        if bad.notifies is not None
     ]
 
 
@@ -96,10 +93,10 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "queue_arn": f"{SCOPE}{bad.name}",
-            "label": bad.symptom.name,
-            "outcome": bad.incident_outcome,
+            "label": bad.symptom,
+            "outcome": bad.outcome or str(bad.states[-1]),
             "failed_calls": 3,
-            "paged": bad.pages is not None,
+            "paged": bad.notifies is not None,
         }
         | over.get(bad.name.removesuffix(".fifo"), {})
         for bad in story.queues

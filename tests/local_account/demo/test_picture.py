@@ -3,62 +3,144 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
+from pathlib import Path
 
 import boto3
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 
-from functions.healing.steps import SetVisibilityTimeout
-from local_account.demo.picture import cast, decisions, standing, undo_commands
-from local_account.demo.stories import STORIES
-from local_account.demo.story import Story
+from functions.healing.paging import Severity
+from local_account.demo.mailbox import Mailbox, Message, Notice, write
+from local_account.demo.picture import (
+    NEXT,
+    cast,
+    decisions,
+    farewell,
+    notified,
+    standing,
+    undo_commands,
+)
+from local_account.demo.steering import FOLLOW_UP, DeployedSchedule, OperatorShell
+from local_account.demo.story import Story, stories_of
 from local_account.demo.watching import Seen, configuration
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, SECRET_KEY
-from tests.local_account.demo.ended import ended
+from local_account.where import ACCESS_KEY, REPOSITORY, SECRET_KEY
+from tests.local_account.demo.ended import ended, messages
 
+STORIES = stories_of("all")
 EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 
 
-def _lines(shown: RenderableType, columns: int) -> list[str]:
+def _lines(shown: RenderableType, columns: int = 80) -> list[str]:
     console = Console(width=columns, file=io.StringIO())
     with console.capture() as capture:
         console.print(shown)
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= columns
-    return lines
+    return [line for line in lines if line.strip()]
 
 
 @EACH
 @pytest.mark.parametrize("columns", [80, 120])
 def test_every_queue_stands_on_a_line_of_its_own(story: Story, columns: int) -> None:
-    rows = [line for line in _lines(standing(story, ended(story)), columns) if line.strip()][2:]
-    assert len(rows) == len(story.queues)
+    rows = _lines(standing(story, ended(story)), columns)[2:]
     for row, bad in zip(rows, story.queues, strict=True):
         assert bad.name in row
-        assert bad.path[-1] in row
+        assert bad.states[-1] in row
         made = [f"{name} {old} -> {new}" for name, (old, new) in bad.changes.items()] or ["-"]
         assert row.rstrip().endswith(made[0] if len(made) == 1 else f"{len(made)} attributes")
 
 
 @EACH
-def test_the_cast_and_the_decisions_name_every_queue(story: Story) -> None:
-    watch = ended(story)
-    for shown in (cast(story), decisions(story, watch)):
-        text = "\n".join(_lines(shown, 80))
-        assert all(bad.name in text for bad in story.queues)
-
-
-@EACH
-def test_a_change_that_was_not_made_is_not_shown_as_one(story: Story) -> None:
-    text = " ".join(" ".join(_lines(decisions(story, ended(story)), 120)).split())
+def test_every_decision_is_shown_and_a_change_only_where_one_was_made(story: Story) -> None:
+    shown = " ".join(" ".join(_lines(Group(*decisions(story, ended(story))), 120)).split())
     for bad in story.queues:
-        for step in bad.steps:
-            assert str(step) in text or str(step.inverse()) in text
-    assert text.count("proposed: ") == sum(bad.path == ("proposed",) for bad in story.queues)
+        assert bad.name in " ".join(_lines(cast(story)))
+        assert bad.name in shown
+        for name, (before, after) in bad.steps.items():
+            both = (f"{name} {before} -> {after}", f"{name} {after} -> {before}")
+            assert any(each in shown for each in both)
+    assert shown.count("proposed: ") == sum(bad.states == ("proposed",) for bad in story.queues)
     undoable = [bad for bad in story.queues if bad.changes and not bad.a_person_sets]
-    assert text.count("aws sqs") == len(undoable)
+    assert shown.count("aws sqs") == len(undoable)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_is_urgent_is_shown_and_the_rest_named(columns: int, tmp_path: Path) -> None:
+    box = Mailbox(None, "url", {})  # type: ignore[arg-type]
+    text = "Please act.\n" + "line\n" * 20
+    box.messages += [
+        Message(Severity.URGENT, "Mendq a", text),
+        Message(Severity.INFO, "Mendq b", "x"),
+    ]
+    box.notices += [
+        Notice(Severity.INFO, "proposed", "ALARM"),
+        Notice(Severity.INFO, "other", "OK"),
+    ]
+    path = tmp_path / "demo" / "pages.txt"
+    printed = "\n".join(_lines(Group(*notified(box, Path("pages.txt"))), columns))
+    urgent, _, others = printed.partition("more lines")
+    assert "Please act." in urgent
+    assert "info  Mendq b" in others
+    assert "info  alarm proposed rings" in others
+    assert "other" not in others
+    write(box.messages, path)
+    assert path.read_text().count("line\n") == 20
+    assert path.read_text().index("To: urgent") < path.read_text().index("To: info")
+
+
+def test_the_last_lines_name_what_is_there_and_what_to_do_next(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    files = [(tmp_path / name, f"says {name}") for name in ("a", "b")]
+    claim, left, head, *following = _lines(farewell(files, is_as_claimed=True), 120)
+    assert (claim.strip(), head.strip()) == ("It ended as claimed.", "What next")
+    assert left.strip().endswith("says a")
+    assert [each.split("  ")[1] for each in following] == [name for name, _ in NEXT]
+    failed, *_ = _lines(farewell(files, is_as_claimed=False))
+    assert failed.startswith("It did not end as claimed")
+    assert (REPOSITORY / "docs" / "deploy.md").is_file()
+
+
+@pytest.mark.parametrize("text", ["the week's verdict: case: none", "", "case:"])
+def test_what_names_no_case_is_about_none(text: str) -> None:
+    assert Message(Severity.INFO, "Mendq: week 2026-W46", text).case_id is None
+    assert [each.case_id for each in messages(STORIES["lease"])] == ["case-exports.fifo"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", '{"AlarmName": "x"}', "Mendq applied"])
+def test_what_is_no_alarm_is_a_message(text: str) -> None:
+    assert Notice.read(Severity.INFO, text) is None
+
+
+@pytest.mark.account
+def test_a_mailbox_gets_what_both_topics_are_told(account: LocalAccount) -> None:
+    mailbox = Mailbox.open(account)
+    assert mailbox.look() == []
+    sns = account.client("sns")
+    for arn, severity in mailbox.severities.items():
+        sns.publish(TopicArn=arn, Subject=f"to {severity}", Message="text")
+    alarm = json.dumps({"AlarmName": "mendq-not-healing", "NewStateValue": "ALARM"})
+    urgent = next(arn for arn, each in mailbox.severities.items() if each is Severity.URGENT)
+    sns.publish(TopicArn=urgent, Subject="ALARM", Message=alarm)
+    while len(mailbox.messages) < 2 or not mailbox.notices:
+        mailbox.look(wait_seconds=10)
+    assert {(each.severity, each.subject) for each in mailbox.messages} == {
+        (Severity.URGENT, "to urgent"),
+        (Severity.INFO, "to info"),
+    }
+    assert mailbox.notices == [Notice(Severity.URGENT, "mendq-not-healing", "ALARM")]
+
+
+@pytest.mark.account
+def test_the_shell_and_the_schedules_are_the_deployed_ones(account: LocalAccount) -> None:
+    done = OperatorShell(account, 80).mendq("show", "none-at-all")
+    assert (done.line, done.code) == ("mendq show none-at-all", 4)
+    assert "no case none-at-all in the ledger" in done.text
+    follow_up = DeployedSchedule.of(account, FOLLOW_UP)
+    assert "FollowUp" in follow_up.name
+    follow_up.fire()
 
 
 @pytest.mark.account
@@ -67,19 +149,13 @@ def test_the_undo_command_undoes_the_change(account: LocalAccount) -> None:
     url = sqs.create_queue(QueueName="undone", Attributes={"VisibilityTimeout": "2"})["QueueUrl"]
     before = configuration(sqs, url)
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6"})
-    case = {"steps": [SetVisibilityTimeout(before=2, after=6).document()]}
-    seen = Seen(before["QueueArn"], url, before, configuration(sqs, url), case=case)
-    (command,) = undo_commands(seen)
-    _run_as_typed(command)
-    assert configuration(sqs, url) == before
-
-
-def _run_as_typed(command: str) -> None:
-    """With nothing but what the command says, and credentials."""
+    step = {"attribute": "VisibilityTimeout", "before": "2", "after": "6"}
+    now = configuration(sqs, url)
+    (command,) = undo_commands(Seen(before["QueueArn"], url, before, now, case={"steps": [step]}))
     words = shlex.split(command)
     assert words[:3] == ["aws", "sqs", "set-queue-attributes"]
     options = dict(zip(words[3::2], words[4::2], strict=True))
-    sqs = boto3.client(
+    typed = boto3.client(
         "sqs",
         region_name=options.pop("--region"),
         endpoint_url=options.pop("--endpoint-url"),
@@ -87,5 +163,6 @@ def _run_as_typed(command: str) -> None:
         aws_secret_access_key=SECRET_KEY,
     )
     name, _, value = options.pop("--attributes").partition("=")
-    sqs.set_queue_attributes(QueueUrl=options.pop("--queue-url"), Attributes={name: value})
+    typed.set_queue_attributes(QueueUrl=options.pop("--queue-url"), Attributes={name: value})
     assert options == {}
+    assert configuration(sqs, url) == before

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from local_account.demo.trail import Trail
+from local_account.demo.night import Trail
 from local_account.process import LocalAccount
 from local_account.switch import NotFired, SwitchRefused
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue

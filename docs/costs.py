@@ -1,0 +1,64 @@
+"""The part of docs/cost.md that the template and the price list tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from cli.cost import bill
+from cli.cost.bill import Deployed, Line, with_and_without_dashboard
+from cli.cost.view import dollars
+from docs.stack_outline import template
+from docs.tables import code, table
+from infra.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
+
+
+def idle_stack(stack: Deployed | None = None) -> str:
+    """What the stack costs with its dashboard and without."""
+    lines = bill.lines(stack or Deployed(template()))
+    with_one, without = (dollars(each) for each in with_and_without_dashboard(lines))
+    free = DASHBOARD_MONTH.given
+    return (
+        f"The stack costs **{with_one}** a month while nothing fails, or **{without}** without its "
+        f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
+        f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
+        f"stacks on one bill at most {free} have theirs for nothing."
+    )
+
+
+def stack_and_prices(stack: Deployed | None = None) -> str:
+    """The stack as it ships, a million calls, and the prices behind both."""
+    return "\n".join(_parts(stack or Deployed(template())))
+
+
+def _parts(stack: Deployed) -> Iterator[str]:
+    """Raise ValueError where nobody has said what a resource type costs."""
+    found = bill.lines(stack)
+    if unknown := bill.not_priced(stack):
+        raise ValueError(f"cli/cost/bill.py says nothing of {', '.join(unknown)}")
+    yield _bill(found)
+    beyond = dollars(sum(each.beyond for each in found))
+    yield (
+        f"\nThat is {beyond} where nothing else on the bill uses up what AWS gives: the last "
+        "column of [the prices](#the-prices). It is given once to each payer, so that of the "
+        "stacks in an organization's accounts and regions one may cost that little, not each.\n"
+    )
+    yield "Nothing while nothing fails:\n"
+    by_reason = sorted(bill.free(stack).items(), key=lambda each: each[1])
+    for reason, types in groupby(by_reason, key=lambda each: each[1]):
+        yield f"- {code(name for name, _ in types)}: {reason}"
+    yield f"\n## A million calls watched\n\n{_bill(bill.watched())}"
+    yield "\nOnly calls that fail go on to Mendq. A million of *failed* ones costs besides:\n"
+    yield _bill(bill.failed())
+    yield f"\n## The prices\n\nOf {REGION}, noted {NOTED_ON}.\n"
+    rows = (
+        (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")
+        for each in EVERY
+    )
+    yield table("of what|price|given to each payer, a month", rows)
+
+
+def _bill(lines: Sequence[Line]) -> str:
+    rows = [(each.what, each.quantity, dollars(each.dollars), each.because) for each in lines]
+    whole = ("**together**", "", f"**{dollars(sum(each.dollars for each in lines))}**", "")
+    return table("of what|how much|#dollars|because", [*rows, whole])

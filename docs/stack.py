@@ -1,0 +1,129 @@
+"""The stack in diagrams and tables, from the template that would be deployed."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+from docs.stack_outline import (
+    BUCKET,
+    QUEUE,
+    REGION,
+    SENDS,
+    TABLE,
+    TELLS,
+    TOPIC,
+    WRITES,
+    YOUR_QUEUES,
+    Resources,
+    arrows,
+    granted_to,
+    resources,
+    starts,
+    title,
+    touched,
+    verb_of,
+)
+from docs.stack_outline import parts as parts_of
+from docs.tables import code, table
+
+NOTHING, PERSON = "nothing", "a person"
+BY_ITSELF = {"AWS::Events::Rule": "EventBridge", "AWS::CloudTrail::Trail": "CloudTrail"}
+
+
+def _template() -> Resources:
+    return resources(tagMayRaiseTo="heal")
+
+
+def picture() -> str:
+    """What starts each part, as GitHub draws it."""
+    template = _template()
+
+    def node(name: str) -> str:
+        said = title(name, template) if name in template else name
+        shape = '[("{0}")]' if name in template and template[name]["Type"] == QUEUE else '["{0}"]'
+        return said.replace(" ", "_") + shape.format(said)
+
+    found = list(starts(template))
+    started = {target for _, _, target in found}
+    found += [(PERSON, "", name) for name in parts_of(template) if name not in started]
+    lines = [
+        f"    {node(source)} -->" + (f'|"{how}"| ' if how else " ") + node(target)
+        for source, how, target in found
+    ]
+    return "\n".join(["```mermaid", "flowchart LR", *lines, "```"])
+
+
+def parts() -> str:
+    """What each part does, and what its role lets it touch."""
+    template = _template()
+
+    def rows() -> Iterator[tuple[str, str, str]]:
+        for name in parts_of(template):
+            said = str(template[name]["Properties"].get("Description", ""))
+            does = said.removeprefix("Mendq: ") or "Spark on EMR Serverless, started each night"
+            touches = (
+                f"{' and '.join(sorted(verbs))} {_called(target)}"
+                for target, verbs in touched(name, template).items()
+            )
+            yield title(name, template), does, "; ".join(touches)
+
+    def _called(target: str) -> str:
+        return target if target == YOUR_QUEUES else title(target, template)
+
+    return table("part|what it does|touches", rows())
+
+
+def filled() -> str:
+    """Who writes into what is kept, and who publishes to the topics."""
+    template = _template()
+    by_target = defaultdict[str, list[str]](list)
+    for source, target, does in arrows(template):
+        if does in {SENDS, WRITES}:
+            by_target[target].append(BY_ITSELF[template[source]["Type"]])
+    for name in parts_of(template):
+        for target, verbs in touched(name, template).items():
+            if verbs & {WRITES, TELLS}:
+                by_target[target].append(title(name, template))
+    kinds = (TOPIC, QUEUE, TABLE, BUCKET)
+    names = [name for name in template if template[name]["Type"] in kinds and by_target[name]]
+    return table("what|filled by", ((title(n, template), ", ".join(by_target[n])) for n in names))
+
+
+def roles() -> str:
+    """Who may be which role, and what it may change on queues that are not Mendq's own."""
+    template, by_what = _template(), defaultdict[tuple[str, str], list[str]](list)
+    for name, each in sorted(template.items()):
+        if each["Type"] == "AWS::IAM::Role":
+            given = each["Properties"]
+            (trust,) = given["AssumeRolePolicyDocument"]["Statement"]
+            service = str(trust["Principal"]["Service"]).removesuffix(".amazonaws.com")
+            granted = [each for each in granted_to({name}, template) if each.is_of_your_queues]
+            actions = {action for each in granted for action in each.actions}
+            writes = sorted(a for a in actions if a.startswith("sqs:") and verb_of(a) == WRITES)
+            named = code(each.removeprefix("sqs:") for each in writes) or NOTHING
+            by_what[named, service].append(given["RoleName"][len("mendq-") : -len(f"-{REGION}")])
+    rows = sorted(by_what.items(), key=lambda row: (row[0][0] == NOTHING, sorted(row[1])))
+    heads = "role|taken on by|what it may do to queues beside reading"
+    return table(heads, ((code(sorted(names)), by, what) for (what, by), names in rows))
+
+
+def dashboard() -> str:
+    """The questions of the dashboard, and the graphs below each."""
+    (body,) = (
+        each["Properties"]["DashboardBody"]
+        for each in _template().values()
+        if each["Type"] == "AWS::CloudWatch::Dashboard"
+    )
+    parts = body if isinstance(body, str) else body["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "" for part in parts)
+    by_question: dict[str, list[str]] = {}
+    for widget in json.loads(text)["widgets"]:
+        given = widget["properties"]
+        if widget["type"] == "text":
+            question, _, words = given["markdown"].removeprefix("## ").partition("\n")
+            graphs = by_question.setdefault(f"**{question}** {words}", [])
+        else:
+            graphs.append(given["title"])
+    return table("it answers|by", ((said, ", ".join(of)) for said, of in by_question.items()))

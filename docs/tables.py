@@ -1,0 +1,231 @@
+"""The derived tables and state diagrams of the documents, each from the code that it is about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import PurePosixPath
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from cli import policies
+from cli.__main__ import app
+from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
+from cli.rights import LETTERS, LOOKING, OFFLINE, STEERING
+from functions.catalogue import CATALOGUE
+from functions.healing import advance, redrive_machine
+from functions.healing.case import longest_in
+from functions.healing.limits import Timing
+from functions.healing.moves import MOVES, Who
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_progress import ENDED, Stage
+from functions.healing.signs import PROVING
+from functions.healing.states import FINAL, State
+from infra.alarms import PAGED, WATCHED
+from infra.alarms.told import Told
+
+# What each command is told about at more length.
+PAGES = {
+    "cost": "docs/cost.md",
+    "lint": "docs/lint.md",
+    "sweep": "docs/sweep.md",
+    "redrive": "docs/redrive.md",
+    "quarantine": "docs/redrive.md",
+    "pin": "docs/runbooks/access_denied.md#a-known-good-policy",
+    "approve": "docs/operate.md#approving",
+    "roll-back": "docs/operate.md#undoing",
+    "freeze": "docs/operate.md#stopping-it",
+    "show": "docs/operate.md#reading-mendq-show",
+    "drill": "docs/operate.md#now-and-then",
+}
+# One of each kind: a symptom may show on one of them alone.
+QUEUES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders{each}" for each in ("", ".fifo"))
+
+
+def table(heads: str, rows: Iterable[Iterable[object]]) -> str:
+    """Markdown: a line for each row below the heads; one that begins with # is right-aligned."""
+    titles = heads.split("|")
+    rules = ["---:" if each.startswith("#") else "---" for each in titles]
+    lines = [[each.lstrip("#") for each in titles], rules, *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def code(words: Iterable[object]) -> str:
+    """Each as code, with commas."""
+    return ", ".join(f"`{each}`" for each in words)
+
+
+def links(paths: Iterable[str], folder: str) -> str:
+    """A link to each page, once, from a page in `folder`."""
+    pages = map(PurePosixPath, dict.fromkeys(paths))
+    return ", ".join(f"[{each.stem}]({each.relative_to(folder)})" for each in pages)
+
+
+def symptoms() -> str:
+    """The catalogue."""
+    heads = "symptom|what goes wrong|what Mendq does|ships as"
+    return table(
+        heads,
+        (
+            (f"[`{each.name}`]({each.runbook})", each.sentence, each.plan_in_words, each.ships_as)
+            for each in CATALOGUE
+        ),
+    )
+
+
+def runbooks() -> str:
+    """The runbooks by name: the symptoms' in the catalogue's order, then the alarms'."""
+    named = links((each.runbook for each in CATALOGUE), "docs/runbooks")
+    alarms = links((each.page for each in (*PAGED, *WATCHED)), "docs/runbooks")
+    return f"Symptoms: {named}.\n\nAlarms: {alarms}."
+
+
+def commands() -> str:
+    """Every command in the order of `mendq --help`."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)  # noqa: S101 - mendq is a group of commands
+
+    def rows() -> Iterator[tuple[str, str]]:
+        for name, command in group.commands.items():
+            typed = f"`mendq {' '.join((name, *_arguments(command)))}`"
+            said = " ".join((command.help or "").partition("\n\n")[0].split())
+            within = code(command.commands) if isinstance(command, TyperGroup) else ""
+            linked = f"[{typed}]({PAGES[name]})" if name in PAGES else typed
+            yield linked, f"{said} ({within})" if within else said
+
+    return table("command|what it does", rows())
+
+
+def _arguments(command: object) -> Iterator[str]:
+    for each in command.params if isinstance(command, TyperCommand) else ():
+        if each.param_type_name == "argument":
+            name = (each.metavar or each.name or "").strip("{}[]").upper()
+            yield name if each.required else f"[{name}]"
+
+
+def hidden_without_receives() -> str:
+    """What a trail without receives does not show."""
+    return str(hidden_by(NO_RECEIVES, QUEUES).words(lambda name: f"`{name}`"))
+
+
+def hidden() -> str:
+    """What each choice of `mendq cost` keeps from being seen."""
+    heads = "a trail that logs|hides wholly|hides but where one of these calls meets it"
+    found = ((each.name, hidden_by(each, QUEUES)) for each in CHOICES)
+
+    def linked(names: Iterable[str]) -> str:
+        return links((f"docs/runbooks/{each}.md" for each in names), "docs") or "-"
+
+    return table(heads, ((name, linked(of.wholly), linked(of.in_part)) for name, of in found))
+
+
+def diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
+    """States and the ways between them, as GitHub draws them."""
+    lines = [f"    {a} --> {b}" + (f": {said}" if said else "") for a, b, said in arrows]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```"])
+
+
+def states() -> str:
+    """The states of a case, without what may happen to nearly every one."""
+    drawn = [move for move in MOVES if not {*PROVING} <= {*move.out_of}]
+    by_people = [(one, move.into, move.who) for move in drawn for one in move.out_of or ("[*]",)]
+    by_time = [(one, row.into, Who.FOLLOW_UP) for row in advance.TABLE for one in row.out_of]
+    ends = [(state, "[*]", "") for state in State if state in FINAL]
+    return diagram([*by_people, *by_time, *ends])
+
+
+def moves() -> str:
+    """What moves a case."""
+    by_people = [(code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MOVES]
+    by_time = [
+        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, doc_of(row.when), row.because)
+        for row in advance.TABLE
+    ]
+    return table("out of|into|who|when|because", [*by_people, *by_time])
+
+
+def doc_of(what: object) -> str:
+    """The docstring, without a full stop."""
+    return (what.__doc__ or "").rstrip(".")
+
+
+def stays() -> str:
+    """How long a case may stay in a state, with the default settings."""
+    longest = {state: longest_in(state, Timing()) for state in State}
+    rows = (
+        (
+            f"`{state}`",
+            f"{limit.total_seconds() / 3600:g} h",
+            f"`{[row.into for row in advance.TABLE if state in row.out_of][-1]}`",
+        )
+        for state, limit in longest.items()
+        if limit is not None
+    )
+    final = code(each for each in State if each in FINAL)
+    return f"{table('state|longest|then', rows)}\n\nFinal: {final}."
+
+
+def stages() -> str:
+    """The stages of a redrive."""
+    moved = [(one, row.into, "") for row in redrive_machine.TABLE if row.into for one in row.out_of]
+    others = [each for each in moved if each[0] is not each[1]]
+    ends = [(each, "[*]", "") for each in Stage if each in ENDED]
+    return diagram([("[*]", Stage.CANARY, ""), *others, *ends])
+
+
+def stage_rows() -> str:
+    """What a redrive does at each tick."""
+    return table(
+        "at|when|it does|then",
+        (
+            (code(row.out_of), row.when.__doc__, row.does.__doc__, f"`{row.into}`" * bool(row.into))
+            for row in redrive_machine.TABLE
+        ),
+    )
+
+
+def bounds() -> str:
+    """The bounds of a redrive, as shipped."""
+    return table("bound|as shipped", ((f"`{n}`", f"{v:,}") for n, v in asdict(Bounds()).items()))
+
+
+def alarms_that_reach_people() -> str:
+    """The alarms that notify people by themselves."""
+    heads = "alarm|topic|fires when|type first|read"
+    return table(heads, (_alarm(each, each.severity) for each in PAGED))
+
+
+def alarms_beneath() -> str:
+    """The alarms that those stand on."""
+    return table("alarm|fires when|type first|read", map(_alarm, dict.fromkeys(WATCHED)))
+
+
+def _alarm(told: Told, *topic: object) -> tuple[object, ...]:
+    command, page = f"`{told.command}`", links([told.page], "docs")
+    return f"`{told.called()}`", *topic, told.when, command, page
+
+
+def policy(name: str) -> str:
+    """One of the two IAM policies for people."""
+    return f"```json\n{json.dumps(getattr(policies, name)(), indent=2)}\n```"
+
+
+def commands_by_policy() -> str:
+    """Which of the policies each command needs."""
+    on_letters = "look, and rights on the letters ([which](redrive.md#what-to-know-before))"
+    named: Mapping[str, Mapping[str, Any]] = {
+        "look": LOOKING,
+        "look and steer": STEERING,
+        on_letters: LETTERS,
+        "none": OFFLINE,
+    }
+    return table("policy|commands", ((policy, code(given)) for policy, given in named.items()))
+
+
+def rights() -> str:
+    """What each command asks of AWS."""
+    asked = {**LOOKING, **STEERING, **LETTERS}.items()
+    return table("command|asks", ((f"`mendq {name}`", code(sorted(of))) for name, of in asked))

@@ -1,0 +1,400 @@
+"""Two hundred orders die; what killed them is fixed; those that can be handled go back and are."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from threading import Event, Lock, Thread
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from functions.aws.course_ledger import CourseLedger
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_course import Course
+from functions.healing.redrive_course import Stage as At
+from functions.healing.states import State
+from functions.settings import RedriveSettings
+from local_account.demo import picture
+from local_account.demo.consumers import careful
+from local_account.demo.consumers.careful import Careful
+from local_account.demo.consumers.careless import Careless
+from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
+from local_account.demo.consumers.once import Once
+from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
+from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
+from local_account.demo.watching import messages_in
+
+SOURCE, DEAD, BESIDE, BESIDE_DEAD = "orders", "orders-dlq", "receipts", "receipts-dlq"
+TABLE = "demo-orders-done"
+NEW_ORDERS, UPDATES = 30, 2_400
+# Twice as many as hold a batch at first: somebody is idle when the visibility timeout is over.
+HASTY_WORKERS, CARELESS_WORKERS, CAREFUL_WORKERS = 40, 4, 4
+A_RECEIPT_SECONDS, HELD_SECONDS = 0.15, 2
+REDRIVE_SECONDS, TICK_SECONDS, TICK_AGAIN_SECONDS = 240.0, 8.0, 1.0
+BAR = 40
+SHIPPED = Bounds()
+# Of ten messages one is poison here: the shipped bounds would halt, which the story says when it
+# comes to that.
+LOWERED = Bounds(
+    halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=5, measuring_seconds=240
+)
+
+
+def orders(how_many: int, kind: str, *, with_poison: bool = False) -> tuple[Order, ...]:
+    """Orders to be handled; every tenth has no address where some are to be poison."""
+    poison = range(7, how_many, 10) if with_poison else range(0)
+    return tuple(
+        {"order_id": f"{kind}-{n:03}", "address": None if n in poison else f"{n + 1} Elm Street"}
+        for n in range(how_many)
+    )
+
+
+ORDERS, RECEIPTS = orders(200, "order", with_poison=True), orders(20, "receipt")
+
+
+@dataclass
+class Payments:
+    """Whoever charges customers, for several threads."""
+
+    charged: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def charge(self, order: Order) -> None:
+        """Charge; raise NoAddress before anybody pays."""
+        if order["address"] is None:
+            raise NoAddress(order["order_id"])
+        with self._lock:
+            self.charged[order["order_id"]] += 1
+
+    def at_least(self, times: int, of: Iterable[Order]) -> int:
+        """For how many of these somebody was charged so often or more."""
+        return sum(self.charged[each["order_id"]] >= times for each in of)
+
+
+@dataclass(frozen=True)
+class Noting(Once):
+    """Remembers as Once does, and notes every key whose work is done, now or before."""
+
+    noted: set[str] = field(default_factory=set)
+
+    def run(self, key: str, work: Callable[[], object]) -> bool:
+        """Do the work unless it was done; raise Busy, or as `work`."""
+        is_new = super().run(key, work)
+        self.noted.add(key)
+        return is_new
+
+
+@contextmanager
+def consuming(consume: Callable[[], object], workers: int) -> Iterator[None]:
+    """Threads that do nothing else; each ends its round when the block is left."""
+    enough = Event()
+
+    def work() -> None:
+        while not enough.is_set():
+            consume()
+
+    threads = [Thread(target=work, daemon=True) for _ in range(workers)]
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        for each in threads:
+            each.join(timeout=STOP_SECONDS)
+
+
+def order_ids_in(sqs: Any, queue_url: str) -> set[str]:
+    """The orders in all messages that can be received; all of them are visible again.
+
+    On a loaded machine some of the updates may have died as well: those are no orders.
+    """
+    found: dict[str, str] = {}
+    while messages := sqs.receive_message(
+        QueueUrl=queue_url, MaxNumberOfMessages=MOST_ENTRIES, VisibilityTimeout=20
+    ).get("Messages", []):
+        found |= {
+            each["ReceiptHandle"]: json.loads(each["Body"]).get("order_id") for each in messages
+        }
+    for handle in found:
+        sqs.change_message_visibility(QueueUrl=queue_url, ReceiptHandle=handle, VisibilityTimeout=0)
+    return set(found.values())
+
+
+def whereabouts(
+    handled_ids: Iterable[str],
+    quarantined_ids: Iterable[str],
+    dead_ids: Iterable[str],
+    charged: Mapping[str, int],
+) -> tuple[dict[str, int], list[str]]:
+    """Where every order is in the end, and every way in which that is not as claimed."""
+    ids = {each["order_id"] for each in ORDERS}
+    poison = {each["order_id"] for each in ORDERS if each["address"] is None}
+    handled, quarantined = ids & set(handled_ids), ids & set(quarantined_ids)
+    dead = ids & set(dead_ids)
+    lost = ids - handled - quarantined - dead
+    wrong = {
+        "lost": lost,
+        "left in the dead-letter queue": dead,
+        "good and not handled": ids - poison - handled,
+        "poison and not in quarantine": poison - quarantined,
+        "handled and in quarantine": handled & quarantined,
+        "not charged exactly once": {
+            each for each in ids if charged.get(each, 0) != (each not in poison)
+        },
+    }
+    counts = {
+        "letters": len(ids),
+        "processed": len(handled),
+        "quarantined": len(quarantined),
+        "left": len(dead),
+        "lost": len(lost),
+    }
+    faults = [
+        f"{len(found)} messages {what}: {', '.join(sorted(found)[:3])}"
+        for what, found in wrong.items()
+        if found
+    ]
+    return counts, faults
+
+
+def lowered() -> list[str]:
+    """The bounds that the story lowers, as a person reads them."""
+    shipped, here = asdict(SHIPPED), asdict(LOWERED)
+    differing = [name for name in shipped if here[name] != shipped[name]]
+    return [f"redrive.{name}: {here[name]:g} instead of {shipped[name]:g}" for name in differing]
+
+
+def sentence(course: Course) -> str:
+    """What a stage does, or what one has done."""
+    counts = f"{course.moved} in all, {course.returned} came back"
+    if course.stage is At.SOAK:
+        return f"after {sent_by(course)}: {course.moved_in_stage} went back ({counts}); soak"
+    if course.stage in (At.CANARY, At.RAMP):
+        return f"{sent_by(course)}: up to {course.size} messages go back"
+    return f"{course.stage}: {course.because or counts}"
+
+
+def sent_by(course: Course) -> str:
+    """The stage that sent the messages that are out."""
+    return f"ramp {course.number}" if course.number else "canary"
+
+
+def seconds_left(course: Course | None, now: datetime) -> float:
+    """How long a soak lasts yet."""
+    if course is None or course.stage is not At.SOAK or course.soak_ends_at is None:
+        return 0.0
+    return max(0.0, (course.soak_ends_at - now).total_seconds())
+
+
+def would_halt(moved: int, returned: int) -> str:
+    """Say that the shipped bounds end it, once so many came back of those that were soaked."""
+    halts_at = SHIPPED.halts_at(moved)
+    if not moved or returned < halts_at:
+        return ""
+    came = f"of {moved} that went back {returned} came back, and at {halts_at} it stops"
+    allows = f"the story lets {LOWERED.halt_share:.0%} pass"
+    return f"as shipped it halts here, with a page: {came}; {allows}"
+
+
+class RedriveStage(Stage):
+    """The stage with a shop on it: consumers, their memory, customers who pay."""
+
+    course: Course | None = None
+
+    def open_shop(self) -> None:
+        """Make the table that remembers, and a queue beside, which nobody gave to Mendq."""
+        self.sqs, dynamodb = (self.account.client(n, config=ONCE) for n in ("sqs", "dynamodb"))
+        dynamodb.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.payments, self.memory = Payments(), Noting(dynamodb, TABLE)
+        self.hasty = Hasty(
+            replace(self.running[SOURCE].caller, sqs=self.sqs),
+            Once(dynamodb, TABLE),
+            self.payments.charge,
+        )
+        self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))
+        self.ledger = CourseLedger(dynamodb, self.account.outputs["LedgerTable"])
+        self.sqs.create_queue(QueueName=BESIDE_DEAD)
+        arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE_DEAD}"
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+        given = {"VisibilityTimeout": "1", "RedrivePolicy": policy}
+        self.beside = self.sqs.create_queue(QueueName=BESIDE, Attributes=given)["QueueUrl"]
+
+    def _send(self, url: str, bodies: Iterable[Order]) -> None:
+        send(Caller(self.sqs, url, lambda _: None), list(map(json.dumps, bodies)))
+
+    def _consume_carelessly(self) -> None:
+        def work(order: Order) -> None:
+            time.sleep(A_RECEIPT_SECONDS)
+            self.payments.charge(order)
+
+        Careless(self.sqs, self.beside, work).consume()
+
+    def let_all_die(self) -> None:
+        """Have every order and receipt die of a visibility timeout that is too short."""
+        self._send(self.source, ORDERS)
+        self._send(self.beside, RECEIPTS)
+        poison = sum(each["address"] is None for each in ORDERS)
+        self.say(SOURCE, f"{len(ORDERS)} orders come, {poison} of them without an address")
+        careless = consuming(self._consume_carelessly, CARELESS_WORKERS)
+        with consuming(self.hasty.consume, HASTY_WORKERS), careless:
+            self.until_holding(len(ORDERS), DEAD)
+            self.until_holding(len(RECEIPTS), BESIDE_DEAD)
+        self.say(DEAD, f"all {len(ORDERS)} are dead-letter messages now", "red")
+        self.charged = [self.payments.at_least(1, each) for each in (ORDERS, RECEIPTS)]
+
+    def let_new_orders_through(self) -> None:
+        """Send orders and much else besides, and wait until all of it is handled."""
+        new = f"{NEW_ORDERS} new orders, {UPDATES:,} updates"
+        self.say(SOURCE, f"{new}: do they get through?")
+        with consuming(self.hasty.consume, HASTY_WORKERS):
+            self._send(self.source, orders(NEW_ORDERS, "new"))
+            self.until_working(SOURCE)
+            self._send(self.source, [{"update": n} for n in range(UPDATES)])
+            self.until_holding(0, SOURCE)
+        self.look()
+
+    def lower_bounds(self) -> None:
+        """Lower the redrive's bounds in the deployed Lambda's own environment, and say so."""
+        client, name = self.account.client("lambda"), self.account.outputs["RedriveFunction"]
+        given = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        settings = replace(RedriveSettings.from_environment(given), bounds=LOWERED)
+        variables = {**given, **settings.to_environment()}
+        client.update_function_configuration(
+            FunctionName=name, Environment={"Variables": variables}
+        )
+        self.floors_lowered += lowered()
+        self.say("bounds", f"lowered for this story: {'; '.join(lowered())}", "yellow")
+
+    def send_back(self) -> None:
+        """Fire the follow-up whenever the redrive has something to do, until its case has ended.
+
+        Meanwhile consumers are at work that it cannot hurt.
+        """
+        self._say_of_the_clock(
+            "the follow-up is fired when there is something to do, not once a minute"
+        )
+        # A poison order fails by design, each time with a trace.
+        logging.getLogger(careful.__name__).setLevel(logging.CRITICAL + 1)
+        consumer = Careful(self.sqs, self.source, self.memory, self.payments.charge, HELD_SECONDS)
+        self._said, self._soaked = {""}, 0
+        deadline = time.monotonic() + REDRIVE_SECONDS
+        with consuming(consumer.consume, CAREFUL_WORKERS):
+            while not self._has_ended():
+                if time.monotonic() > deadline:
+                    raise ScriptFailed(f"the redrive did not end in {REDRIVE_SECONDS:.0f} s")
+                self._tick()
+        self._look_at_course()
+
+    def _has_ended(self) -> bool:
+        return bool({State.VERIFIED, State.ESCALATED} & {*self.states(DEAD)})
+
+    def _tick(self) -> None:
+        """Fire the follow-up; return when there is something to be seen at the next."""
+        before = self.course.n if self.course else 0
+        self.next_minute()
+
+        def look_until(deadline: float, seen: Callable[[], bool]) -> None:
+            while time.monotonic() < deadline and not seen() and not self._has_ended():
+                self._look_at_course()
+
+        now = time.monotonic
+        look_until(now() + TICK_SECONDS, lambda: (self.course.n if self.course else 0) > before)
+        look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
+        look_until(now() + seconds_left(self.course, datetime.now(UTC)), lambda: False)
+
+    def _look_at_course(self) -> None:
+        """Look, and say each stage once; and once that the shipped bounds would end it here."""
+        time.sleep(LOOK_EVERY_SECONDS)
+        self.course = course = self.ledger.course_of(self.seen(DEAD).queue_arn)
+        self.look()
+        if course is None:
+            return
+        said = {f"{course.stage} {course.number}": sentence(course)}
+        said["bounds"] = would_halt(self._soaked, course.returned)
+        for what, words in said.items():
+            if words and what not in self._said:
+                self._said.add(what)
+                self.say("bounds" if what == "bounds" else "redrive", words, "yellow")
+        if course.stage is At.SOAK:
+            self._soaked = course.moved
+
+    def _quarantine(self) -> str | None:
+        """Its URL, without a call that fails, which would be an incident."""
+        name = f"{SOURCE}-quarantine"
+        urls = self.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", [])
+        return next((url for url in urls if url.endswith(f"/{name}")), None)
+
+    def drawn(self) -> Iterator[RenderableType]:
+        """The queues, and below them where the messages are."""
+        yield from super().drawn()
+        if self.course is None:
+            return
+        course, left = self.course, seconds_left(self.course, datetime.now(UTC))
+        stage = f"soak after {sent_by(course)}, {left:.1f} s left" if left else f"{course.stage}"
+        counts = f"moved {course.moved}  came back {course.returned}"
+        parts = ("\nredrive  ", "bold"), (f"{stage:<30}", "bold cyan"), (counts, "dim")
+        quarantine = self._quarantine()
+        rows = (
+            (DEAD, messages_in(self.sqs, self.dead), "red"),
+            (SOURCE, messages_in(self.sqs, self.source), "yellow"),
+            ("handled", len(self.memory.noted), "green"),
+            ("quarantine", messages_in(self.sqs, quarantine) if quarantine else 0, "magenta"),
+        )
+        grid = Table.grid(padding=(0, 1))
+        for name, messages, style in rows:
+            bar = Text("━" * (messages * BAR // len(ORDERS)), style=style)
+            grid.add_row(Text(name), Text(f"{messages:4}", style=style), bar)
+        yield Group(Text.assemble(*parts), grid)
+
+    def count_messages(self) -> None:
+        """Count every message; raise ScriptFailed where one is not where it should be."""
+        quarantine, course = self._quarantine(), self.course
+        if course is None or quarantine is None:
+            raise ScriptFailed("nothing went back, or nothing was put apart")
+        apart, dead = order_ids_in(self.sqs, quarantine), order_ids_in(self.sqs, self.dead)
+        counts, faults = whereabouts(self.memory.noted, apart, dead, self.payments.charged)
+        self.letters |= counts | {"went_back": course.moved, "came_back": course.returned}
+        if faults:
+            raise ScriptFailed("; ".join(faults))
+        found = f"{counts['processed']} handled, {counts['quarantined']} in quarantine, 0 lost"
+        said = f"{len(ORDERS)} messages: {found}; each customer is charged once"
+        self.say("letters", said, "bold green")
+
+    def give_receipts_more_time(self) -> None:
+        """Do by hand what Mendq did for the orders."""
+        self.sqs.set_queue_attributes(QueueUrl=self.beside, Attributes={"VisibilityTimeout": "30"})
+
+    def consume_receipts_carelessly(self) -> None:
+        """Have those that came back handled by a consumer that remembers nothing."""
+        with consuming(self._consume_carelessly, 2):
+            self.until_holding(0, BESIDE_DEAD, BESIDE)
+
+    def compare_charges(self) -> None:
+        """Show what each of the consumers made of what came back; raise ScriptFailed."""
+        again = [self.payments.at_least(2, each) for each in (ORDERS, RECEIPTS)]
+        rows = (
+            ("handled", self.letters["processed"], len(RECEIPTS)),
+            ("charged before they died", *self.charged),
+            ("charged again", *again),
+        )
+        texts = [tuple(Text(str(cell)) for cell in row) for row in rows]
+        heads = f"what went back|#{SOURCE}, careful|#{BESIDE}, careless"
+        self.console.print(Group(Text(""), picture.table(heads, texts), Text("")))
+        self.letters["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
+        if again != [0, len(RECEIPTS)]:
+            raise ScriptFailed(f"charged again were {again}, expected none and {len(RECEIPTS)}")

@@ -1,0 +1,216 @@
+"""What the bench makes of costs: rounds, goals, and the pages in docs/."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import emr_cost, pages
+from bench.pages import GOALS, Goal, Part
+from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, sampled, take, tree
+from functions.healing.night_workers import WORKER
+from infra import prices
+from tests.bench.markdown import tables_of
+
+GB = 10**9
+MEGABYTES = 150
+HOLD = f"""
+import sys
+held = bytearray({MEGABYTES} * 1024 * 1024)
+held[::1024] = b"x" * len(held[::1024])
+print("holding", flush=True)
+sys.stdin.read()
+"""
+
+
+def _measure(name: str, **walls: list[float]) -> Measure:
+    costs = {way: [Cost(each, each, peak_mb=each) for each in some] for way, some in walls.items()}
+    return Measure(name, f"About {name}", next(iter(walls)), costs)
+
+
+def test_ways_take_turns_and_the_first_round_is_dropped() -> None:
+    order: list[str] = []
+
+    def go(name: str) -> Cost:
+        order.append(name)
+        return Cost(wall_ms=len(order), cpu_ms=0)
+
+    ways = (Way("a", lambda: go("a")), Way("b", lambda: go("b")))
+    found = take(Console(file=io.StringIO()), "m", "M", ways, 2, floor=1)
+    assert order == ["a", "b"] * 3
+    walls = {name: [each.wall_ms for each in costs] for name, costs in found.costs.items()}
+    assert (walls, found.floor) == ({"a": [3, 5], "b": [4, 6]}, "b")
+
+
+def test_a_ratio_is_taken_within_each_round() -> None:
+    """A machine that was ten times slower in one round changes no ratio."""
+    found = _measure("m", floor=[1, 20, 3], a=[2, 40, 6])
+    assert (found.ratio("a", "wall_ms"), found.middle("a", "wall_ms")) == (2, 6)
+    assert found.ratio("a", "aws_calls") == 0
+
+
+def test_a_process_that_fails_is_no_measure_and_one_that_works_costs_time() -> None:
+    with pytest.raises(RuntimeError, match=r"bench\.nothing ended with 1"):
+        process_cost(["-m", "bench.nothing"], {})
+    cost = process_cost(["-c", "pass"], {})
+    assert cost.wall_ms > 0
+    assert cost.cpu_ms > 0
+
+
+def test_what_a_grandchild_holds_and_uses_counts() -> None:
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HOLD!r}])"
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as process,
+        sampled(process.pid) as peak,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"holding\n"
+        until = time.monotonic() + 30
+        while peak["bytes"] < MEGABYTES * 1e6 and time.monotonic() < until:
+            time.sleep(0.02)
+        process.communicate()
+    assert MEGABYTES * 1e6 <= peak["bytes"] < 10 * MEGABYTES * 1e6
+    assert tree(process.pid) == (0, 0)
+    busy = "import time; began = time.process_time()\nwhile time.process_time() < began + 0.3: pass"
+    cost = measured(lambda: subprocess.run([sys.executable, "-c", busy], check=True))
+    assert min(cost.cpu_ms, cost.wall_ms) >= 300
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(119, "met, stretch too"), (139, "met"), (141, "missed")]
+)
+def test_a_goal_against_another_way(ours: float, verdict: str) -> None:
+    goal = Goal("g", "ingest", "ours", against="limit", at_most=1.4, stretch=1.2)
+    found = {"ingest": _measure("ingest", ours=[ours], limit=[100])}
+    assert goal.row(found) == ("g", "≤ 1.4 x, stretch 1.2 x", f"{ours / 100:g} x", verdict)
+
+
+@pytest.mark.parametrize(("theirs", "verdict"), [(299, "missed"), (301, "met")])
+def test_a_goal_to_be_faster_than_somebody(theirs: float, verdict: str) -> None:
+    goal = Goal("g", "ingest", "theirs", against="ours", at_least=3)
+    assert goal.row({"ingest": _measure("ingest", ours=[100], theirs=[theirs])})[3] == verdict
+
+
+def test_a_goal_by_itself_has_its_unit_and_none_is_met_unmeasured() -> None:
+    goal = Goal("g", "ingest", "ours", of="peak_mb", at_most=2_500, unit=" MB")
+    found = {"ingest": _measure("ingest", ours=[2_600])}
+    assert goal.row(found)[1:] == ("≤ 2,500 MB", "2,600 MB", "missed")
+    against = Goal("g", "ingest", "ours", against="limit", at_most=1.4)
+    for nothing in ({}, {"ingest": _measure("ingest", limit=[1])}, found):
+        assert against.found(nothing) is None
+
+
+def test_every_goal_has_one_bound() -> None:
+    assert [each for each in GOALS if (each.at_most is None) == (each.at_least is None)] == []
+
+
+def _nights(fixed_ms: float, ms_a_gb: float) -> Measure:
+    """Nights of 1 and 10 GB that take so long."""
+    costs = {
+        f"{n} GB": [Cost(fixed_ms + n * ms_a_gb, 1, 0, 2_600, n * GB, 8.0 * n * GB)]
+        for n in (1, 10)
+    }
+    return Measure("nights", "Whole nights", "1 GB", costs)
+
+
+def _night(**more: Measure) -> Part:
+    ingest = Measure("ingest", "Ingest", "limit", {})
+    ingest.costs.update({"limit": [Cost(500, 5)], "native reader": [Cost(900, 9)]})
+    found = {"ingest": ingest, "nights": _nights(10_000, 30_000), **more}
+    return Part("2026-11-22T01:00Z", "make bench", "2 cores", found)
+
+
+def test_what_is_kept_comes_back_and_another_schema_is_nothing(tmp_path: Path) -> None:
+    parts, path = {"night": _night()}, tmp_path / "bench" / "measures.json"
+    pages.keep(parts, path)
+    assert pages.read(path) == parts
+    path.write_text('{"schema": 1, "cold": {}}')
+    assert pages.read(path) == pages.read(tmp_path / "missing.json") == {}
+
+
+def test_every_goal_and_every_measure_is_on_the_page() -> None:
+    page = pages.performance({"night": _night(), "handler": _night()})
+    goals, *measures = tables_of(page)
+    assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]
+    assert [table[2][0] for table in measures] == ["limit", "1 GB"] * 2
+    assert {len({len(row) for row in table}) for table in tables_of(page)} == {1}
+    assert "native reader | 900 ms | 1.80" in page
+    assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
+    assert "{" not in page
+    assert "Not measured." in pages.performance({"night": _night()})
+
+
+@pytest.mark.parametrize(("wall", "said"), [(201, "Missed: 2,000 small files"), (200, "None of")])
+def test_a_missed_goal_is_said(wall: float, said: str) -> None:
+    ways = {"native reader, 20 files of 10,000": 100, "native reader, 2,000 files of 100": wall}
+    costs = {name: [Cost(each, 1)] for name, each in ways.items()}
+    files = Measure("files", "Files", next(iter(ways)), costs)
+    assert f"\n{said}" in pages.performance({"night": _night(files=files)})
+
+
+def test_the_night_has_to_be_measured_first(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="make bench ONLY=night"):
+        pages.write({"handler": _night()}, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert len(pages.write({"night": _night()}, tmp_path)) == len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["performance.md", "cost.md"])
+def test_the_pages_in_docs_are_of_this_shape(name: str) -> None:
+    page = (ROOT / "docs" / name).read_text()
+    if name == "cost.md":
+        assert page.count(emr_cost.BEGIN) == page.count(emr_cost.END) == 1
+        page = page.partition(emr_cost.BEGIN)[2].partition(emr_cost.END)[0]
+    first, *_ = tables = tables_of(page)
+    assert {len({len(row) for row in table}) for table in tables} == {1}
+    if name == "performance.md":
+        assert [row[:2] for row in first[2:]] == [[each.text, each.bound] for each in GOALS]
+    else:
+        assert first[0] == list(emr_cost.HEADINGS)
+
+
+def test_the_rate_is_what_more_bytes_took() -> None:
+    rate = emr_cost.Rate.of(_nights(10_000, 30_000))
+    assert rate.fixed_seconds == pytest.approx(10)
+    assert rate.seconds_a_byte == pytest.approx(30 / GB)
+    assert rate.compression == 8
+    with pytest.raises(ValueError, match="quiet"):
+        emr_cost.Rate.of(_nights(10_000, 0))
+
+
+RATE = emr_cost.Rate(fixed_seconds=10, seconds_a_byte=30 / GB, compression=8)
+
+
+def test_a_night_is_billed_for_driver_and_executors_from_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hourly = prices.EMR_VCPU_HOUR.of(WORKER.vcpu) + prices.EMR_GB_HOUR.of(WORKER.memory_gb)
+    for executors in (1, 2):
+        seconds, dollars = RATE.night(100 * GB, executors)
+        assert seconds == pytest.approx(emr_cost.START_SECONDS + 10 + 3_000 / executors)
+        assert dollars == pytest.approx((1 + executors) * seconds / 3_600 * hourly)
+    monkeypatch.setattr(emr_cost, "START_SECONDS", 1)
+    assert RATE.night(1, 1)[0] == 60  # AWS bills no less
+
+
+@pytest.mark.parametrize("volume", [1, 100 * GB, 120 * GB, 1000 * GB])
+def test_a_night_has_as_few_executors_as_end_it_within_an_hour(volume: float) -> None:
+    executors = RATE.executors_for(volume)
+    assert RATE.night(volume, executors)[0] <= 3_600
+    assert executors == 1 or RATE.night(volume, executors - 1)[0] > 3_600
+
+
+def test_what_stands_around_emrs_part_stays() -> None:
+    new = emr_cost.with_emr("", _night())
+    assert new.startswith("# What Mendq costs on AWS\n")
+    around = f"# Title\n\nBefore.\n\n{new[new.index(emr_cost.BEGIN) :]}\nAfter.\n"
+    again = emr_cost.with_emr(around.replace("Nothing of this ran on EMR", "stale"), _night())
+    assert again == around
+    assert "{" not in new

@@ -1,0 +1,156 @@
+"""What the documents derive from the code is whole, and none of it is stale."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from cli.cost import bill
+from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
+from cli.cost.bill import Deployed
+from cli.policies import look, steer
+from cli.rights import LEDGER, LETTERS, RIGHTS
+from docs import costs, derive, tables
+from functions.catalogue import CATALOGUE
+from functions.healing import advance, redrive_machine
+from functions.healing.moves import MOVES, may_move
+from functions.healing.redrive_bounds import Bounds
+from functions.healing.redrive_progress import Stage
+from functions.healing.states import FINAL, State
+from infra.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH, EVERY
+from tests.architecture.test_documents import ROOT
+from tests.bench.markdown import tables_of
+from tests.infra.synthesized import template_of
+
+DOCS = ROOT / "docs"
+EVERY_PAGE = [ROOT / "README.md", *DOCS.rglob("*.md")]
+
+
+def _page(name: str) -> str:
+    """The page's text on one line."""
+    return " ".join((DOCS / name).read_text().split())
+
+
+def test_no_document_is_stale_and_every_derived_part_stands_on_a_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert derive.main(["--check"]) == 0, capsys.readouterr().err
+    text = "".join(each.read_text() for each in EVERY_PAGE)
+    assert sorted(each["name"] for each in derive.MARKED.finditer(text)) == sorted(derive.DERIVED)
+    assert text.count("(make docs) -->") == len(derive.DERIVED)
+
+
+@pytest.mark.parametrize("old", ["\nold\n", "\n", "old", ""])
+def test_what_stands_between_the_marks_is_replaced_and_nothing_else(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derive, "DERIVED", {"it": lambda: "new"})
+    begin, end = "<!-- derived: it (make docs) -->", "<!-- end -->"
+    new = "\nnew\n" if old.startswith("\n") else "new"
+    assert derive.derived(f"a {begin}{old}{end} b {end}") == f"a {begin}{new}{end} b {end}"
+
+
+def test_a_mark_that_nobody_derives_stops_it() -> None:
+    with pytest.raises(KeyError, match="nothing"):
+        derive.derived("<!-- derived: nothing (make docs) --><!-- end -->")
+
+
+def test_every_row_of_the_states_and_stages_stands_in_its_table() -> None:
+    lines = tables.moves().splitlines()
+    for because in [*(row.because for row in advance.TABLE), *(move.because for move in MOVES)]:
+        assert any(line.endswith(f"| {because} |") for line in lines), because
+    assert all(row.when.__doc__ for row in advance.TABLE)
+    assert all(f"`{state}`" in tables.moves() for state in State)
+    for row in redrive_machine.TABLE:
+        assert f"| {row.when.__doc__} | {row.does.__doc__} |" in tables.stage_rows()
+    assert all(f"`{stage}`" in tables.stage_rows() for stage in Stage)
+
+
+def test_what_is_in_no_row_may_not_be() -> None:
+    assert not may_move(None, State.VERIFIED)
+    assert not may_move(State.DECLINED, State.APPLIED)
+    assert not may_move(State.PROPOSED, State.APPLIED)
+    assert may_move(State.PROPOSED, State.APPROVED)
+    assert may_move(State.WATCHING, State.CLOSED)
+    assert may_move(None, State.APPLIED)
+    left = {(state, into) for state in FINAL for into in State if may_move(state, into)}
+    assert left == {(State.CLOSED, State.ROLLED_BACK), (State.CLOSED, State.CONTESTED)}
+    assert all(any(may_move(before, state) for before in (None, *State)) for state in State)
+
+
+def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
+    page, bounds = _page("redrive-stages.md"), Bounds()
+    for said in (
+        f"**Canary.** {bounds.canary} messages",
+        f"{bounds.growth} times what the one before has proven",
+        f"`timing.soakFactor` (at least {bounds.soak_factor}, as shipped)",
+        f"{bounds.rate_share:.0%} of what the source's consumers deleted",
+        f"in the last {bounds.measuring_seconds // 60} minutes",
+        f"{bounds.mover_per_tick:,} a minute at most",
+        f"When {bounds.halt_returned} came back, or {bounds.halt_share:.0%} of what was moved",
+        f"queue of more than {bounds.census:,} messages",
+    ):
+        assert said in page
+    assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 3
+
+
+def test_both_policies_can_be_copied_and_each_command_is_there() -> None:
+    page, redrive_page = (DOCS / "rights.md").read_text(), (DOCS / "redrive.md").read_text()
+    shown = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert [json.loads(each) for each in shown] == [look(), steer()]
+    assert all(f"`{each}`" in page for each in RIGHTS)
+    for action in frozenset().union(*LETTERS.values()) - LEDGER:
+        assert action.partition(":")[2] in redrive_page, action
+    assert "## Look\n" in page
+    assert redrive_page.count("(rights.md#look)") == 2
+
+
+def test_leaving_receives_out_names_all_that_it_hides() -> None:
+    hidden, said = hidden_by(NO_RECEIVES, tables.QUEUES), tables.hidden_without_receives()
+    assert len(hidden.in_part) > 3
+    assert all(f"`{name}`" in said for name in (*hidden.wholly, *hidden.in_part))
+    assert "a consumer that is refused" in said
+
+
+def test_every_choice_of_a_trail_has_a_row_and_queues_of_both_kinds_are_asked() -> None:
+    (rows,) = tables_of(f"{tables.hidden()}\n")
+    assert [row[0] for row in rows[2:]] == [each.name for each in CHOICES]
+    assert rows[2][1:] == ["-", "-"]
+    for symptom in CATALOGUE:
+        kinds = [any(each.on(arn) for each in symptom.seen_as) for arn in tables.QUEUES]
+        assert any(kinds) or not symptom.seen_as
+
+
+def test_every_line_of_the_bill_is_in_a_table() -> None:
+    stack = Deployed(template_of("default").raw)
+    bill, watched, failed, prices = tables_of(costs.stack_and_prices(stack) + "\n")
+    assert [row[0] for row in bill[2:-1]] == [each.what for each in bill.lines(stack)]
+    assert {len(row) for table in (bill, watched, failed, prices) for row in table} == {3, 4}
+    assert len(prices) == 2 + len(EVERY)
+    assert {each.page.startswith("https://aws.amazon.com/") for each in EVERY} == {True}
+
+
+@pytest.mark.parametrize("settings", ["default", "existing trail"])
+def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without(settings: str) -> None:
+    """Of either kind of stack: the table's sum is one of both."""
+    stack = Deployed(template_of(settings).raw)
+    said = costs.idle_stack(stack)
+    sums = re.search(r"\*\*together\*\* \|  \| (\S+) \|", costs.stack_and_prices(stack))
+    assert sums
+    with_one, without = (float(each) for each in re.findall(r"\*\*\$([\d.]+)\*\*", said))
+    assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
+    assert sums[1] in said
+
+
+def test_a_resource_that_nobody_priced_stops_it() -> None:
+    unknown = Deployed({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
+    with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
+        costs.stack_and_prices(unknown)
+
+
+def test_the_decision_about_composites_names_the_prices() -> None:
+    rest = _page("decisions.md").partition("## Most alarms page by themselves")[2]
+    assert f"an alarm is ${ALARM_METRIC_MONTH.dollars:.2f} a metric" in rest.partition(" ## ")[0]
+    assert f"a composite ${COMPOSITE_MONTH.dollars:.2f}" in rest.partition(" ## ")[0]

@@ -1,0 +1,129 @@
+"""What the template says of itself: who starts and tells whom, and who may touch what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from docs import stack
+from docs.stack_outline import (
+    FEEDS,
+    NOTICES,
+    PARKS,
+    SENDS,
+    STARTS,
+    TELLS,
+    WRITES,
+    YOUR_QUEUES,
+    Arrow,
+    arrows,
+    parts,
+    references,
+    starts,
+    title,
+    touched,
+    when,
+)
+from tests.infra.synthesized import template_of
+
+
+def _resources(settings: str = "tagged") -> Any:
+    return template_of(settings).raw["Resources"]
+
+
+def test_every_way_on_which_a_service_sends_by_itself_is_an_arrow() -> None:
+    found = {(each.source[:-8], each.does, each.target[:-8]) for each in arrows(_resources())}
+    assert {
+        ("IntakeFailedCalls", SENDS, "IntakeQueue"),
+        ("IntakeFailedCalls", PARKS, "IntakeUndelivered"),
+        ("IntakeQueue", FEEDS, "HealFunction"),
+        ("IntakeQueue", PARKS, "IntakeDeadLetters"),
+        ("SchedulesFollowUp", STARTS, "FollowUpFunction"),
+        ("SchedulesFollowUp", PARKS, "FollowUpDeadLetters"),
+        ("ReportsBucket", NOTICES, "DeliverReportSummaryWritten"),
+        ("NightApplication", NOTICES, "WatchNightRunEnded"),
+    } <= found
+    assert {target for _, does, target in found if does == WRITES} == {"TrailBucket"}
+    assert {target for _, does, target in found if does == TELLS} == {
+        "TopicsUrgentTopic",
+        "TopicsInfoTopic",
+    }
+
+
+def test_what_lies_outside_the_template_gets_no_arrow() -> None:
+    for arn in ("arn:aws:sqs:us-east-1:111122223333:elsewhere", {"Ref": "Missing"}):
+        rule = {"Type": "AWS::Events::Rule", "Properties": {"Targets": [{"Arn": arn}]}}
+        assert list(arrows({"Rule": rule})) == []
+
+
+def test_an_arrow_is_found_in_each_way_to_write_a_reference() -> None:
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {}}
+    for arn in ({"Ref": "Queue"}, {"Fn::GetAtt": ["Queue", "Arn"]}, {"Fn::Sub": "${Queue.Arn}"}):
+        rule = {"Type": "AWS::Events::Rule", "Properties": {"Targets": [{"Arn": arn}]}}
+        assert list(arrows({"Rule": rule, "Queue": queue})) == [Arrow("Rule", "Queue", SENDS)]
+    value = {"DependsOn": ["A", "B"], "Fn::Join": ["", [{"Ref": "C"}, "text"]]}
+    assert references(value) == {"A", "B", "C"}
+    assert references({"DependsOn": "A"}) == {"A"}
+    assert references("${A}") == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("tagged", {"heal", "attach_dead_letters", "restore_policy", "redrive", "roll_back"}),
+        ("default", set()),
+    ],
+)
+def test_who_may_write_to_queues_is_who_may(settings: str, expected: set[str]) -> None:
+    template = _resources(settings)
+    granted = {name: touched(name, template).get(YOUR_QUEUES, set()) for name in parts(template)}
+    assert {title(name, template) for name, verbs in granted.items() if WRITES in verbs} == expected
+
+
+def test_each_part_is_started_by_what_the_template_says() -> None:
+    template = _resources()
+    by_part: dict[str, list[str]] = {}
+    for source, how, target in starts(template):
+        by = how or title(source, template)
+        by_part.setdefault(title(target, template), []).append(by)
+    assert by_part["follow_up"] == ["every minute"]
+    assert by_part["start_night"] == ["each day at 02:00 UTC", "each Mon at 06:00 UTC"]
+    assert by_part["heal"] == ["the intake queue", "follow_up", "approve", "sweep"]
+    assert by_part["the intake queue"] == ["Failed SQS calls of anyone but Mendq itself"]
+    assert by_part["the nightly job"] == ["start_night"]
+    assert "roll_back" not in by_part
+    assert 'a_person["a person"] --> roll_back["roll_back"]' in stack.picture()
+
+
+def test_every_part_has_a_row_and_stands_in_the_picture() -> None:
+    template = _resources()
+    for name in parts(template):
+        assert f"| {title(name, template)} | " in stack.parts()
+        assert f'"{title(name, template)}"' in stack.picture()
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("rate(1 minute)", "every minute"),
+        ("rate(2 hours)", "every 2 hours"),
+        ("cron(5 3 * * ? *)", "each day at 03:05 UTC"),
+        ("cron(0 9 ? * FRI *)", "each Fri at 09:00 UTC"),
+        ("cron(0 9 1 * ? 2027)", "cron(0 9 1 * ? 2027)"),
+        ("at(2027-01-01T00:00:00)", "at(2027-01-01T00:00:00)"),
+    ],
+)
+def test_a_schedule_in_words(expression: str, words: str) -> None:
+    assert when(expression, "UTC") == words
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "called"),
+    [
+        ("TopicsUrgentTopic43BC6B7B", "AWS::SNS::Topic", "the urgent topic"),
+        ("IntakeQueue6FB53B87", "AWS::SQS::Queue", "the intake queue"),
+    ],
+)
+def test_a_resource_is_called_by_its_logical_id(name: str, kind: str, called: str) -> None:
+    assert title(name, {name: {"Type": kind, "Properties": {}}}) == called

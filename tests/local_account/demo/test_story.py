@@ -1,0 +1,127 @@
+"""What a story may be made of, so that it shows what it says."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from functions.healing.advance import TABLE
+from functions.healing.causes import CAUSES
+from functions.healing.guardrails import FEW_QUEUES
+from functions.healing.states import State
+from local_account.cannot_start import CannotStart
+from local_account.demo.redrive import RedriveStage
+from local_account.demo.story import Calls, Story, read, stories_of, symptom_of
+from local_account.sqs.error_switch import read as read_errors
+
+STORIES = stories_of("all")
+EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+
+
+@EACH
+def test_no_symptom_is_a_mass_symptom(story: Story) -> None:
+    assert max(Counter(bad.symptom for bad in story.queues).values()) <= FEW_QUEUES
+
+
+@EACH
+def test_what_a_case_would_do_is_what_its_symptom_may(story: Story) -> None:
+    for bad in story.queues:
+        kinds = {each.attribute: each for each in symptom_of(bad).steps}
+        assert all(
+            kinds[name].of(*pair).out_of_bounds() is None for name, pair in bad.steps.items()
+        )
+        assert bool(bad.steps) == (bad.states[0] not in (State.REFUSED, State.ESCALATED))
+        assert bad.a_person_sets.keys() <= bad.steps.keys()
+        assert not any(bad.steps[name][1] == value for name, value in bad.a_person_sets.items())
+
+
+@EACH
+def test_errors_on_demand_are_ones_that_the_account_has(story: Story) -> None:
+    asked = [
+        {"error": bad.on_demand, "queues": [bad.name]} for bad in story.queues if bad.on_demand
+    ]
+    assert len(read_errors({"errors": asked})) == len(asked)
+
+
+@EACH
+def test_a_case_goes_from_state_to_state_as_cases_can(story: Story) -> None:
+    """By time and by what is seen, or by a person's word and by heal."""
+    by_itself = {(state, row.into) for row in TABLE for state in row.out_of}
+    by_others = {
+        (State.PROPOSED, State.APPROVED),
+        (State.APPROVED, State.APPLIED),
+        (State.INEFFECTIVE, State.ESCALATED),
+        (State.APPLIED, State.ROLLED_BACK),
+    }
+    for bad in story.queues:
+        assert set(pairwise(bad.states)) <= by_itself | by_others
+
+
+@EACH
+def test_each_line_of_a_script_is_one_that_the_stage_knows(story: Story) -> None:
+    names = {bad.name for bad in story.queues}
+    ended = set()
+    for verb, *arguments in story.script:
+        inspect.signature(getattr(RedriveStage, verb)).bind(None, *arguments)
+        if verb in ("begin", "end", "until_working", "have_a_person_set", "until_holding"):
+            assert {each for each in arguments if isinstance(each, str)} <= names
+        if verb in ("until_in", "follow_up"):
+            assert State(arguments[0])
+            assert set(arguments[1:]) <= names
+        ended |= set(arguments) if verb == "end" else set()
+    assert {bad.name for bad in story.queues if bad.calls is Calls.UNTIL_ENDED} <= ended
+
+
+def test_each_story_is_told_by_the_ends_that_it_is_about() -> None:
+    ends = {
+        name: Counter(str(bad.states[-1]) for bad in story.queues)
+        for name, story in STORIES.items()
+    }
+    assert ends == {
+        "lease": {"applied": 1, "observed": 1, "refused": 1},
+        "catalogue": {"applied": 2, "proposed": 3, "refused": 1, "escalated": 1},
+        "life": {"closed": 2, "escalated": 1, "rolled_back": 1, "contested": 1},
+        "sweep": {"applied": 2, "escalated": 1},
+        "redrive": {"watching": 2},
+    }
+    assert len({bad.symptom for bad in STORIES["catalogue"].queues}) == 6
+    approved = [State.APPROVED in bad.states for bad in STORIES["life"].queues]
+    assert sum(approved) == sum(bool(bad.a_person_sets) for bad in STORIES["life"].queues) == 1
+
+
+def test_the_scan_is_told_without_a_failing_call() -> None:
+    assert all(bad.is_silent and symptom_of(bad).detection for bad in STORIES["sweep"].queues)
+    ends = {bad.symptom: (bad.states[0], bool(bad.steps)) for bad in STORIES["sweep"].queues}
+    assert ends["lease_expired"] == (State.APPLIED, True)
+    assert ends["consumer_failing"] == (State.ESCALATED, False)
+
+
+def test_the_redrive_is_told_by_messages_whose_cause_is_proven_fixed_first() -> None:
+    dead, source = STORIES["redrive"].queues
+    assert source.symptom in CAUSES
+    assert source.states[-2:] == (State.VERIFIED, State.WATCHING)
+    target = json.loads(source.attributes["RedrivePolicy"])["deadLetterTargetArn"]
+    assert target.endswith(f":{dead.name}")
+    assert [to.rpartition(":")[2] for _, to in dead.steps.values()] == [source.name]
+    assert State.APPROVED in dead.states
+    assert dead.changes == {}
+
+
+def test_a_story_that_is_none_is_refused_with_the_list() -> None:
+    known = r"^STORY 'leese' is not known: give one of .*, sweep, redrive, all$"
+    with pytest.raises(CannotStart, match=known):
+        stories_of("leese")
+    assert stories_of("life") == {"life": read("life")}
+
+
+def test_a_field_that_nobody_knows_is_refused() -> None:
+    bad = {"name": "a", "why": "", "traffic": {"kind": "nobody"}, "symptom": "s", "states": []}
+    assert msgspec.convert({"queues": [bad]}, Story)
+    for wrong in ({"colour": "red"}, {"states": ["mended"]}, {"traffic": {"kind": "walks"}}):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({"queues": [{**bad, **wrong}]}, Story)
