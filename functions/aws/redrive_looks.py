@@ -116,10 +116,10 @@ def move_task_runs(clients: Clients, dead_letter_arn: str) -> bool:
 
 def queues_of(progress: RedriveProgress, run: RedriveRun) -> Queues:
     """Never raises for what SQS answers."""
-    faults, arns = Faults(), (progress.dead_letter_arn, progress.source_arn)
+    faults, dead_letters, source = Faults(), progress.dead_letter_arn, progress.source_arn
     with faults.met():
-        return Queues(*(_facts(each, run.clients) for each in arns))
-    unseen = (Facts(each, {}, {}) for each in arns)
+        return Queues(_facts(dead_letters, run.clients), _facts(source, run.clients))
+    unseen = Facts(dead_letters, {}, {}), Facts(source, {}, {})
     return Queues(*unseen, faults.blocked, faults.blocked_for_now)
 
 

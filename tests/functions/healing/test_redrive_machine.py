@@ -46,8 +46,15 @@ SEEN = SourceState(visibility_timeout=30, receives=3, delay_seconds=5, deletes_p
 
 def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
     """One that has moved a hundred messages, and whose soak is over; `over` of any of its parts."""
-    values = {"moved_in_stage": 80, "stage_at": NOW - AN_HOUR, "number": 2, "size": 80}
-    values |= {"soak_ends_at": NOW, "expected": 1_000, "moved": 100, "is_opened": True, **over}
+    values: dict[str, Any] = {"moved_in_stage": 80, "stage_at": NOW - AN_HOUR, "number": 2}
+    values |= {
+        "size": 80,
+        "soak_ends_at": NOW,
+        "expected": 1_000,
+        "moved": 100,
+        "is_opened": True,
+        **over,
+    }
     current = StageProgress(
         values.pop("stage_at"),
         moved=values.pop("moved_in_stage"),
@@ -230,7 +237,7 @@ def test_nobody_handles_messages_so_it_waits_and_halts_after_an_hour(
 
 
 def test_what_cannot_be_seen_waits_and_halts_after_an_hour() -> None:
-    blind = {"blocked_for_now": "SQS does not answer"}
+    blind: dict[str, Any] = {"blocked_for_now": "SQS does not answer"}
     for stage in (Stage.CANARY, Stage.SOAK, Stage.RAMP):
         for found in (None, EMPTY):
             waits = decided(progress(stage), found, **blind)
