@@ -11,13 +11,13 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as sf
 
-from functions.catalogue import CATALOGUE
+from functions.catalogue import CATALOGUE, UNKNOWN
 from functions.healing.evidence import MAXIMUM_PRINCIPALS
 from functions.healing.own_roles import EVERY, role_name
 
 from .cases import NOT_SEEN
 from .days import Days
-from .trail_file import COUNT_ONLY, UNLABELLED, UNRESOLVED
+from .trail_file import COUNT_ONLY, UNRESOLVED
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
 # The columns of the tables, in their order, with Spark's word for each: THE place that says them.
@@ -298,7 +298,7 @@ def _why() -> Column:
     """Only what the logs and the cases can prove; docs/summary.md explains each word."""
     had_cases = sf.coalesce(sf.col("case_before") & sf.col("case_after"), sf.lit(False))
     known = sf.coalesce(
-        sf.when(sf.col("label").startswith(UNLABELLED), sf.lit("unlabelled")),
+        sf.when(sf.col("label").startswith(UNKNOWN), sf.lit("unlabelled")),
         sf.when(sf.col("label").isin(*COUNT_ONLY), sf.lit("count_only")),
         sf.when(sf.col("queue_arn") == UNRESOLVED, sf.lit("unresolved_queue")),
         sf.when(sf.col("case_was_open"), sf.lit("case_open")),

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from functions.catalogue import CATALOGUE
+from functions.catalogue import CATALOGUE, UNKNOWN
 from functions.catalogue.queue_missing import QUEUE_MISSING
 from functions.healing.advance import GONE, UNMANAGED
 from functions.healing.case import Case
@@ -25,7 +25,7 @@ from functions.healing.template_lines import template_line
 
 from .cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
 from .days import Days
-from .trail_file import COUNT_ONLY, UNLABELLED
+from .trail_file import COUNT_ONLY
 from .week_parts import Row, Weight, weights
 
 WRITE_INTO_TEMPLATE = "write_into_template"
@@ -263,7 +263,7 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
     for row in incidents:
         if row["outcome"] != NOT_SEEN:
             continue
-        if row["label"].startswith(UNLABELLED):
+        if row["label"].startswith(UNKNOWN):
             groups[LABEL_CODE, row["label"], ""].append(row)
         elif row["label"] in COUNT_ONLY:
             groups[MEND_CALLER, row["label"], _sole(row["principals"])].append(row)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from functions.catalogue import CATALOGUE, match
+from functions.catalogue import CATALOGUE, symptom_of
 from functions.healing.failed_call import FailedCall, Unreadable, read
 
 from .days import microseconds
@@ -57,7 +57,6 @@ _FIRST_NOT_ASCII = 0x80
 _BLOCK_BYTES = 64 * 1024
 
 UNRESOLVED = "unresolved"
-UNLABELLED = "unlabelled:"
 # Labels that never open a case; what only a scan sees labels no call.
 COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
@@ -178,12 +177,6 @@ def _records(document: Any) -> list[Any]:
     return records
 
 
-def label_of(call: FailedCall) -> str:
-    """The symptom's name; `unlabelled:<canonical code>` where the catalogue has none."""
-    symptom = match(call)
-    return symptom.name if symptom else f"{UNLABELLED}{call.error_code}"
-
-
 class CallRow(NamedTuple):
     """A failed call as a row, labelled as heal would have labelled it.
 
@@ -206,7 +199,7 @@ class CallRow(NamedTuple):
 def call_row(position: int, call: FailedCall) -> CallRow:
     texts = (
         *(call.event_id, call.event_name, call.error_code, call.queue_arn or UNRESOLVED),
-        *(call.account, call.region, call.principal_arn, call.request_id, label_of(call)),
+        *(call.account, call.region, call.principal_arn, call.request_id, symptom_of(call)),
     )
     # JSON can spell half a surrogate pair; UTF-8 cannot.
     event_id, *others = (each.encode("utf-8", "replace").decode() for each in texts)

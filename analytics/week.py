@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from functions.catalogue import UNKNOWN
 from functions.healing.nightly import NightRead, judged, week_is_over
 
 from .cases import HEALED, MOST_NAME, Life, is_within, shortened
 from .days import Days, days_of
 from .recommendations import do_this_week, recommendations_of_callers, recommendations_of_cases
-from .trail_file import UNLABELLED
 from .week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_LABELS,
@@ -182,7 +182,7 @@ def is_whole(day: date, nights: Nights, reads: Reads) -> bool:
 
 def _unlabelled(incidents: Sequence[Row]) -> dict[str, Any]:
     """Failed calls of each code, and of how many more."""
-    found = weights((row for row in incidents if row["label"].startswith(UNLABELLED)), "label")
+    found = weights((row for row in incidents if row["label"].startswith(UNKNOWN)), "label")
     codes = largest({label: each.failed_calls for label, each in found.items()}, MAXIMUM_LABELS)
     return {
         "unlabelled": codes.counts,

@@ -12,11 +12,10 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from analytics.labels import label_of
 from cli.exit_codes import Exit, Stopped
 from cli.invocation import Invocation, with_invocation
 from cli.output import Output
-from functions.catalogue import match
+from functions.catalogue import match, symptom_of
 from functions.catalogue.symptom import Symptom
 from functions.healing.failed_call import FailedCall, Unreadable, read
 
@@ -61,7 +60,7 @@ def explained_record(record: object) -> dict[str, Any]:
     return {
         "unreadable": None,
         "read": _read_as(found),
-        "label": label_of(found),
+        "label": symptom_of(found),
         "symptom": symptom and _described(symptom, found),
     }
 

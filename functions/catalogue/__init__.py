@@ -31,6 +31,9 @@ from functions.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from functions.catalogue.too_few_receives import TOO_FEW_RECEIVES
 from functions.healing.failed_call import FailedCall
 
+# Before the canonical code of a call for which the catalogue has no symptom.
+UNKNOWN = "unknown:"
+
 CATALOGUE: tuple[Symptom, ...] = (
     LEASE_EXPIRED,
     MESSAGE_TOO_LONG,
@@ -66,3 +69,9 @@ CATALOGUE: tuple[Symptom, ...] = (
 def match(failed_call: FailedCall) -> Symptom | None:
     """The symptom that a failed call points to; None where the catalogue has none."""
     return next((symptom for symptom in CATALOGUE if symptom.matches(failed_call)), None)
+
+
+def symptom_of(failed_call: FailedCall) -> str:
+    """The word for a failed call in every table: a symptom's name, or `unknown:` and its code."""
+    symptom = match(failed_call)
+    return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from functions.aws.course_ledger import CourseLedger
 from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_course import Course
-from functions.healing.redrive_course import Stage as At
+from functions.healing.redrive_progress import RedriveProgress
+from functions.healing.redrive_progress import Stage as At
 from functions.healing.states import State
 from functions.settings import RedriveSettings
 from local_account.demo import picture
@@ -174,26 +174,26 @@ def lowered() -> list[str]:
     return [f"redrive.{name}: {here[name]:g} instead of {shipped[name]:g}" for name in differing]
 
 
-def sentence(course: Course) -> str:
+def sentence(progress: RedriveProgress) -> str:
     """What a stage does, or what one has done."""
-    counts = f"{course.moved} in all, {course.returned} came back"
-    if course.stage is At.SOAK:
-        return f"after {sent_by(course)}: {course.moved_in_stage} went back ({counts}); soak"
-    if course.stage in (At.CANARY, At.RAMP):
-        return f"{sent_by(course)}: up to {course.size} messages go back"
-    return f"{course.stage}: {course.because or counts}"
+    counts = f"{progress.moved} in all, {progress.returned} came back"
+    if progress.stage is At.SOAK:
+        return f"after {sent_by(progress)}: {progress.current.moved} went back ({counts}); soak"
+    if progress.stage in (At.CANARY, At.RAMP):
+        return f"{sent_by(progress)}: up to {progress.current.size} messages go back"
+    return f"{progress.stage}: {progress.because or counts}"
 
 
-def sent_by(course: Course) -> str:
+def sent_by(progress: RedriveProgress) -> str:
     """The stage that sent the messages that are out."""
-    return f"ramp {course.number}" if course.number else "canary"
+    return f"ramp {progress.current.number}" if progress.current.number else "canary"
 
 
-def seconds_left(course: Course | None, now: datetime) -> float:
+def seconds_left(progress: RedriveProgress | None, now: datetime) -> float:
     """How long a soak lasts yet."""
-    if course is None or course.stage is not At.SOAK or course.soak_ends_at is None:
+    if progress is None or progress.stage is not At.SOAK or progress.current.soak_ends_at is None:
         return 0.0
-    return max(0.0, (course.soak_ends_at - now).total_seconds())
+    return max(0.0, (progress.current.soak_ends_at - now).total_seconds())
 
 
 def would_halt(moved: int, returned: int) -> str:
@@ -209,7 +209,7 @@ def would_halt(moved: int, returned: int) -> str:
 class RedriveStage(Stage):
     """The stage with a shop on it: consumers, their memory, customers who pay."""
 
-    course: Course | None = None
+    progress: RedriveProgress | None = None
 
     def open_shop(self) -> None:
         """Make the table that remembers, and a queue beside, which nobody gave to Mendq."""
@@ -305,7 +305,7 @@ class RedriveStage(Stage):
 
     def _tick(self) -> None:
         """Fire the follow-up; return when there is something to be seen at the next."""
-        before = self.course.n if self.course else 0
+        before = self.progress.n if self.progress else 0
         self.next_minute()
 
         def look_until(deadline: float, seen: Callable[[], bool]) -> None:
@@ -313,25 +313,25 @@ class RedriveStage(Stage):
                 self._look_at_course()
 
         now = time.monotonic
-        look_until(now() + TICK_SECONDS, lambda: (self.course.n if self.course else 0) > before)
+        look_until(now() + TICK_SECONDS, lambda: (self.progress.n if self.progress else 0) > before)
         look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
-        look_until(now() + seconds_left(self.course, datetime.now(UTC)), lambda: False)
+        look_until(now() + seconds_left(self.progress, datetime.now(UTC)), lambda: False)
 
     def _look_at_course(self) -> None:
         """Look, and say each stage once; and once that the shipped bounds would end it here."""
         time.sleep(LOOK_EVERY_SECONDS)
-        self.course = course = self.ledger.course_of(self.seen(DEAD).queue_arn)
+        self.progress = progress = self.ledger.course_of(self.seen(DEAD).queue_arn)
         self.look()
-        if course is None:
+        if progress is None:
             return
-        said = {f"{course.stage} {course.number}": sentence(course)}
-        said["bounds"] = would_halt(self._soaked, course.returned)
+        said = {f"{progress.stage} {progress.current.number}": sentence(progress)}
+        said["bounds"] = would_halt(self._soaked, progress.returned)
         for what, words in said.items():
             if words and what not in self._said:
                 self._said.add(what)
                 self.say("bounds" if what == "bounds" else "redrive", words, "yellow")
-        if course.stage is At.SOAK:
-            self._soaked = course.moved
+        if progress.stage is At.SOAK:
+            self._soaked = progress.moved
 
     def _quarantine(self) -> str | None:
         """Its URL, without a call that fails, which would be an incident."""
@@ -342,11 +342,13 @@ class RedriveStage(Stage):
     def drawn(self) -> Iterator[RenderableType]:
         """The queues, and below them where the messages are."""
         yield from super().drawn()
-        if self.course is None:
+        if self.progress is None:
             return
-        course, left = self.course, seconds_left(self.course, datetime.now(UTC))
-        stage = f"soak after {sent_by(course)}, {left:.1f} s left" if left else f"{course.stage}"
-        counts = f"moved {course.moved}  came back {course.returned}"
+        progress, left = self.progress, seconds_left(self.progress, datetime.now(UTC))
+        stage = (
+            f"soak after {sent_by(progress)}, {left:.1f} s left" if left else f"{progress.stage}"
+        )
+        counts = f"moved {progress.moved}  came back {progress.returned}"
         parts = ("\nredrive  ", "bold"), (f"{stage:<30}", "bold cyan"), (counts, "dim")
         quarantine = self._quarantine()
         rows = (
@@ -363,12 +365,12 @@ class RedriveStage(Stage):
 
     def count_messages(self) -> None:
         """Count every message; raise ScriptFailed where one is not where it should be."""
-        quarantine, course = self._quarantine(), self.course
-        if course is None or quarantine is None:
+        quarantine, progress = self._quarantine(), self.progress
+        if progress is None or quarantine is None:
             raise ScriptFailed("nothing went back, or nothing was put apart")
         apart, dead = order_ids_in(self.sqs, quarantine), order_ids_in(self.sqs, self.dead)
         counts, faults = whereabouts(self.memory.noted, apart, dead, self.payments.charged)
-        self.letters |= counts | {"went_back": course.moved, "came_back": course.returned}
+        self.letters |= counts | {"went_back": progress.moved, "came_back": progress.returned}
         if faults:
             raise ScriptFailed("; ".join(faults))
         found = f"{counts['processed']} handled, {counts['quarantined']} in quarantine, 0 lost"

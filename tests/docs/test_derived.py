@@ -8,8 +8,8 @@ import re
 import pytest
 
 from cli.cost import bill
-from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
 from cli.cost.bill import Deployed
+from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
 from cli.policies import look, steer
 from cli.rights import LEDGER, LETTERS, RIGHTS
 from docs import costs, derive, tables
@@ -125,9 +125,9 @@ def test_every_choice_of_a_trail_has_a_row_and_queues_of_both_kinds_are_asked() 
 
 def test_every_line_of_the_bill_is_in_a_table() -> None:
     stack = Deployed(template_of("default").raw)
-    bill, watched, failed, prices = tables_of(costs.stack_and_prices(stack) + "\n")
-    assert [row[0] for row in bill[2:-1]] == [each.what for each in bill.lines(stack)]
-    assert {len(row) for table in (bill, watched, failed, prices) for row in table} == {3, 4}
+    idle, watched, failed, prices = tables_of(costs.stack_and_prices(stack) + "\n")
+    assert [row[0] for row in idle[2:-1]] == [each.what for each in bill.lines(stack)]
+    assert {len(row) for table in (idle, watched, failed, prices) for row in table} == {3, 4}
     assert len(prices) == 2 + len(EVERY)
     assert {each.page.startswith("https://aws.amazon.com/") for each in EVERY} == {True}
 

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.healing.redrive_bounds import LOWEST_SOAK_FACTOR, Bounds
-from functions.healing.redrive_course import Course, Stage, begun
+from functions.healing.redrive_progress import RedriveProgress, RedriveQueues, Stage
 from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.consumers.once import Busy
 from local_account.demo.redrive import (
@@ -34,7 +34,7 @@ POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
 GOOD = {each["order_id"] for each in ORDERS} - POISON
 ONCE = dict.fromkeys(GOOD, 1)
 NOW = datetime(2026, 11, 21, 21, tzinfo=UTC)
-BEGUN = begun("case-1", dead_letter_arn="d", source_arn="s", canary=5, now=NOW)
+BEGUN = RedriveProgress.begun("case-1", RedriveQueues("d", "s"), size=5, now=NOW)
 
 
 def test_every_message_is_somewhere() -> None:
@@ -94,8 +94,10 @@ def test_a_tenth_that_is_poison_halts_as_shipped_and_passes_here() -> None:
     assert "the story lets 25% pass" in said[4]
 
 
-def _course(stage: Stage, **over: Any) -> Course:
-    return replace(BEGUN, stage=stage, **over)
+def _course(stage: Stage, **over: Any) -> RedriveProgress:
+    names = {"number", "size", "moved_in_stage", "soak_ends_at"} & over.keys()
+    current = {each.replace("moved_in_stage", "moved"): over.pop(each) for each in names}
+    return replace(BEGUN, stage=stage, current=replace(BEGUN.current, **current), **over)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def _course(stage: Stage, **over: Any) -> Course:
         (_course(Stage.HALTED, because="the cause is back"), "halted: the cause is back"),
     ],
 )
-def test_a_stage_is_a_sentence(course: Course, said: str) -> None:
+def test_a_stage_is_a_sentence(course: RedriveProgress, said: str) -> None:
     assert sentence(course) == said
 
 
