@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from functions.catalogue import UNKNOWN
 from functions.healing.managed import DRILL_QUEUE
 
 from .cases import HEALED, MENDED, MOST_NAME, shortened
 from .days import Days
 from .incidents import COLUMNS
-from .trail_file import UNLABELLED, UNRESOLVED
+from .trail_file import UNRESOLVED
 
 MAXIMUM_CASES = 50
 MOST_CODES = 10
@@ -252,7 +253,7 @@ def with_few_labels(days: Days, nights: Nights) -> tuple[Nights, int]:
     if len(found) <= MAXIMUM_LABELS:
         return nights, 0
     ranked = sorted(
-        found.items(), key=lambda item: (item[0].startswith(UNLABELLED), *_most_first(item))
+        found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *_most_first(item))
     )
     kept = frozenset(label for label, _ in ranked[: MAXIMUM_LABELS - 1])
     few = {
