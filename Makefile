@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PORT ?= 0
 SETTINGS ?=
-STORY ?= lease
+STORY ?= visibility timeout
 NAMES ?=
 ONLY ?=
 PEERS ?=
@@ -23,7 +23,7 @@ help: ## this list
 
 setup: .venv/.ready ## everything the other targets need (they call it themselves)
 
-.venv/.ready: $(LOCKS) infra/wheels.py pyproject.toml
+.venv/.ready: $(LOCKS) infra/packaging/wheels.py pyproject.toml
 	@$(if $(shell command -v $(PYTHON)),,$(error there is no $(PYTHON): install Python 3.11, or name one as in `make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11`))
 	@echo "set-up 1/4: a virtual environment in .venv"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "Mendq needs Python 3.11 or later: name one with PYTHON=/path/to/python3.11")'
@@ -35,10 +35,10 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@echo "set-up 3/4: the project itself, editable"
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@echo "set-up 4/4: the wheels that the Lambda zips are built from"
-	@$(RUN) -m infra.wheels
+	@$(RUN) -m infra.packaging.wheels
 	@touch $@
 
-demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them mended (STORY=lease|catalogue|life|sweep|redrive|all)
+demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them fixed (STORY=visibility timeout|catalogue|life|scan|redrive|all)
 	@$(RUN) -m local_account.demo --story '$(STORY)' --port '$(PORT)'
 
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)
@@ -68,7 +68,7 @@ docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) -m docs.derive
 
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
-	@$(RUN) -m infra.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
+	@$(RUN) -m infra.packaging.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
 	@$(RUN) app.py

@@ -1,1 +1,3 @@
-"""The night: trail files and cases in, incidents out; job.py and storage/ alone touch files."""
+"""The nightly job: trail files and cases in, incidents out; job.py and storage/ alone touch
+files.
+"""

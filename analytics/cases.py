@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.healing.advance import GONE, UNMANAGED
-from functions.healing.case import Case
-from functions.healing.signs import PROVING
-from functions.healing.states import FINAL, State
-
-from .days import Days, microseconds
+from analytics.days import Days, microseconds
+from mendq.model.case import FINAL, Case, State
+from mendq.model.lifecycle import GONE, PROVING, UNMANAGED
 
 # Times are microseconds since 1970.
 SPARK_CASE = (
@@ -32,12 +29,12 @@ HEALED = "healed"
 APPROVED = "approved"
 APPLIED = "applied"
 # The report's words for them are these too.
-MENDED = frozenset({HEALED, APPROVED})
+FIXED = frozenset({HEALED, APPROVED})
 
 _STANDING = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Closed, and not because the symptom stayed away.
 _ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
-_CHANGED = frozenset({State.APPLIED, State.APPLIED_UNPROVEN})
+_CHANGED = frozenset({State.APPLIED, State.UNVERIFIED})
 _SAME_WORD = frozenset(State) - _STANDING - _CHANGED - {State.APPROVED}
 
 
@@ -67,7 +64,7 @@ def _row(life: Life) -> dict[str, Any]:
         "symptom": life.newest.symptom,
         "case_outcome": life.outcome,
         "case_seconds_to_heal": seconds_to_heal(life.transitions),
-        "case_paged": life.is_paged,
+        "case_paged": life.is_notified,
         "opened_at": microseconds(life.transitions[0].at),
         "ended_at": microseconds(life.ended_at) if life.ended_at else None,
         "evidence": [_evidence(each) for each in life.transitions],
@@ -75,9 +72,9 @@ def _row(life: Life) -> dict[str, Any]:
 
 
 def seconds_to_heal(transitions: Sequence[Case]) -> float | None:
-    """From the first failed call to the first time that the mend was seen to hold.
+    """From the first failed call to the first time that the fix was seen to hold.
 
-    None as well where a case contradicts itself: nothing is mended before it fails.
+    None as well where a case contradicts itself: nothing is fixed before it fails.
     """
     verified = [each for each in transitions if each.state is State.VERIFIED]
     if not verified:
@@ -149,8 +146,8 @@ def _by_a_person(transition: Case) -> bool:
 
 
 def _reached_a_person(transitions: Sequence[Case]) -> str | None:
-    """Mended, but not without a page: a person may have closed it, so healing is not claimed."""
-    if not any(each.paged for each in transitions):
+    """Fixed, but not without a page: a person may have closed it, so healing is not claimed."""
+    if not any(each.notified for each in transitions):
         return None
     states = [each.state for each in transitions if each.state in _SAME_WORD]
     return str(states[-1]) if states else str(State.ESCALATED)
@@ -202,18 +199,18 @@ class Life:
         return ended_at(self.transitions)
 
     @property
-    def is_swept(self) -> bool:
+    def is_scanned(self) -> bool:
         """Whether no failed call opened it."""
         failed_calls = self.transitions[0].evidence.get("failed_calls")
         return failed_calls == 0 and not isinstance(failed_calls, bool)
 
     @property
-    def is_paged(self) -> bool:
-        return any(each.paged is True for each in self.transitions)
+    def is_notified(self) -> bool:
+        return any(each.notified is True for each in self.transitions)
 
     def pages(self, days: Days) -> list[Case]:
         """The transitions of `days` that paged somebody."""
-        return [each for each in self.within(days) if each.paged is True]
+        return [each for each in self.within(days) if each.notified is True]
 
     def within(self, days: Days) -> Iterator[Case]:
         return (each for each in self.transitions if is_within(each.at, days))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from functions.healing.nightly import is_in_reach
+from mendq.nightly.verdict import is_in_reach
 
 DAY = timedelta(days=1)
 _EPOCH = date(1970, 1, 1)

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as sf
 
-from functions.catalogue import CATALOGUE, UNKNOWN
-from functions.healing.evidence import MAXIMUM_PRINCIPALS
-from functions.healing.own_roles import EVERY, role_name
-
-from .cases import NOT_SEEN
-from .days import Days
-from .trail_file import COUNT_ONLY, UNRESOLVED
+from analytics.cases import NOT_SEEN
+from analytics.days import Days
+from analytics.trail_file import COUNT_ONLY, UNRESOLVED
+from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.model.evidence import MAXIMUM_PRINCIPALS
+from mendq.model.names import EVERY, role_name
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
 # The columns of the tables, in their order, with Spark's word for each: THE place that says them.
@@ -39,7 +38,7 @@ GAP_SECONDS = 900
 _KEY = ("account", "region", "queue_arn", "label")
 SPARK_MANAGED = "managed_arn string, managed_at array<bigint>"
 SPARK_WHOLE = "whole_at array<bigint>"
-# Twice as far apart as they come: further away, a sweep says nothing of the incident.
+# Twice as far apart as they come: further away, a scan says nothing of the incident.
 _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
 LATER_DAYS = 7
 _LATER_MICROSECONDS = LATER_DAYS * 86_400 * 1_000_000
@@ -159,7 +158,7 @@ def _incident_id() -> Column:
 
 
 class Round(NamedTuple):
-    """One sweep's list; `whole` where every managed queue is on it."""
+    """One scan's list; `whole` where every managed queue is on it."""
 
     at: int
     queue_arns: tuple[str, ...]
@@ -168,7 +167,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Managed:
-    """By queue when it was listed; and, one row, when a sweep listed them all."""
+    """By queue when it was listed; and, one row, when a scan listed them all."""
 
     queues: DataFrame
     whole: DataFrame
@@ -189,8 +188,8 @@ def managed(spark: SparkSession, rounds: Iterable[Round]) -> Managed:
     )
 
 
-def seen_by_sweeps(incidents: DataFrame, known: Managed) -> DataFrame:
-    """`was_managed`, `was_unmanaged` from the sweep before an incident to the one after it.
+def seen_by_scans(incidents: DataFrame, known: Managed) -> DataFrame:
+    """`was_managed`, `was_unmanaged` from the scan before an incident to the one after it.
 
     Neither where one of the two is not near; `managed_later` within seven days.
     """
@@ -199,8 +198,8 @@ def seen_by_sweeps(incidents: DataFrame, known: Managed) -> DataFrame:
     return (
         incidents.join(known.queues, on=sf.col("queue_arn") == sf.col("managed_arn"), how="left")
         .crossJoin(sf.broadcast(known.whole))
-        .withColumn("sweep_before", _newest(sf.col("whole_at"), first))
-        .withColumn("sweep_after", _oldest(sf.col("whole_at"), last))
+        .withColumn("scan_before", _newest(sf.col("whole_at"), first))
+        .withColumn("scan_after", _oldest(sf.col("whole_at"), last))
         .withColumn("was_unmanaged", _unlisted(listed))
         .withColumn("was_managed", _listed(listed))
         .withColumn("managed_later", _within(listed, last + 1, last + _LATER_MICROSECONDS))
@@ -218,14 +217,14 @@ def _oldest(moments: Column, since: Column) -> Column:
 
 
 def _unlisted(listed: Column) -> Column:
-    before, after = sf.col("sweep_before"), sf.col("sweep_after")
+    before, after = sf.col("scan_before"), sf.col("scan_after")
     known = before.isNotNull() & after.isNotNull()
     return known & ~sf.coalesce(_within(listed, before, after), sf.lit(False))
 
 
 def _listed(listed: Column) -> Column:
-    both = sf.array_contains(listed, sf.col("sweep_before")) & sf.array_contains(
-        listed, sf.col("sweep_after")
+    both = sf.array_contains(listed, sf.col("scan_before")) & sf.array_contains(
+        listed, sf.col("scan_after")
     )
     return sf.coalesce(both, sf.lit(False))
 
@@ -238,15 +237,15 @@ def joined(incidents: DataFrame, cases: DataFrame, managed: Managed) -> DataFram
     """A case joins when queue and symptom agree and its evidence overlaps; the last one tells."""
     known = incidents.transform(lambda each: _known_of_each(each, cases))
     with_cases = incidents.join(known, on="incident_id", how="left")
-    told = {
+    announced = {
         "outcome": sf.coalesce("case.case_outcome", sf.lit(NOT_SEEN)),
         "why": _why(),
         "case_id": sf.col("case.case_id"),
         "seconds_to_heal": sf.col("case.case_seconds_to_heal"),
-        "paged": sf.coalesce("was_paged", sf.lit(False)),
+        "notified": sf.coalesce("was_paged", sf.lit(False)),
     }
-    seen = with_cases.transform(lambda each: seen_by_sweeps(each, managed))
-    return seen.withColumns(told).select(*COLUMNS["incidents"])
+    seen = with_cases.transform(lambda each: seen_by_scans(each, managed))
+    return seen.withColumns(announced).select(*COLUMNS["incidents"])
 
 
 def _known_of_each(incidents: DataFrame, cases: DataFrame) -> DataFrame:
@@ -298,7 +297,7 @@ def _why() -> Column:
     """Only what the logs and the cases can prove; docs/summary.md explains each word."""
     had_cases = sf.coalesce(sf.col("case_before") & sf.col("case_after"), sf.lit(False))
     known = sf.coalesce(
-        sf.when(sf.col("label").startswith(UNKNOWN), sf.lit("unlabelled")),
+        sf.when(sf.col("label").startswith(UNKNOWN), sf.lit("unknown_code")),
         sf.when(sf.col("label").isin(*COUNT_ONLY), sf.lit("count_only")),
         sf.when(sf.col("queue_arn") == UNRESOLVED, sf.lit("unresolved_queue")),
         sf.when(sf.col("case_was_open"), sf.lit("case_open")),

@@ -15,22 +15,21 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
-from functions.healing.nightly import is_in_reach, too_much_unreadable
-
-from .days import Days, days_of
-from .nightly import Nightly, Written, root_beside
-from .session import session
-from .storage import RootUnusable, Storage, open_root
-from .tables import Tables
-from .trail import LOGS, Reader, began
-from .weekly import Weekly
+from analytics.days import Days, days_of
+from analytics.nightly import Nightly, Written, root_beside
+from analytics.session import session
+from analytics.storage import RootUnusable, Storage, open_root
+from analytics.tables import Tables
+from analytics.trail import LOGS, Reader, began
+from analytics.weekly import Weekly
+from mendq.nightly.verdict import is_in_reach, too_much_unreadable
 
 _DAY = "YYYY-MM-DD"
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
 
 
 class BadArguments(Exception):
-    """The text names the argument and the cure."""
+    """The text names the argument and the remedy."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -134,8 +133,8 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     if arguments.command == "weekly":
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
         week = Weekly(cases, Tables(spark, out, _say))
-        nights = week.write(arguments.week, datetime.now(UTC), arguments.scheduled_at)
-        return DONE if nights else NOTHING_READ
+        nightly_runs = week.write(arguments.week, datetime.now(UTC), arguments.scheduled_at)
+        return DONE if nightly_runs else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
@@ -154,15 +153,15 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
 
 
 def _code(written: Written, trail: Storage, days: Days) -> int:
-    if not written.nights and not written.kept:
+    if not written.nightly_runs and not written.retained:
         since = began(trail)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE
         _say("nothing was read though the trail is active: look at the trail and --trail")
         return NOTHING_READ
-    unreadable = sum(each.bytes_unreadable for each in written.nights)
-    listed = sum(each.bytes for each in written.nights)
+    unreadable = sum(each.bytes_unreadable for each in written.nightly_runs)
+    listed = sum(each.bytes for each in written.nightly_runs)
     if too_much_unreadable(unreadable, listed):
         _say(f"{unreadable} of {listed} bytes were unreadable: the quality table names the files")
         return UNREADABLE

@@ -1,4 +1,4 @@
-"""A night, or several at once: trail files and cases in, the days of the tables out."""
+"""A nightly run, or several at once: trail files and cases in, the days of the tables out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from pathlib import PurePosixPath
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from functions.healing.case import Case
-from functions.healing.nightly import COUNTS, NightRead, night_key, read_night
-
-from .cases import SPARK_CASE, case_rows, read_transition
-from .days import DAY, Days, microseconds
-from .incidents import (
+from analytics.cases import SPARK_CASE, case_rows, read_transition
+from analytics.days import DAY, Days, microseconds
+from analytics.incidents import (
     GAP_SECONDS,
     LATER_DAYS,
     MEMORY_DAYS,
@@ -28,9 +25,11 @@ from .incidents import (
     joined,
     managed,
 )
-from .storage import Listed, Storage
-from .tables import Tables
-from .trail import Reader, TrailReader, began
+from analytics.storage import Listed, Storage
+from analytics.tables import Tables
+from analytics.trail import Reader, TrailReader, began
+from mendq.model.case import Case
+from mendq.nightly.verdict import COUNTS, NightlyRead, nightly_key, read_nightly
 
 Say = Callable[[str], None]
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
@@ -41,10 +40,10 @@ _FOLDER = "dt="
 
 @dataclass(frozen=True)
 class Written:
-    """The nights that a run wrote; `kept` are the days that it left as they were."""
+    """The nightly runs that a run wrote; `kept` are the days that it left as they were."""
 
-    nights: tuple[NightRead, ...] = ()
-    kept: tuple[date, ...] = ()
+    nightly_runs: tuple[NightlyRead, ...] = ()
+    retained: tuple[date, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class Nightly:
     def _managed(self, affected: Days) -> Managed:
         """What the scans around `affected` listed."""
         found = list(rounds(self.findings, affected)) if self.findings else []
-        self.say(f"{len(found)} sweeps say which queues were managed")
+        self.say(f"{len(found)} scans say which queues were managed")
         return managed(self.spark, found)
 
     def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
@@ -145,44 +144,49 @@ class Nightly:
         counts = _counted(frames)
         reads = {day: self._read(day, counts.get(day, {})) for day in affected}
         silent = [each for each in reads.values() if not (each.files or each.failed_calls)]
-        kept = [day for day in expired if reads[day] not in silent]
-        nights = [each for each in reads.values() if each not in silent and each.day not in kept]
-        Tables(self.spark, self.out, self.say).write(frames, [each.day for each in nights])
+        retained = [day for day in expired if reads[day] not in silent]
+        nightly_runs = [
+            each for each in reads.values() if each not in silent and each.day not in retained
+        ]
+        Tables(self.spark, self.out, self.say).write(frames, [each.day for each in nightly_runs])
         for each in reads.values():
             self.say(f"{each.day}: {_became(each, expired)}")
-        self._put_nights(nights)
+        self._put_nightly_runs(nightly_runs)
         self._put_silent(silent)
-        return Written(tuple(nights), tuple(kept))
+        return Written(tuple(nightly_runs), tuple(retained))
 
-    def _read(self, day: date, counts: Mapping[str, int]) -> NightRead:
-        return NightRead(day, self.made_at, self.reader.name, self.reader.why, **counts)
+    def _read(self, day: date, counts: Mapping[str, int]) -> NightlyRead:
+        return NightlyRead(day, self.made_at, self.reader.name, self.reader.why, **counts)
 
-    def _put_nights(self, nights: Iterable[NightRead]) -> None:
+    def _put_nightly_runs(self, nightly_runs: Iterable[NightlyRead]) -> None:
         """Replace what each day's night tells of its own reading."""
-        for night in nights:
-            self.out.put(night_key(night.day), json.dumps(night.document(), indent=1).encode())
+        for nightly in nightly_runs:
+            self.out.put(
+                nightly_key(nightly.day), json.dumps(nightly.document(), indent=1).encode()
+            )
 
-    def _put_silent(self, silent: Collection[NightRead]) -> None:
-        """A night of zeros where the active trail wrote nothing, unless another read something.
+    def _put_silent(self, silent: Collection[NightlyRead]) -> None:
+        """A nightly run of zeros where the active trail wrote nothing, unless another read
+        something.
 
         The trail's files expire: an old night, run again, says nothing about what was there.
         """
         since = began(self.trail) if silent else None
-        for night in silent:
-            if since is not None and since <= night.day <= self.made_at.date():
-                there = read_night(self.out.read(night_key(night.day)) or b"")
+        for nightly in silent:
+            if since is not None and since <= nightly.day <= self.made_at.date():
+                there = read_nightly(self.out.read(nightly_key(nightly.day)) or b"")
                 if there is None or there.read_nothing:
-                    self._put_nights([night])
+                    self._put_nightly_runs([nightly])
 
 
-def _became(night: NightRead, expired: Mapping[date, int]) -> str:
-    if not (night.files or night.failed_calls):
+def _became(nightly: NightlyRead, expired: Mapping[date, int]) -> str:
+    if not (nightly.files or nightly.failed_calls):
         return "nothing in the trail, nothing written"
-    if night.day in expired:
-        return f"left as it is, {expired[night.day]} of its files are gone"
+    if nightly.day in expired:
+        return f"left as it is, {expired[nightly.day]} of its files are gone"
     return (
-        f"{night.incidents} incidents of {night.failed_calls} failed calls; "
-        f"{night.files} files, {night.files_unreadable} unreadable"
+        f"{nightly.incidents} incidents of {nightly.failed_calls} failed calls; "
+        f"{nightly.files} files, {nightly.files_unreadable} unreadable"
     )
 
 
@@ -192,7 +196,7 @@ def _of_days(frame: DataFrame, day: Column, days: Days) -> DataFrame:
 
 
 def _counted(frames: Mapping[str, DataFrame]) -> dict[date, dict[str, int]]:
-    """By day, what a NightRead counts of the tables."""
+    """By day, what a NightlyRead counts of the tables."""
     one, is_unreadable = sf.lit(1), sf.col("reason").isNotNull()
     counts: Mapping[str, Mapping[str, Column]] = {
         "quality": {

@@ -12,44 +12,41 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from functions.catalogue import CATALOGUE, UNKNOWN
-from functions.catalogue.queue_missing import QUEUE_MISSING
-from functions.healing.advance import GONE, UNMANAGED
-from functions.healing.case import Case
-from functions.healing.dead_letter_steps import CreateDeadLetters
-from functions.healing.every_step import leaves_a_value
-from functions.healing.next_lines import mendq_command
-from functions.healing.queue_names import arn_of
-from functions.healing.states import State
-from functions.healing.template_lines import template_line
-
-from .cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
-from .days import Days
-from .trail_file import COUNT_ONLY
-from .week_parts import Row, Weight, weights
+from analytics.cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
+from analytics.days import Days
+from analytics.trail_file import COUNT_ONLY
+from analytics.week_parts import Row, Weight, weights
+from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.catalogue.queue_missing import QUEUE_MISSING
+from mendq.model.case import Case, State
+from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.queue import arn_of
+from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.notifications.change_lines import template_line
+from mendq.notifications.commands import mendq_command
 
 WRITE_INTO_TEMPLATE = "write_into_template"
 APPROVE = "approve"
 DECIDE = "decide"
-MEND = "mend"
+FIX = "fix"
 WATCH = "watch"
 
 _VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
 _WHY = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
 _ASKS = {
     State.APPLIED: WATCH,
-    State.APPLIED_UNPROVEN: WATCH,
+    State.UNVERIFIED: WATCH,
     State.PROPOSED: APPROVE,
-    State.CONTESTED: DECIDE,
-    State.OBSERVED: MEND,
-    State.REFUSED: MEND,
-    State.EXPIRED: MEND,
-    State.INEFFECTIVE: MEND,
-    State.ESCALATED: MEND,
+    State.OVERRIDDEN: DECIDE,
+    State.OBSERVED: FIX,
+    State.REFUSED: FIX,
+    State.EXPIRED: FIX,
+    State.INEFFECTIVE: FIX,
+    State.ESCALATED: FIX,
 }
-_CURES = {each.name: each.plan_in_words for each in CATALOGUE}
-MEND_CALLER = "mend_caller"
-LABEL_CODE = "label_code"
+_REMEDIES = {each.name: each.plan_in_words for each in CATALOGUE}
+FIX_CALLER = "fix_caller"
+NAME_CODE = "name_code"
 # Fewer are no work for a Monday.
 MANY_INCIDENTS = 10
 MANY_FAILED_CALLS = 100
@@ -77,7 +74,7 @@ class Recommendation:
     command: str = ""
     case_id: str = ""
     reason: str = ""
-    cure: str = ""
+    remedy: str = ""
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
@@ -146,7 +143,7 @@ def _as_one(group: Sequence[Recommendation]) -> Sequence[Recommendation]:
 def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommendation]:
     """One per (queue, attribute), the newest case's; of cases that moved in `days` alone.
 
-    A newer case of the same symptom takes an older one's place, but for what that has mended.
+    A newer case of the same symptom takes an older one's place, but for what that has fixed.
     """
     in_order = sorted(lives, key=_age)
     newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
@@ -156,9 +153,11 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
         case = life.newest
         is_newest = newest[case.queue_arn, case.symptom] is life
         for key, recommendation in _asked(life):
-            is_told = recommendation and (is_newest or recommendation.kind == WRITE_INTO_TEMPLATE)
+            is_announced = recommendation and (
+                is_newest or recommendation.kind == WRITE_INTO_TEMPLATE
+            )
             is_there = not _is_gone(case, gone_at) and any(life.within(days))
-            found[case.queue_arn, key] = recommendation if is_told and is_there else None
+            found[case.queue_arn, key] = recommendation if is_announced and is_there else None
     return [each for each in found.values() if each]
 
 
@@ -192,7 +191,7 @@ def _asked(life: Life) -> Iterator[tuple[str, Recommendation | None]]:
     case = life.newest
     if case.state is State.DECLINED:
         return
-    kind = WRITE_INTO_TEMPLATE if _has_mended(case) else _ASKS.get(case.state)
+    kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _ASKS.get(case.state)
     steps = [each for each in steps_of(case) if _stands_in_the_queue(each)]
     for step in steps:
         yield f"attribute {step.attribute}", _of_case(kind, life, step) if kind else None
@@ -201,22 +200,22 @@ def _asked(life: Life) -> Iterator[tuple[str, Recommendation | None]]:
         yield f"symptom {case.symptom}", _of_case(kind, life, None) if kind and asks else None
 
 
-def _has_mended(case: Case) -> bool:
+def _has_fixed(case: Case) -> bool:
     """A change was verified and nothing took it back."""
     was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
     return case.state in _VERIFIED or (was_watched and case.reason not in (GONE, UNMANAGED))
 
 
 def _stands_in_the_queue(step: Step) -> bool:
-    """Not a queue that was made, nor letters that went back."""
-    is_made = step.attribute == CreateDeadLetters.attribute
+    """Not a queue that was made, nor messages that went back."""
+    is_made = step.attribute == CreateDlq.attribute
     return leaves_a_value(step.attribute) and not is_made
 
 
 def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
     case = life.newest
     # What somebody has set in place of what Mendq wrote is in no case.
-    is_overruled = case.state is State.CONTESTED and case.came_from is not None
+    is_overruled = case.state is State.OVERRIDDEN and case.came_from is not None
     verb = "approve" if kind == APPROVE else "show"
     return Recommendation(
         kind=kind,
@@ -230,7 +229,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         command=_command(verb, case),
         case_id=case.case_id,
         reason=case.reason if isinstance(case.reason, str) else "",
-        cure=_CURES.get(case.symptom, ""),
+        remedy=_REMEDIES.get(case.symptom, ""),
     )
 
 
@@ -264,9 +263,9 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
         if row["outcome"] != NOT_SEEN:
             continue
         if row["label"].startswith(UNKNOWN):
-            groups[LABEL_CODE, row["label"], ""].append(row)
+            groups[NAME_CODE, row["label"], ""].append(row)
         elif row["label"] in COUNT_ONLY:
-            groups[MEND_CALLER, row["label"], _sole(row["principals"])].append(row)
+            groups[FIX_CALLER, row["label"], _sole(row["principals"])].append(row)
     return [_of_caller(*key, rows) for key, rows in groups.items() if _are_many(rows)]
 
 
@@ -288,12 +287,12 @@ def _of_caller(kind: str, label: str, owner: str, rows: Sequence[Row]) -> Recomm
     codes = sorted({code for row in rows for code in row["error_codes"]})
     return Recommendation(
         kind=kind,
-        why="unlabelled" if kind == LABEL_CODE else label,
+        why="unknown_code" if kind == NAME_CODE else label,
         queue_arn=worst,
         symptom=label,
         owner=owner,
         reason=", ".join(codes),
-        cure=_CURES.get(label, ""),
+        remedy=_REMEDIES.get(label, ""),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),
         queues=len(by_queue),

@@ -14,10 +14,11 @@ LOCAL_MASTER = "local[2]"
 # task costs about as much as reading this much of it, so that 100,000 small ones make few tasks.
 TASK_BYTES = 32 * 1024 * 1024
 FILE_COST_BYTES = 64 * 1024
-# A night here is short: what the JVM's second compiler gains comes after the night is over.
-# That compiler alone gets 48 MB for its code, which some dozens of nights fill: then it stops.
+# A nightly run here is short: what the JVM's second compiler gains comes after the nightly job is
+# over. That compiler alone gets 48 MB for its code, which some dozens of nightly runs fill: then it
+# stops.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-# Hadoop's folders with checksums end the night over a file with a colon in its name.
+# Hadoop's folders with checksums end the nightly job over a file with a colon in its name.
 ANY_NAME = "org.apache.hadoop.fs.RawLocalFileSystem"
 
 

@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from .incidents import COLUMNS
-from .storage import Storage
+from analytics.incidents import COLUMNS
+from analytics.storage import Storage
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "incidents": ("first_failure", "incident_id"),
@@ -93,7 +93,7 @@ class Tables:
             found = {day: rows for one in alone.values() if one for day, rows in one.items()}
         for path in sizes:
             if _day_of(path) not in found:
-                self.say(f"{path} is no table of the night's: {_day_of(path)} is left out")
+                self.say(f"{path} is no table of the nightly job's: {_day_of(path)} is left out")
         return found
 
     def _objects(self, name: str, day: date) -> Iterable[Any]:

@@ -17,12 +17,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from functions.healing.nightly import FALLBACK, NATIVE, is_in_reach
-
-from .days import Days
-from .incidents import FAULTS, failed_calls, within
-from .storage import Storage
-from .trail_file import (
+from analytics.days import Days
+from analytics.incidents import FAULTS, failed_calls, within
+from analytics.storage import Storage
+from analytics.trail_file import (
     MAXIMUM_BYTES,
     WHY_NOT_NATIVE,
     CallRow,
@@ -30,6 +28,7 @@ from .trail_file import (
     call_row,
     file_reader,
 )
+from mendq.nightly.verdict import FALLBACK, NATIVE, is_in_reach
 
 try:
     import pyarrow as pa
@@ -41,7 +40,7 @@ else:
 LOGS = "AWSLogs"
 LOG_FILES = "CloudTrail"
 DIGESTS = "CloudTrail-Digest"
-# CloudTrail retries a delivery for 30 days; a night that runs in time finds none of the later
+# CloudTrail retries a delivery for 30 days; a nightly run that runs in time finds none of the later
 # folders, so that the long reach costs only who runs an old night again.
 LATE_DAYS = 30
 SUFFIX = ".json.gz"
@@ -179,8 +178,8 @@ class Reader:
     def readings(self, files: DataFrame, root: str) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
 
-        Both readers give the same rows, because reading and labelling are `functions.healing` and
-        `functions.catalogue` themselves, in Python on the executors.
+        Both readers give the same rows, because reading and labelling are `mendq.model` and
+        `mendq.catalogue` themselves, in Python on the executors.
         """
         small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
         if self.name == NATIVE:

@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from functions.catalogue import CATALOGUE, symptom_of
-from functions.healing.failed_call import FailedCall, Unreadable, read
-
-from .days import microseconds
+from analytics.days import microseconds
+from mendq.catalogue import CATALOGUE, symptom_of
+from mendq.model.failed_call import FailedCall, Unreadable, read
 
 try:
     import msgspec

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from functions.catalogue import UNKNOWN
-from functions.healing.nightly import NightRead, judged, week_is_over
-
-from .cases import HEALED, MOST_NAME, Life, is_within, shortened
-from .days import Days, days_of
-from .recommendations import do_this_week, recommendations_of_callers, recommendations_of_cases
-from .week_parts import (
+from analytics.cases import HEALED, MOST_NAME, Life, is_within, shortened
+from analytics.days import Days, days_of
+from analytics.recommendations import (
+    do_this_week,
+    recommendations_of_callers,
+    recommendations_of_cases,
+)
+from analytics.week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_LABELS,
-    NightRows,
-    Nights,
+    NightlyRows,
+    NightlyRuns,
     Row,
     counted,
     day_rows,
@@ -36,11 +37,13 @@ from .week_parts import (
     without_drills,
     worst,
 )
+from mendq.catalogue import UNKNOWN
+from mendq.nightly.verdict import NightlyRead, judged, week_is_over
 
 SCHEMA = 1
 MAXIMUM_UNREADABLE_FILES = 20
-MAXIMUM_PAGED = 50
-Reads = Mapping[date, NightRead]
+MAXIMUM_NOTIFIED = 50
+Reads = Mapping[date, NightlyRead]
 
 
 @dataclass(frozen=True)
@@ -52,34 +55,34 @@ class CasesSeen:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a week is made of: its nights that exist, and those of the weeks before, by week.
+class Observation:
+    """What a week is made of: its nightly runs that exist, and those of the weeks before, by week.
 
     `cases` is None where nobody looked: then the document has no word about them. `reads` is what
-    nights wrote of their own reading, `began` the first day of any.
+    nightly runs wrote of their own reading, `began` the first day of any.
     """
 
-    nights: Nights = field(default_factory=dict)
-    earlier: Mapping[str, Nights] = field(default_factory=dict)
+    nightly_runs: NightlyRuns = field(default_factory=dict)
+    earlier: Mapping[str, NightlyRuns] = field(default_factory=dict)
     cases: CasesSeen | None = None
     reads: Reads = field(default_factory=dict)
     began: date | None = None
 
 
 def summary(
-    week: str, seen: Seen, made_at: datetime, scheduled_at: datetime | None = None
+    week: str, seen: Observation, made_at: datetime, scheduled_at: datetime | None = None
 ) -> dict[str, Any]:
     """The document; what was seen gives the same one, but for `made_at`, in any order.
 
     Whether the week is over is asked of `scheduled_at`, or else of `made_at`. What is scheduled
-    comes once: it does not wait for a night that is late.
+    comes once: it does not wait for a nightly run that is late.
     """
     days = days_of(week)
-    nights = without_drills(seen.nights)
-    incidents = incidents_of(days, nights)
-    rows = [*incidents, *quality_of(days, nights)]
+    nightly_runs = without_drills(seen.nightly_runs)
+    incidents = incidents_of(days, nightly_runs)
+    rows = [*incidents, *quality_of(days, nightly_runs)]
     of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
-    few, labels_left_out = with_few_labels(days, nights)
+    few, labels_left_out = with_few_labels(days, nightly_runs)
     return {
         "schema": SCHEMA,
         "week": week,
@@ -92,16 +95,16 @@ def summary(
         "by_label": counted(row["label"] for row in incidents_of(days, few)),
         "labels_left_out": labels_left_out,
         "per_day": [row for day in days for row in day_rows(day, few)],
-        "queue_days": queue_days(days, nights),
+        "queue_days": queue_days(days, nightly_runs),
         "times_to_heal": times_to_heal(incidents_of(days, few)),
         "previous_weeks": _previous_weeks(seen),
         "cases": worst(incidents, _reasons(seen.cases)),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **of_cases,
         "not_seen": {
-            **not_seen(days, nights, seen.reads),
+            **not_seen(days, nightly_runs, seen.reads),
             **_limits(days, seen, made_at, scheduled_at),
-            "drill_incidents": len(incidents_of(days, seen.nights)) - len(incidents),
+            "drill_incidents": len(incidents_of(days, seen.nightly_runs)) - len(incidents),
         },
     }
 
@@ -118,28 +121,28 @@ def _places(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _previous_weeks(seen: Seen) -> list[dict[str, Any]]:
+def _previous_weeks(seen: Observation) -> list[dict[str, Any]]:
     """Those of which any night exists."""
     return [
         {
             "week": week,
-            "nights": sum(is_whole(day, nights, seen.reads) for day in nights),
-            **totals(incidents_of(days_of(week), without_drills(nights))),
+            "nightly_runs": sum(is_whole(day, nightly_runs, seen.reads) for day in nightly_runs),
+            **totals(incidents_of(days_of(week), without_drills(nightly_runs))),
         }
-        for week, nights in sorted(seen.earlier.items())
-        if nights
+        for week, nightly_runs in sorted(seen.earlier.items())
+        if nightly_runs
     ]
 
 
 def _limits(
-    days: Days, seen: Seen, made_at: datetime, scheduled_at: datetime | None
+    days: Days, seen: Observation, made_at: datetime, scheduled_at: datetime | None
 ) -> dict[str, Any]:
-    may_come = scheduled_at is None and not is_whole(days.last, seen.nights, seen.reads)
+    may_come = scheduled_at is None and not is_whole(days.last, seen.nightly_runs, seen.reads)
     at = scheduled_at or made_at
     unreadable = {"case_files_unreadable": seen.cases.files_unreadable} if seen.cases else {}
     return {
         **unreadable,
-        "week_is_over": week_is_over(days.last, at, last_night_may_come=may_come),
+        "week_is_over": week_is_over(days.last, at, last_nightly_may_come=may_come),
         "began": str(seen.began) if seen.began else None,
     }
 
@@ -153,41 +156,41 @@ def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[st
     asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
     return {
         "reached_a_person": reached_a_person(days, lives),
-        "swept": swept(days, lives),
+        "scanned": scanned(days, lives),
         **do_this_week(asked, incidents),
     }
 
 
-def not_seen(days: Days, nights: Nights, reads: Reads) -> dict[str, Any]:
-    """`reads` is what nights wrote of themselves, those of two weeks before among them."""
-    quality = quality_of(days, nights)
+def not_seen(days: Days, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, Any]:
+    """`reads` is what nightly runs wrote of themselves, those of two weeks before among them."""
+    quality = quality_of(days, nightly_runs)
     unreadable = [row for row in quality if row["reason"]]
     return {
-        "nights_missing": [str(day) for day in days if day not in nights],
+        "nights_missing": [str(day) for day in days if day not in nightly_runs],
         "files_read": len(quality) - len(unreadable),
         "files_unreadable": len(unreadable),
         "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable),
         "records_read": sum(row["records"] for row in quality),
-        **_unlabelled(incidents_of(days, nights)),
+        **_unknown_codes(incidents_of(days, nightly_runs)),
         "unreadable_files": _largest_first(unreadable),
-        "nights": [_night(day, nights, reads) for day in days],
+        "nightly_runs": [_nightly(day, nightly_runs, reads) for day in days],
     }
 
 
-def is_whole(day: date, nights: Nights, reads: Reads) -> bool:
+def is_whole(day: date, nightly_runs: NightlyRuns, reads: Reads) -> bool:
     """Whether a day has tables, and they were written when it was over."""
-    return day in nights and (day not in reads or reads[day].is_whole)
+    return day in nightly_runs and (day not in reads or reads[day].is_whole)
 
 
-def _unlabelled(incidents: Sequence[Row]) -> dict[str, Any]:
+def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Failed calls of each code, and of how many more."""
     found = weights((row for row in incidents if row["label"].startswith(UNKNOWN)), "label")
     codes = largest({label: each.failed_calls for label, each in found.items()}, MAXIMUM_LABELS)
     return {
-        "unlabelled": codes.counts,
-        "unlabelled_codes_left_out": codes.names_left_out,
-        "unlabelled_calls_left_out": codes.count_left_out,
+        "unknown_code": codes.counts,
+        "unknown_codes_left_out": codes.names_left_out,
+        "unknown_calls_left_out": codes.count_left_out,
     }
 
 
@@ -199,12 +202,14 @@ def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
     ]
 
 
-def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
-    """A night that wrote nothing of itself, as an older Mendq's, is known by its tables alone."""
+def _nightly(day: date, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, Any]:
+    """A nightly run that wrote nothing of itself, as an older Mendq's, is known by its tables
+    alone.
+    """
     read = reads.get(day)
-    is_torn = read is not None and not _is_counted_in(read, nights.get(day))
+    is_torn = read is not None and not _is_counted_in(read, nightly_runs.get(day))
     judgement = judged(read, reads.values(), is_torn=is_torn)
-    records = sum(row["records"] for row in nights[day].quality) if day in nights else 0
+    records = sum(row["records"] for row in nightly_runs[day].quality) if day in nightly_runs else 0
     return {
         "day": str(day),
         "reader": shortened(read.reader, MOST_NAME) if read else "",
@@ -215,8 +220,10 @@ def _night(day: date, nights: Nights, reads: Reads) -> dict[str, Any]:
     }
 
 
-def _is_counted_in(read: NightRead, rows: NightRows | None) -> bool:
-    """Whether the tables are those that the night counted; where there are none, nothing is."""
+def _is_counted_in(read: NightlyRead, rows: NightlyRows | None) -> bool:
+    """Whether the tables are those that the nightly job counted; where there are none, nothing
+    is.
+    """
     incidents, quality = (rows.incidents, rows.quality) if rows else ((), ())
     sums = [sum(row[name] for row in quality) for name in ("bytes", "records")]
     found = (len(quality), *sums, len(incidents))
@@ -225,13 +232,13 @@ def _is_counted_in(read: NightRead, rows: NightRows | None) -> bool:
 
 def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     """The cases that paged somebody in `days`, the earliest page first."""
-    paged = sorted(
+    notified = sorted(
         (each for each in lives if each.pages(days)), key=lambda each: _first(each, days)
     )
     return {
-        "cases": [_paged(each, days) for each in paged[:MAXIMUM_PAGED]],
-        "cases_left_out": len(paged[MAXIMUM_PAGED:]),
-        "total": len(paged),
+        "cases": [_notified(each, days) for each in notified[:MAXIMUM_NOTIFIED]],
+        "cases_left_out": len(notified[MAXIMUM_NOTIFIED:]),
+        "total": len(notified),
     }
 
 
@@ -239,7 +246,7 @@ def _first(life: Life, days: Days) -> tuple[datetime, str]:
     return life.pages(days)[0].at, life.newest.case_id
 
 
-def _paged(life: Life, days: Days) -> dict[str, Any]:
+def _notified(life: Life, days: Days) -> dict[str, Any]:
     pages = life.pages(days)
     return {
         "case_id": shortened(life.newest.case_id, MOST_NAME),
@@ -247,12 +254,12 @@ def _paged(life: Life, days: Days) -> dict[str, Any]:
         "symptom": shortened(life.newest.symptom, MOST_NAME),
         "state": str(life.newest.state),
         "opened_at": time_text(life.opened_at),
-        "paged_at": time_text(pages[0].at),
+        "notified_at": time_text(pages[0].at),
         "pages": len(pages),
         "reason": shortened(pages[0].reason),
         "ended_at": time_text(life.ended_at) if life.ended_at else None,
         "seconds_open": _seconds_open(life),
-        "swept": life.is_swept,
+        "scanned": life.is_scanned,
     }
 
 
@@ -264,17 +271,17 @@ def _seconds_open(life: Life) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def swept(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
+def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     """The cases opened in `days` without a failed call: no incident tells of them."""
     found = [
         each
         for each in lives
-        if each.is_swept and each.opening and is_within(each.opening.at, days)
+        if each.is_scanned and each.opening and is_within(each.opening.at, days)
     ]
     symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
     return {
         "cases": len(found),
         "by_symptom": largest(symptoms, MAXIMUM_LABELS).counts,
         "healed": sum(each.outcome == HEALED for each in found),
-        "paged": sum(each.is_paged for each in found),
+        "notified": sum(each.is_notified for each in found),
     }

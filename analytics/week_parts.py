@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
-from functions.catalogue import UNKNOWN
-from functions.healing.managed import DRILL_QUEUE
-
-from .cases import HEALED, MENDED, MOST_NAME, shortened
-from .days import Days
-from .incidents import COLUMNS
-from .trail_file import UNRESOLVED
+from analytics.cases import FIXED, HEALED, MOST_NAME, shortened
+from analytics.days import Days
+from analytics.incidents import COLUMNS
+from analytics.trail_file import UNRESOLVED
+from mendq.catalogue import UNKNOWN
+from mendq.model.limits import DRILL_QUEUE
 
 MAXIMUM_CASES = 50
 MOST_CODES = 10
@@ -26,7 +25,7 @@ MAXIMUM_SECONDS = 200
 # Of fewer, the 90th percentile would be the longest by another name.
 LEAST_FOR_A_PERCENTILE = 5
 # The label of the codes beyond, together; a code's own has a colon.
-FURTHER = "unlabelled"
+FURTHER = "unknown_code"
 # A queue's ARN names the other two.
 _FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
 
@@ -34,36 +33,36 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class NightRows:
+class NightlyRows:
     """The rows of one day's incidents and quality."""
 
     incidents: Sequence[Row]
     quality: Sequence[Row]
 
 
-Nights = Mapping[date, NightRows]
+NightlyRuns = Mapping[date, NightlyRows]
 
 
 def is_of_a_drill(queue_arn: str) -> bool:
     return queue_arn.rpartition(":")[2].startswith(DRILL_QUEUE)
 
 
-def without_drills(nights: Nights) -> Nights:
+def without_drills(nightly_runs: NightlyRuns) -> NightlyRuns:
     """What people practised is no incident of anybody's."""
     return {
         day: replace(
             rows, incidents=[row for row in rows.incidents if not is_of_a_drill(row["queue_arn"])]
         )
-        for day, rows in nights.items()
+        for day, rows in nightly_runs.items()
     }
 
 
-def incidents_of(days: Days, nights: Nights) -> list[Row]:
-    return [row for day in days if day in nights for row in nights[day].incidents]
+def incidents_of(days: Days, nightly_runs: NightlyRuns) -> list[Row]:
+    return [row for day in days if day in nightly_runs for row in nightly_runs[day].incidents]
 
 
-def quality_of(days: Days, nights: Nights) -> list[Row]:
-    return [row for day in days if day in nights for row in nights[day].quality]
+def quality_of(days: Days, nightly_runs: NightlyRuns) -> list[Row]:
+    return [row for day in days if day in nightly_runs for row in nightly_runs[day].quality]
 
 
 def time_text(moment: datetime) -> str:
@@ -98,7 +97,7 @@ def totals(incidents: Sequence[Row]) -> dict[str, Any]:
         "incidents": len(incidents),
         "failed_calls": sum(row["failed_calls"] for row in incidents),
         "healed": sum(row["outcome"] == HEALED for row in incidents),
-        "paged": sum(row["paged"] for row in incidents),
+        "notified": sum(row["notified"] for row in incidents),
         "median_seconds_to_heal": median_of(seconds),
         "healed_with_time": len(seconds),
     }
@@ -112,9 +111,9 @@ def counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def day_rows(day: date, nights: Nights) -> list[dict[str, Any]]:
+def day_rows(day: date, nightly_runs: NightlyRuns) -> list[dict[str, Any]]:
     """One row per label; a day without incidents has one with none."""
-    of_day = weights(nights[day].incidents if day in nights else (), "label")
+    of_day = weights(nightly_runs[day].incidents if day in nightly_runs else (), "label")
     return [
         {
             "date": str(day),
@@ -126,13 +125,14 @@ def day_rows(day: date, nights: Nights) -> list[dict[str, Any]]:
     ] or [{"date": str(day), "label": None, "incidents": 0, "failed_calls": 0}]
 
 
-def queue_days(days: Days, nights: Nights) -> dict[str, Any]:
+def queue_days(days: Days, nightly_runs: NightlyRuns) -> dict[str, Any]:
     """The queues with most incidents, `unresolved` like any, and how much is left out."""
-    incidents = incidents_of(days, nights)
+    incidents = incidents_of(days, nightly_runs)
     of_day = [
-        Counter(row["queue_arn"] for row in incidents_of(Days(day, day), nights)) for day in days
+        Counter(row["queue_arn"] for row in incidents_of(Days(day, day), nightly_runs))
+        for day in days
     ]
-    not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in MENDED)
+    not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in FIXED)
     ranked = sorted(weights(incidents, "queue_arn").items(), key=_most_first)
     return {
         "queues": [
@@ -202,7 +202,7 @@ def spread(ranked: Sequence[float], most: int) -> list[float]:
 
 
 def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[str, Any]]:
-    """At most MAXIMUM_CASES: those that were not mended first, then by failed calls.
+    """At most MAXIMUM_CASES: those that were not fixed first, then by failed calls.
 
     `reasons` is what each case said last; empty where its case is not known.
     """
@@ -211,7 +211,7 @@ def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[
 
 
 def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
-    return row["outcome"] in MENDED, -row["failed_calls"], row["first_failure"], row["incident_id"]
+    return row["outcome"] in FIXED, -row["failed_calls"], row["first_failure"], row["incident_id"]
 
 
 def _listed(row: Row) -> dict[str, Any]:
@@ -234,8 +234,8 @@ def largest(counts: Mapping[str, int], most: int) -> Largest:
     """At most `most` of `counts`."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     beyond = ranked[most:]
-    kept = dict(sorted(ranked[:most]))
-    return Largest(kept, len(beyond), sum(count for _, count in beyond))
+    retained = dict(sorted(ranked[:most]))
+    return Largest(retained, len(beyond), sum(count for _, count in beyond))
 
 
 def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
@@ -244,24 +244,24 @@ def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
     return sorted({shortened(each, MOST_PLACE) for each in found.counts}), found.names_left_out
 
 
-def with_few_labels(days: Days, nights: Nights) -> tuple[Nights, int]:
-    """`nights` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
+def with_few_labels(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRuns, int]:
+    """`nightly runs` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
 
     What Mendq labels itself stays; of the codes without a label, those of most incidents.
     """
-    found = weights(incidents_of(days, nights), "label")
+    found = weights(incidents_of(days, nightly_runs), "label")
     if len(found) <= MAXIMUM_LABELS:
-        return nights, 0
+        return nightly_runs, 0
     ranked = sorted(
         found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *_most_first(item))
     )
-    kept = frozenset(label for label, _ in ranked[: MAXIMUM_LABELS - 1])
+    retained = frozenset(label for label, _ in ranked[: MAXIMUM_LABELS - 1])
     few = {
-        day: replace(rows, incidents=[_labelled(row, kept) for row in rows.incidents])
-        for day, rows in nights.items()
+        day: replace(rows, incidents=[_labelled(row, retained) for row in rows.incidents])
+        for day, rows in nightly_runs.items()
     }
-    return few, len(found) - len(kept)
+    return few, len(found) - len(retained)
 
 
-def _labelled(row: Row, kept: frozenset[str]) -> Row:
-    return row if row["label"] in kept else {**row, "label": FURTHER}
+def _labelled(row: Row, retained: frozenset[str]) -> Row:
+    return row if row["label"] in retained else {**row, "label": FURTHER}

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import handler, night, pages
+from bench import handler, nightly, pages
 from bench.rounds import Measure
 
-PARTS = ("handler", "night")
+PARTS = ("handler", "nightly")
 
 
 def main(words: list[str]) -> int:
     """Measure the parts, keep and show what was found."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", nargs="*", choices=PARTS, help="instead of all parts")
-    parser.add_argument("--peers", action="store_true", help="DuckDB and Polars beside the night")
+    parser.add_argument(
+        "--peers", action="store_true", help="DuckDB and Polars beside the nightly job"
+    )
     parser.add_argument("--keep", action="store_true", help="write the pages in docs/ anew")
     given = parser.parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 120)
@@ -28,7 +30,7 @@ def main(words: list[str]) -> int:
         found = (
             handler.measures(console)
             if name == "handler"
-            else night.measures(console, with_peers=given.peers)
+            else nightly.measures(console, with_peers=given.peers)
         )
         parts[name] = pages.part(_shown(found, console), _command(given))
         pages.keep(parts)

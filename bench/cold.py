@@ -16,7 +16,7 @@ if what == "client":
     for queue_url in arguments:
         client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
 else:
-    from functions.handlers.heal import handler
+    from functions.heal import handler
 
     class Context:
         """What Lambda hands over."""

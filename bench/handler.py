@@ -27,10 +27,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, take
-from functions.aws.clients import Clients
 from local_account.emulator_environment import emulator_environment
 from local_account.where import HOST, endpoint_url
-from tests.functions.aws.conftest import ACCOUNT, REGION, Account, furnished
+from mendq.aws.clients import Clients
+from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 
 COLD_ROUNDS, WARM_ROUNDS, STORM_ROUNDS = 11, 21, 5
@@ -61,9 +61,9 @@ class Bench:
         A real clock takes them too: they are less than five minutes ahead of it.
         """
         clients, settings = self.account.clients, self.account.settings
-        for owner, name in self.account.ledger_items():
+        for owner, name in self.account.case_store_items():
             key = {"pk": {"S": owner}, "sk": {"S": name}}
-            clients.dynamodb.delete_item(TableName=settings.ledger_table, Key=key)
+            clients.dynamodb.delete_item(TableName=settings.case_table, Key=key)
         self.account.now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2)
         self.queues += 1
         name = f"bench-{self.queues}"
@@ -135,7 +135,7 @@ def _cold_ways(bench: Bench) -> list[Way]:
         Way("boto3 SQS client, one call", call),
         Way("heal, imported", lambda: bench.process("heal")),
         Way("heal, one healthy queue", lambda: on(SHORT, SHORT, bench.bodies_from_before)),
-        Way("heal, one mended queue", lambda: on(SHORT, FIXED, bench.bodies)),
+        Way("heal, one fixed queue", lambda: on(SHORT, FIXED, bench.bodies)),
         Way("heal, one queue for a person", lambda: on(LONG, LONG, bench.bodies)),
     ]
 
@@ -149,7 +149,7 @@ def _warm_ways(bench: Bench, deliver: Callable[[dict[str, str]], Cost]) -> list[
         return deliver(bench.bodies(queue_arn))
 
     return [
-        Way("mended queue", lambda: on(SHORT, FIXED, bench.bodies)),
+        Way("fixed queue", lambda: on(SHORT, FIXED, bench.bodies)),
         Way("healthy queue", lambda: on(SHORT, SHORT, bench.bodies_from_before)),
         Way("queue whose case is open", case_is_open),
         Way("queue for a person: refused and paged", lambda: on(LONG, LONG, bench.bodies)),

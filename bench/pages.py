@@ -77,7 +77,7 @@ GOALS = msgspec.convert(_GOALS, list[Goal])
 
 
 class Part(Struct, frozen=True):
-    """The handler's or the night's measures; `taken_at` and `machine` are for people."""
+    """The handler's or the nightly job's measures; `taken_at` and `machine` are for people."""
 
     taken_at: str
     command: str
@@ -137,16 +137,18 @@ def shown(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def write(parts: Mapping[str, Part], docs: Path = DOCS) -> list[Path]:
-    """Write both pages; raise ValueError where the night was not measured yet."""
+    """Write both pages; raise ValueError where the nightly job was not measured yet."""
     from bench import emr_cost  # noqa: PLC0415 - only who writes needs what EMR costs
 
-    if "night" not in parts:
-        raise ValueError("the night was never measured here: run make bench ONLY=night KEEP=1")
+    if "nightly" not in parts:
+        raise ValueError(
+            "the nightly job was never measured here: run make bench ONLY=night KEEP=1"
+        )
     cost = docs / "cost.md"
     old = cost.read_text() if cost.exists() else ""
     texts = {
         docs / "performance.md": performance(parts),
-        cost: emr_cost.with_emr(old, parts["night"]),
+        cost: emr_cost.with_emr(old, parts["nightly"]),
     }
     for path, text in texts.items():
         path.write_text(text)
@@ -160,7 +162,7 @@ def performance(parts: Mapping[str, Part]) -> str:
     missed = "; ".join(text for text, _, _, verdict in goals if verdict == "missed")
     notes = tomllib.loads((TEXTS / "notes.toml").read_text())
     said = {}
-    for name in ("night", "handler"):
+    for name in ("nightly", "handler"):
         taken = parts.get(name)
         said[f"{name}_taken"] = "Not measured."
         if taken is not None:

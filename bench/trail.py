@@ -67,15 +67,15 @@ def trail(files: int, records_per_file: int, folder: Path = ROOT / "build" / "be
     The same number of records gives the same failed calls, in however many files of hundreds.
     """
     root = folder / f"trail-{files}x{records_per_file}-v{SHAPE}"
-    told = root / "truth.json"
-    if not told.exists():
+    announced = root / "truth.json"
+    if not announced.exists():
         shutil.rmtree(root, ignore_errors=True)
         with ProcessPoolExecutor(min(os.cpu_count() or 1, files)) as processes:
             write = partial(_write, root, files, records_per_file)
             written = processes.map(write, range(files), chunksize=max(1, files // 64))
             truth = sum(written, Truth(0, 0, 0, 0, 0))
-        told.write_text(json.dumps(asdict(truth)) + "\n")
-    return Trail(root, Truth(**json.loads(told.read_text())))
+        announced.write_text(json.dumps(asdict(truth)) + "\n")
+    return Trail(root, Truth(**json.loads(announced.read_text())))
 
 
 def _write(root: Path, files: int, size: int, number: int) -> Truth:

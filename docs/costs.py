@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from cli.cost import bill
-from cli.cost.bill import Deployed, Line, with_and_without_dashboard
-from cli.cost.view import dollars
 from docs.stack_outline import template
 from docs.tables import code, table
-from infra.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
+from mendq.cli.cost import bill
+from mendq.cli.cost.bill import Deployed, Line, with_and_without_dashboard
+from mendq.cli.cost.view import dollars
+from mendq.model.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
 
 
 def idle_stack(stack: Deployed | None = None) -> str:
@@ -35,7 +35,7 @@ def _parts(stack: Deployed) -> Iterator[str]:
     """Raise ValueError where nobody has said what a resource type costs."""
     found = bill.lines(stack)
     if unknown := bill.not_priced(stack):
-        raise ValueError(f"cli/cost/bill.py says nothing of {', '.join(unknown)}")
+        raise ValueError(f"mendq/cli/cost/bill.py says nothing of {', '.join(unknown)}")
     yield _bill(found)
     beyond = dollars(sum(each.beyond for each in found))
     yield (

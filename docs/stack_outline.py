@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from infra.node import require_node
-from infra.settings import read
+from infra.packaging.cdk_cli import require_node
+from infra.settings.deployment import read
 
 REGION = "us-east-1"
 FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::Queue"
@@ -113,7 +113,7 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
     """What a resource says: (from, to, what it does there), as values that refer to both."""
     own = {"Ref": name}
     target = given.get("Target", {})
-    told = [given.get(each) for each in ACTIONS]
+    announced = [given.get(each) for each in ACTIONS]
     said: dict[str, list[tuple[object, object, str]]] = {
         "AWS::Events::Rule": [
             (given.get("EventPattern"), own, NOTICES),
@@ -134,11 +134,11 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
         "AWS::CloudTrail::Trail": [(own, given.get("S3BucketName"), WRITES)],
         "AWS::CloudWatch::Alarm": [
             ([given.get("Dimensions"), given.get("Metrics")], own, WATCHES),
-            (own, told, TELLS),
+            (own, announced, TELLS),
         ],
         "AWS::CloudWatch::CompositeAlarm": [
             ([given.get("AlarmRule"), given.get("ActionsSuppressor")], own, JOINS),
-            (own, told, TELLS),
+            (own, announced, TELLS),
         ],
     }
     yield from said.get(kind, ())
@@ -179,7 +179,7 @@ def touched(name: str, template: Resources) -> dict[str, set[str]]:
     EMR Serverless gets a role with each run, not with the application.
     """
     role = references(template[name]["Properties"].get("Role"))
-    role = role or {each for each in template if each.startswith("NightRole")}
+    role = role or {each for each in template if each.startswith("NightlyRole")}
     ways = list(arrows(template))
     parked = {each.target for each in ways if each.does == PARKS}
     parked |= {each.source for each in ways if each.does == FEEDS and each.target == name}

@@ -11,32 +11,30 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from cli import policies
-from cli.__main__ import app
-from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
-from cli.rights import LETTERS, LOOKING, OFFLINE, STEERING
-from functions.catalogue import CATALOGUE
-from functions.healing import advance, redrive_machine
-from functions.healing.case import longest_in
-from functions.healing.limits import Timing
-from functions.healing.moves import MOVES, Who
-from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_progress import ENDED, Stage
-from functions.healing.signs import PROVING
-from functions.healing.states import FINAL, State
-from infra.alarms import PAGED, WATCHED
-from infra.alarms.told import Told
+from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms.description import AlarmDescription
+from mendq.catalogue import CATALOGUE
+from mendq.cli import permissions
+from mendq.cli.__main__ import app
+from mendq.cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
+from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
+from mendq.model import lifecycle
+from mendq.model.case import FINAL, State, longest_in
+from mendq.model.lifecycle import MANUAL_TRANSITIONS, PROVING, Who
+from mendq.model.limits import Bounds, Timing
+from mendq.redrive import machine
+from mendq.redrive.progress import ENDED, Stage
 
 # What each command is told about at more length.
 PAGES = {
     "cost": "docs/cost.md",
     "lint": "docs/lint.md",
-    "sweep": "docs/sweep.md",
+    "scan": "docs/scan.md",
     "redrive": "docs/redrive.md",
     "quarantine": "docs/redrive.md",
     "pin": "docs/runbooks/access_denied.md#a-known-good-policy",
     "approve": "docs/operate.md#approving",
-    "roll-back": "docs/operate.md#undoing",
+    "rollback": "docs/operate.md#undoing",
     "freeze": "docs/operate.md#stopping-it",
     "show": "docs/operate.md#reading-mendq-show",
     "drill": "docs/operate.md#now-and-then",
@@ -79,7 +77,7 @@ def symptoms() -> str:
 def runbooks() -> str:
     """The runbooks by name: the symptoms' in the catalogue's order, then the alarms'."""
     named = links((each.runbook for each in CATALOGUE), "docs/runbooks")
-    alarms = links((each.page for each in (*PAGED, *WATCHED)), "docs/runbooks")
+    alarms = links((each.page for each in (*NOTIFIED, *WATCHED)), "docs/runbooks")
     return f"Symptoms: {named}.\n\nAlarms: {alarms}."
 
 
@@ -130,19 +128,21 @@ def diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
 
 def states() -> str:
     """The states of a case, without what may happen to nearly every one."""
-    drawn = [move for move in MOVES if not {*PROVING} <= {*move.out_of}]
+    drawn = [move for move in MANUAL_TRANSITIONS if not {*PROVING} <= {*move.out_of}]
     by_people = [(one, move.into, move.who) for move in drawn for one in move.out_of or ("[*]",)]
-    by_time = [(one, row.into, Who.FOLLOW_UP) for row in advance.TABLE for one in row.out_of]
+    by_time = [(one, row.into, Who.FOLLOW_UP) for row in lifecycle.TABLE for one in row.out_of]
     ends = [(state, "[*]", "") for state in State if state in FINAL]
     return diagram([*by_people, *by_time, *ends])
 
 
 def moves() -> str:
     """What moves a case."""
-    by_people = [(code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MOVES]
+    by_people = [
+        (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
+    ]
     by_time = [
         (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, doc_of(row.when), row.because)
-        for row in advance.TABLE
+        for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])
 
@@ -159,7 +159,7 @@ def stays() -> str:
         (
             f"`{state}`",
             f"{limit.total_seconds() / 3600:g} h",
-            f"`{[row.into for row in advance.TABLE if state in row.out_of][-1]}`",
+            f"`{[row.into for row in lifecycle.TABLE if state in row.out_of][-1]}`",
         )
         for state, limit in longest.items()
         if limit is not None
@@ -170,7 +170,7 @@ def stays() -> str:
 
 def stages() -> str:
     """The stages of a redrive."""
-    moved = [(one, row.into, "") for row in redrive_machine.TABLE if row.into for one in row.out_of]
+    moved = [(one, row.into, "") for row in machine.TABLE if row.into for one in row.out_of]
     others = [each for each in moved if each[0] is not each[1]]
     ends = [(each, "[*]", "") for each in Stage if each in ENDED]
     return diagram([("[*]", Stage.CANARY, ""), *others, *ends])
@@ -182,7 +182,7 @@ def stage_rows() -> str:
         "at|when|it does|then",
         (
             (code(row.out_of), row.when.__doc__, row.does.__doc__, f"`{row.into}`" * bool(row.into))
-            for row in redrive_machine.TABLE
+            for row in machine.TABLE
         ),
     )
 
@@ -195,7 +195,7 @@ def bounds() -> str:
 def alarms_that_reach_people() -> str:
     """The alarms that notify people by themselves."""
     heads = "alarm|topic|fires when|type first|read"
-    return table(heads, (_alarm(each, each.severity) for each in PAGED))
+    return table(heads, (_alarm(each, each.severity) for each in NOTIFIED))
 
 
 def alarms_beneath() -> str:
@@ -203,23 +203,23 @@ def alarms_beneath() -> str:
     return table("alarm|fires when|type first|read", map(_alarm, dict.fromkeys(WATCHED)))
 
 
-def _alarm(told: Told, *topic: object) -> tuple[object, ...]:
-    command, page = f"`{told.command}`", links([told.page], "docs")
-    return f"`{told.called()}`", *topic, told.when, command, page
+def _alarm(announced: AlarmDescription, *topic: object) -> tuple[object, ...]:
+    command, page = f"`{announced.command}`", links([announced.page], "docs")
+    return f"`{announced.called()}`", *topic, announced.when, command, page
 
 
 def policy(name: str) -> str:
     """One of the two IAM policies for people."""
-    return f"```json\n{json.dumps(getattr(policies, name)(), indent=2)}\n```"
+    return f"```json\n{json.dumps(getattr(permissions, name)(), indent=2)}\n```"
 
 
 def commands_by_policy() -> str:
     """Which of the policies each command needs."""
-    on_letters = "look, and rights on the letters ([which](redrive.md#what-to-know-before))"
+    on_messages = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
     named: Mapping[str, Mapping[str, Any]] = {
         "look": LOOKING,
         "look and steer": STEERING,
-        on_letters: LETTERS,
+        on_messages: MESSAGES,
         "none": OFFLINE,
     }
     return table("policy|commands", ((policy, code(given)) for policy, given in named.items()))
@@ -227,5 +227,5 @@ def commands_by_policy() -> str:
 
 def rights() -> str:
     """What each command asks of AWS."""
-    asked = {**LOOKING, **STEERING, **LETTERS}.items()
+    asked = {**LOOKING, **STEERING, **MESSAGES}.items()
     return table("command|asks", ((f"`mendq {name}`", code(sorted(of))) for name, of in asked))

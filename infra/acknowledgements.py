@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import Construct
 
-from functions.healing.looks import FOLLOW_UP_LOOKS, ROLL_BACK_LOOKS, LookAction
-from functions.healing.nightly import NIGHTS
-from functions.healing.steps import Owner
-from infra.deliver_report import OBJECTS, configuration_sets_arn
-from infra.heal_role import heal_looks
+from infra.buckets import LOGS, TABLES
+from infra.lambdas.deliver_report import OBJECTS, configuration_sets_arn
+from infra.lambdas.heal import heal_reads
+from infra.lambdas.owner_lambda import owner_reads
+from infra.lambdas.scan import scan_reader
 from infra.own_queues import queue_arn
-from infra.owner_lambda import owner_looks
-from infra.queue_looks import looked_at
-from infra.redrive_writes import every_key_arn, quarantine_arns
-from infra.report_bucket import LOGS, TABLES
-from infra.settings import DeploymentSettings
-from infra.sweep import sweep_looks
+from infra.queue_grants import every_key_arn, looked_at, quarantine_arns
+from infra.settings.deployment import DeploymentSettings
+from mendq.model.facts import FOLLOW_UP_READS, ROLLBACK_READS, ReadAction
+from mendq.model.steps import Owner
+from mendq.nightly.verdict import NIGHTLY_RUNS
 
 
 class Meant(NamedTuple):
@@ -31,10 +30,10 @@ class Meant(NamedTuple):
 
 
 # The Lambdas that nobody waits for.
-_PARKING = ("StartNight", "WatchNight", "DeliverReport", "FollowUp", "Sweep", "Pulse")
+_PARKING = ("StartNightly", "WatchNightly", "DeliverReport", "FollowUp", "Scan", "Probe")
 # What writes beside heal.
 _OWNERS = {
-    "AttachDeadLetters": Owner.ATTACH_DEAD_LETTERS,
+    "AttachDlq": Owner.ATTACH_DLQ,
     "RestorePolicy": Owner.RESTORE_POLICY,
     "Redrive": Owner.REDRIVE,
 }
@@ -53,21 +52,22 @@ _ALWAYS = (
     Meant(
         "Reports/Bucket",
         "AwsSolutions-S1",
-        "Only the night and deliver_report may write here, and versions are kept; reads show in "
+        "Only the nightly job and deliver_report may write here, and versions are kept; reads "
+        "show in "
         "CloudTrail's S3 data events where wanted.",
     ),
     *(
-        Meant(path, "AwsSolutions-SQS3", "It is a dead-letter queue itself, of what is no queue.")
-        for path in ("Intake/Undelivered", *(f"{each}/DeadLetters" for each in _PARKING))
+        Meant(path, "AwsSolutions-SQS3", "It is a DLQ itself, of what is no queue.")
+        for path in ("Intake/Undelivered", *(f"{each}/Dlq" for each in _PARKING))
     ),
-    Meant("Pulse/Queue", "AwsSolutions-SQS3", "It never holds a message: it refuses every one."),
+    Meant("Probe/Queue", "AwsSolutions-SQS3", "It never holds a message: it refuses every one."),
     *(
         Meant(
             f"{path}/Function",
             "AwsSolutions-L1",
             "Python 3.13 on purpose: the wheels in the zip are locked and tested for it.",
         )
-        for path in ("Heal", *_OWNERS, "Approve", "RollBack", *_PARKING)
+        for path in ("Heal", *_OWNERS, "Approve", "Rollback", *_PARKING)
     ),
 )
 _ON_QUEUES = (
@@ -76,14 +76,15 @@ _ON_QUEUES = (
 )
 _ON_PREFIXES = "The settings name the start of these queues' names."
 _ON_QUARANTINES = (
-    "A quarantine is called after its source and bears no tag; it is made where letters first come "
+    "A quarantine is called after its source and bears no tag; it is made where messages first "
+    "come "
     "back, and may only be sent to."
 )
 _ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
 _ON_CONFIGURATION_SETS = "Which one an identity sends by is set in SES; the sender is one alone."
 _ON_RUNS = "Every run of our own application; each night has a new one."
-_ON_LOOKS = {
+_ON_READS = {
     "queue": _ON_QUEUES,
     "function": "Any function of the account may read a managed queue; its timeout is looked at.",
     "any": "These actions take no narrower resource.",
@@ -112,27 +113,27 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
     cases = {f"{_bucket(stack, 'Cases')}/cases/*": _ON_OBJECTS}
     findings = {f"{_bucket(stack, 'Cases')}/findings/*": _ON_OBJECTS}
     for path, found in (
-        ("HealRole/Role", _of_looks(stack, heal_looks()) | writes | cases),
-        ("FollowUp/Role", _of_looks(stack, FOLLOW_UP_LOOKS) | cases),
-        ("Sweep/Role", _of_looks(stack, sweep_looks()) | findings),
+        ("HealRole/Role", _of_reads(stack, heal_reads()) | writes | cases),
+        ("FollowUp/Role", _of_reads(stack, FOLLOW_UP_READS) | cases),
+        ("Scan/Role", _of_reads(stack, scan_reader()) | findings),
         ("Approve/Role", cases),
         *(
-            (f"{path}/Role", _of_looks(stack, owner_looks(owner)) | writes | cases)
+            (f"{path}/Role", _of_reads(stack, owner_reads(owner)) | writes | cases)
             for path, owner in _OWNERS.items()
         ),
-        ("Redrive/Role", _of_letters(stack)),
-        ("RollBack/Role", _of_looks(stack, ROLL_BACK_LOOKS) | writes | cases),
-        ("Night/Role", _of_the_night(stack, settings)),
-        ("WatchNight/Role", _of_the_watch(stack)),
+        ("Redrive/Role", _of_messages(stack)),
+        ("Rollback/Role", _of_reads(stack, ROLLBACK_READS) | writes | cases),
+        ("Night/Role", _of_the_nightly(stack, settings)),
+        ("WatchNightly/Role", _of_the_watch(stack)),
         ("DeliverReport/Role", _of_the_report(stack, settings)),
     ):
         for resource, reason in found.items():
             yield Meant(path, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
 
 
-def _of_looks(stack: Stack, looks: Iterable[LookAction]) -> dict[str, str]:
-    found = looked_at(stack, looks).items()
-    return {_shown(stack.resolve(arn)): _ON_LOOKS[kind] for kind, arn in found}
+def _of_reads(stack: Stack, reader: Iterable[ReadAction]) -> dict[str, str]:
+    found = looked_at(stack, reader).items()
+    return {_shown(stack.resolve(arn)): _ON_READS[kind] for kind, arn in found}
 
 
 def _of_writes(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
@@ -140,13 +141,13 @@ def _of_writes(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     return {_shown(stack.resolve(each)): _ON_PREFIXES for each in prefixes}
 
 
-def _of_letters(stack: Stack) -> dict[str, str]:
+def _of_messages(stack: Stack) -> dict[str, str]:
     quarantines = dict.fromkeys(quarantine_arns(stack), _ON_QUARANTINES)
     found = {**quarantines, every_key_arn(stack): _ON_KEYS}
     return {_shown(stack.resolve(arn)): reason for arn, reason in found.items()}
 
 
-def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
+def _of_the_nightly(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
     partition = _shown(stack.resolve(stack.partition))
     existing = settings.trail.bucket
     trail = f"arn:{partition}:s3:::{existing}" if existing else _bucket(stack, "Trail")
@@ -159,9 +160,9 @@ def _of_the_night(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:
 
 
 def _of_the_watch(stack: Stack) -> dict[str, str]:
-    application = f"<{_logical_id(stack, 'Night/Application')}.Arn>"
-    nights = f"{_bucket(stack, 'Reports')}/{NIGHTS}/*"
-    return {nights: _ON_OBJECTS, f"{application}/jobruns/*": _ON_RUNS}
+    application = f"<{_logical_id(stack, 'Nightly/Application')}.Arn>"
+    nightly_runs = f"{_bucket(stack, 'Reports')}/{NIGHTLY_RUNS}/*"
+    return {nightly_runs: _ON_OBJECTS, f"{application}/jobruns/*": _ON_RUNS}
 
 
 def _of_the_report(stack: Stack, settings: DeploymentSettings) -> dict[str, str]:

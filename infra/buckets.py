@@ -1,8 +1,4 @@
-"""Buckets that outlive the stack: no fixed name, no public access, TLS only.
-
-SSE-S3 and not KMS: who may read is said by the bucket's policy and IAM either way, while a key
-would bill each of the trail's many small objects and is one more policy that can stop delivery.
-"""
+"""The buckets: cases, reports, and what all buckets have in common."""
 
 from __future__ import annotations
 
@@ -11,6 +7,8 @@ from collections.abc import Sequence
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+
+from mendq.nightly.verdict import NIGHTLY_RUNS
 
 
 def retained_bucket(
@@ -30,3 +28,42 @@ def retained_bucket(
         lifecycle_rules=[broken_off, *rules],
         removal_policy=RemovalPolicy.RETAIN,
     )
+
+
+class CaseBucket(Construct):
+    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire."""
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
+        self.bucket = retained_bucket(self, "Bucket", [overwritten], versioned=True)
+
+
+# What the job writes, each below its own prefix; a page is made from the last.
+TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_RUNS, "summary")
+
+
+LOGS = "logs"
+
+
+LOGS_RETAINED_DAYS = 90
+
+
+class ReportBucket(Construct):
+    """Tells EventBridge what was written; what a later night replaced can be read for 30 days."""
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        replaced = s3.LifecycleRule(
+            noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
+        )
+        old_logs = s3.LifecycleRule(prefix=f"{LOGS}/", expiration=Duration.days(LOGS_RETAINED_DAYS))
+        self.bucket = retained_bucket(self, "Bucket", [replaced, old_logs], versioned=True)
+        # The L2's own switch would bring a Lambda of CDK's with it.
+        resource = self.bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket holds
+        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
+                event_bridge_enabled=True
+            )
+        )

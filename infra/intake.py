@@ -1,6 +1,8 @@
-"""From the default bus to the heal Lambda: failed calls wait in the intake queue."""
+"""The rule that takes failed calls from CloudTrail to the intake queue."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_events as events
@@ -8,16 +10,33 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.event_pattern import failed_calls
-from infra.own_queues import DEAD_LETTERS, dead_letter_queue
+from infra.own_queues import DLQ, dlq
 from infra.roles import role_arns
+
+
+def failed_calls(own_role_arns: Sequence[str]) -> events.EventPattern:
+    """Any errorCode: how CloudTrail spells SQS's is not documented, so `match` alone judges it.
+
+    `anything-but` does not match where the field is absent; `exists: false` beside it keeps the
+    calls of IAM users, which have no sessionIssuer.
+    """
+    someone_else = [{"anything-but": list(own_role_arns)}, {"exists": False}]
+    return events.EventPattern(
+        source=["aws.sqs"],
+        detail_type=["AWS API Call via CloudTrail"],
+        detail={
+            "errorCode": [{"exists": True}],
+            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": someone_else}}},
+        },
+    )
+
 
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5
 
 
 class Intake(Construct):
-    """The rule, the queue it fills, and one dead-letter queue for each of the two.
+    """The rule, the queue it fills, and one DLQ for each of the two.
 
     `visibility` covers the Lambda that reads:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -25,8 +44,8 @@ class Intake(Construct):
 
     def __init__(self, scope: Construct, name: str, visibility: Duration) -> None:
         super().__init__(scope, name)
-        self.dead_letters = dead_letter_queue(self, DEAD_LETTERS)
-        self.undelivered = dead_letter_queue(self, "Undelivered")
+        self.dlq = dlq(self, DLQ)
+        self.undelivered = dlq(self, "Undelivered")
         self.queue = sqs.Queue(
             self,
             "Queue",
@@ -35,7 +54,7 @@ class Intake(Construct):
             retention_period=Duration.hours(4),
             visibility_timeout=visibility,
             dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=MAX_RECEIVE_COUNT
+                queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
             removal_policy=RemovalPolicy.DESTROY,
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from infra.emr_package import EmrPackage
-from infra.settings import DeploymentSettings
+from infra.packaging.emr import EmrPackage
+from infra.settings.deployment import DeploymentSettings
 from infra.stack import Code, MendqStack
 from infra.synthesis import STACK_NAME, new_app
 

@@ -8,9 +8,9 @@ from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.healing.managed import MODE_TAG, OFF
+from mendq.model.limits import MODE_TAG, OFF
 
-DEAD_LETTERS = "DeadLetters"
+DLQ = "Dlq"
 
 
 def queue_arn(stack: Stack, name: str) -> str:
@@ -24,12 +24,12 @@ def every_queue(scope: Construct) -> list[sqs.Queue]:
 
 
 def dead_letter_queues(scope: Construct) -> dict[str, sqs.Queue]:
-    """Those of them that hold what was given up, by whose they are, such as `start-night`."""
-    return {owner_of(each): each for each in every_queue(scope) if each.node.id == DEAD_LETTERS}
+    """Those of them that hold what was given up, by whose they are, such as `start-nightly`."""
+    return {owner_of(each): each for each in every_queue(scope) if each.node.id == DLQ}
 
 
 def owner_of(part: Construct) -> str:
-    """The capability that a queue or function of ours is of, such as `start-night`."""
+    """The capability that a queue or function of ours is of, such as `start-nightly`."""
     path = part.node.path.split("/")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path[-2]).lower()
 
@@ -40,7 +40,7 @@ def never_managed(scope: Construct) -> None:
         Tags.of(each).add(MODE_TAG, OFF)
 
 
-def dead_letter_queue(scope: Construct, name: str) -> sqs.Queue:
+def dlq(scope: Construct, name: str) -> sqs.Queue:
     """Kept as long as SQS can: what lies here is read by a person."""
     return sqs.Queue(
         scope,

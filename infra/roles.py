@@ -11,7 +11,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from functions.healing.own_roles import LEFT_OUT, role_name
+from mendq.model.names import LEFT_OUT, role_name
 
 
 def own_role(

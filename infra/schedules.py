@@ -1,4 +1,4 @@
-"""When the night, the week, each minute's follow-up, the sweep and the pulse start.
+"""When the nightly job, the week, each minute's follow-up, the scan and the probe start.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from functions.healing.own_roles import SCHEDULE
-from infra.lambda_function import ParkingLambda
+from infra.lambdas.lambda_function import ParkingLambda
 from infra.roles import allow, own_role
-from infra.settings import NightSettings, ReportSettings
+from infra.settings.deployment import NightlySettings, ReportSettings
+from mendq.model.names import SCHEDULE
 
 # Scheduler puts the time there that the schedule stands for, whenever it gets through.
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
@@ -36,7 +36,7 @@ OF_A_TICK = Patience(5 * 60, 2)
 
 
 class Schedules(Construct):
-    """Each sends the time that it stands for to a Lambda, and parks in that one's dead letters."""
+    """Each sends the time that it stands for to a Lambda, and parks in that one's DLQ messages."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
@@ -49,10 +49,10 @@ class Schedules(Construct):
         )
         self._known: set[str] = set()
 
-    def nightly(self, starts: ParkingLambda, settings: NightSettings) -> None:
-        """Every day, in UTC, because a night is a day of UTC."""
+    def nightly(self, starts: ParkingLambda, settings: NightlySettings) -> None:
+        """Every day, in UTC, because a nightly run is a day of UTC."""
         when = f"cron(0 {settings.hour_utc} * * ? *)"
-        self._add("Nightly", starts, when, OF_A_JOB, does="starts the night", job="night")
+        self._add("Nightly", starts, when, OF_A_JOB, does="starts the nightly job", job="nightly")
 
     def weekly(self, starts: ParkingLambda, settings: ReportSettings) -> None:
         """Once a week, where the readers are."""
@@ -63,11 +63,11 @@ class Schedules(Construct):
     def each_minute(self, follow_up: ParkingLambda) -> None:
         self._add("FollowUp", follow_up, _rate(1), OF_A_TICK, does="looks after open cases")
 
-    def every_ten_minutes(self, sweep: ParkingLambda) -> None:
-        self._add("Sweep", sweep, _rate(10), OF_A_TICK, does="looks at queues where no call fails")
+    def every_ten_minutes(self, scan: ParkingLambda) -> None:
+        self._add("Scan", scan, _rate(10), OF_A_TICK, does="looks at queues where no call fails")
 
-    def pulse(self, pulse: ParkingLambda, minutes: int) -> None:
-        self._add("Pulse", pulse, _rate(minutes), OF_A_TICK, does="makes a pulse")
+    def probe(self, probe: ParkingLambda, minutes: int) -> None:
+        self._add("Probe", probe, _rate(minutes), OF_A_TICK, does="makes a probe")
 
     def _add(  # noqa: PLR0913 - what tells one schedule from another
         self,
@@ -97,7 +97,7 @@ class Schedules(Construct):
                     maximum_retry_attempts=patience.tries,
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
-                    arn=starts.dead_letters.queue_arn
+                    arn=starts.dlq.queue_arn
                 ),
             ),
         )
@@ -108,7 +108,7 @@ class Schedules(Construct):
         if starts.node.path not in self._known:
             self._known.add(starts.node.path)
             allow(self._role, ["lambda:InvokeFunction"], starts.function.function_arn)
-            allow(self._role, ["sqs:SendMessage"], starts.dead_letters.queue_arn)
+            allow(self._role, ["sqs:SendMessage"], starts.dlq.queue_arn)
 
 
 def _rate(minutes: int) -> str:

@@ -11,40 +11,38 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.healing.own_roles import PULSE
-from functions.healing.steps import Owner
-from functions.settings import HealSettings
 from infra.acknowledgements import acknowledge
-from infra.alarms import Alarms, Watched
-from infra.approve import Approve
-from infra.attach_dead_letters import AttachDeadLetters
-from infra.case_bucket import CaseBucket
-from infra.case_desk import CaseDesk
+from infra.alarms import Alarms
+from infra.alarms.watched import Watched
+from infra.buckets import CaseBucket, ReportBucket
+from infra.case_store import CaseGrants, CaseStore
 from infra.dashboard import Dashboard
-from infra.deliver_report import DeliverReport
-from infra.emr_package import EmrPackage
-from infra.follow_up import FollowUp
-from infra.heal import VISIBILITY, Heal
-from infra.heal_role import HealRole
 from infra.intake import Intake
-from infra.ledger import Ledger
-from infra.night import Buckets, Night
+from infra.lambdas.approve import Approve
+from infra.lambdas.attach_dlq import AttachDlq
+from infra.lambdas.deliver_report import DeliverReport
+from infra.lambdas.follow_up import FollowUp
+from infra.lambdas.heal import VISIBILITY, Heal, HealRole
+from infra.lambdas.owner_lambda import OwnerLambda, known_by_owners
+from infra.lambdas.probe import Probe
+from infra.lambdas.redrive import Redrive
+from infra.lambdas.restore_policy import RestorePolicy
+from infra.lambdas.rollback import Rollback
+from infra.lambdas.scan import Scan
+from infra.lambdas.start_nightly import StartNightly
+from infra.lambdas.watch_nightly import WatchNightly
+from infra.nightly import Buckets, Nightly
 from infra.own_queues import dead_letter_queues, every_queue, never_managed
-from infra.owner_lambda import OwnerLambda, known_by_owners
-from infra.pulse import Pulse
-from infra.redrive import Redrive
-from infra.redrive_writes import keep_off
-from infra.report_bucket import ReportBucket
-from infra.restore_policy import RestorePolicy
+from infra.packaging.emr import EmrPackage
+from infra.queue_grants import keep_off
 from infra.roles import role_arn, role_names
-from infra.roll_back import RollBack
 from infra.schedules import Schedules
-from infra.settings import DeploymentSettings
-from infra.start_night import StartNight
-from infra.sweep import Sweep
+from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from infra.trail import Trail
-from infra.watch_night import WatchNight
+from mendq.model.names import PROBE
+from mendq.model.settings import HealSettings
+from mendq.model.steps import Owner
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class MendqStack(Stack):
         cases = CaseBucket(self, "Cases").bucket
         reports = ReportBucket(self, "Reports").bucket
         topics = Topics(self, "Topics", settings.pages)
-        self._night(code, Buckets(trail, cases, reports))
+        self._nightly(code, Buckets(trail, cases, reports))
         DeliverReport(
             self,
             "DeliverReport",
@@ -85,14 +83,14 @@ class MendqStack(Stack):
             info=topics.info,
             mail=settings.report,
         )
-        ledger = Ledger(self, "Ledger").table
-        desk = CaseDesk(ledger, cases, topics, settings)
+        case_store = CaseStore(self, "CaseStore").table
+        context = CaseGrants(case_store, cases, topics, settings)
         intake = Intake(self, "Intake", VISIBILITY)
-        heal = self._heal(desk, intake)
-        owners = self._other_owners(desk)
-        follow_up, roll_back = self._after_heal(desk, heal, owners)
-        sweep = self._sweep(desk, heal)
-        self._pulse(desk)
+        heal = self._heal(context, intake)
+        owners = self._other_owners(context)
+        follow_up, rollback = self._after_heal(context, heal, owners)
+        scan = self._scan(context, heal)
+        self._probe(context)
         never_managed(self)
         self._watch(
             topics,
@@ -100,107 +98,113 @@ class MendqStack(Stack):
                 intake,
                 heal.function,
                 follow_up.function,
-                sweep.function,
+                scan.function,
                 dead_letter_queues(self),
                 {owner.replace("_", "-"): each.function for owner, each in owners.items()},
             ),
         )
         own_queues = [each.queue_arn for each in every_queue(self)]
         writers = {each.role: owner for owner, each in owners.items()}
-        for role, owner in {heal.role: Owner.HEAL, roll_back.role: None, **writers}.items():
+        for role, owner in {heal.role: Owner.HEAL, rollback.role: None, **writers}.items():
             keep_off(role, own_queues, owner)
         for output, value in (
             ("TrailBucket", trail.bucket_name),
             ("CaseBucket", cases.bucket_name),
             ("ReportBucket", reports.bucket_name),
-            ("LedgerTable", ledger.table_name),
+            ("CaseTable", case_store.table_name),
             ("UrgentTopic", topics.urgent.arn),
             ("InfoTopic", topics.info.arn),
         ):
             self._output(output, value)
         acknowledge(self, settings)
 
-    def _night(self, code: Code, buckets: Buckets) -> None:
-        night = Night(
+    def _nightly(self, code: Code, buckets: Buckets) -> None:
+        nightly = Nightly(
             self,
-            "Night",
-            settings=self._settings.night,
+            "Nightly",
+            settings=self._settings.nightly,
             buckets=buckets,
             code=code.job,
         )
         if not self._settings.trail.create:
-            night.may_decrypt_a_trail()
-        start_night = StartNight(
-            self, "StartNight", code=self._lambdas, night=night, buckets=buckets
+            nightly.may_decrypt_a_trail()
+        start_nightly = StartNightly(
+            self, "StartNightly", code=self._lambdas, nightly=nightly, buckets=buckets
         )
-        self._schedules.nightly(start_night, self._settings.night)
-        self._schedules.weekly(start_night, self._settings.report)
-        WatchNight(self, "WatchNight", code=self._lambdas, night=night, reports=buckets.reports)
-        self._output("NightApplication", night.application.attr_application_id)
+        self._schedules.nightly(start_nightly, self._settings.nightly)
+        self._schedules.weekly(start_nightly, self._settings.report)
+        WatchNightly(
+            self, "WatchNightly", code=self._lambdas, nightly=nightly, reports=buckets.reports
+        )
+        self._output("NightlyApplication", nightly.application.attr_application_id)
 
-    def _heal(self, desk: CaseDesk, intake: Intake) -> Heal:
+    def _heal(self, context: CaseGrants, intake: Intake) -> Heal:
         settings = self._settings
         role = HealRole(self, "HealRole", settings)
-        role.works_at(desk)
+        role.works_at(context)
         heal = Heal(self, "Heal", code=self._lambdas, role=role.role)
         heal.reads(intake.queue)
         heal.knows(
             HealSettings(
-                **known_by_owners(desk),
+                **known_by_owners(context),
                 own_roles=role_names(self),
-                pulse_role=role_arn(self, PULSE),
+                probe_role=role_arn(self, PROBE),
             )
         )
         self._output("IntakeQueue", intake.queue.queue_url)
         self._output("HealFunction", heal.function.function_name)
         return heal
 
-    def _other_owners(self, desk: CaseDesk) -> dict[Owner, OwnerLambda]:
+    def _other_owners(self, context: CaseGrants) -> dict[Owner, OwnerLambda]:
         """What writes beside heal."""
-        attach = AttachDeadLetters(self, "AttachDeadLetters", code=self._lambdas, desk=desk)
-        self._output("AttachDeadLettersFunction", attach.function.function_name)
-        restore = RestorePolicy(self, "RestorePolicy", code=self._lambdas, desk=desk)
+        attach = AttachDlq(self, "AttachDlq", code=self._lambdas, context=context)
+        self._output("AttachDlqFunction", attach.function.function_name)
+        restore = RestorePolicy(self, "RestorePolicy", code=self._lambdas, context=context)
         self._output("RestorePolicyFunction", restore.function.function_name)
-        redrive = Redrive(self, "Redrive", code=self._lambdas, desk=desk)
+        redrive = Redrive(self, "Redrive", code=self._lambdas, context=context)
         self._output("RedriveFunction", redrive.function.function_name)
         return {
-            Owner.ATTACH_DEAD_LETTERS: attach,
+            Owner.ATTACH_DLQ: attach,
             Owner.RESTORE_POLICY: restore,
             Owner.REDRIVE: redrive,
         }
 
     def _after_heal(
-        self, desk: CaseDesk, heal: Heal, owners: Mapping[Owner, OwnerLambda]
-    ) -> tuple[FollowUp, RollBack]:
+        self, context: CaseGrants, heal: Heal, owners: Mapping[Owner, OwnerLambda]
+    ) -> tuple[FollowUp, Rollback]:
         """What moves the cases that heal opens, by the clock and by people's word."""
         code = self._lambdas
         functions = {owner: each.function for owner, each in owners.items()}
         functions[Owner.HEAL] = heal.function
-        follow_up = FollowUp(self, "FollowUp", code=code, desk=desk, owners=functions)
+        follow_up = FollowUp(self, "FollowUp", code=code, context=context, owners=functions)
         self._schedules.each_minute(follow_up)
-        approve = Approve(self, "Approve", code=code, desk=desk, owners=functions)
+        approve = Approve(self, "Approve", code=code, context=context, owners=functions)
         going_on = {Owner.REDRIVE: functions[Owner.REDRIVE]}
-        roll_back = RollBack(self, "RollBack", code=code, desk=desk, owners=going_on)
+        rollback = Rollback(self, "Rollback", code=code, context=context, owners=going_on)
         for name, each in (
             ("FollowUpFunction", follow_up),
             ("ApproveFunction", approve),
-            ("RollBackFunction", roll_back),
+            ("RollBackFunction", rollback),
         ):
             self._output(name, each.function.function_name)
-        return follow_up, roll_back
+        return follow_up, rollback
 
-    def _sweep(self, desk: CaseDesk, heal: Heal) -> Sweep:
-        sweep = Sweep(self, "Sweep", code=self._lambdas, desk=desk, heal=heal.function)
-        self._schedules.every_ten_minutes(sweep)
-        self._output("SweepFunction", sweep.function.function_name)
-        return sweep
+    def _scan(self, context: CaseGrants, heal: Heal) -> Scan:
+        scan = Scan(self, "Scan", code=self._lambdas, context=context, heal=heal.function)
+        self._schedules.every_ten_minutes(scan)
+        self._output("ScanFunction", scan.function.function_name)
+        return scan
 
-    def _pulse(self, desk: CaseDesk) -> None:
-        pulse = Pulse(
-            self, "Pulse", code=self._lambdas, ledger=desk.ledger, urgent=desk.topics.urgent
+    def _probe(self, context: CaseGrants) -> None:
+        probe = Probe(
+            self,
+            "Probe",
+            code=self._lambdas,
+            case_store=context.case_store,
+            urgent=context.topics.urgent,
         )
-        self._schedules.pulse(pulse, self._settings.timing.pulse_minutes)
-        self._output("PulseFunction", pulse.function.function_name)
+        self._schedules.probe(probe, self._settings.timing.probe_minutes)
+        self._output("ProbeFunction", probe.function.function_name)
 
     def _watch(self, topics: Topics, watched: Watched) -> None:
         alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=self._settings)

@@ -11,13 +11,13 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import cx_api
 
-from infra import emr_package
-from infra.packaging import LAMBDA, REPORT, stage
-from infra.settings import DeploymentSettings, Environment, Mistake, SettingsRefused
-from infra.settings.reading import is_there_twice, parse
+from infra.packaging import emr
+from infra.packaging.wheels import ROOT
+from infra.packaging.zips import LAMBDA, REPORT, stage
+from infra.settings.deployment import DeploymentSettings, Environment
+from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
 from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack
-from infra.wheels import ROOT
 
 STACK_NAME = "Mendq"
 CDK_JSON = ROOT / "cdk.json"
@@ -48,7 +48,7 @@ def raw_settings(app: cdk.App) -> Mapping[str, Any]:
 
 
 def _context() -> Mapping[str, Any]:
-    cdk_json = _parsed(CDK_JSON.read_text(), CDK_JSON.name, "mend it there")
+    cdk_json = _parsed(CDK_JSON.read_text(), CDK_JSON.name, "fix it there")
     context: Mapping[str, Any] = cdk_json.get("context", {})
     twice = [key for key, value in {**cdk_json, **context}.items() if is_there_twice(value)]
     if mistakes := [Mistake(key, "is there twice", "leave one out") for key in twice]:
@@ -56,11 +56,11 @@ def _context() -> Mapping[str, Any]:
     return context
 
 
-def _parsed(text: str, path: str, cure: str) -> Any:
+def _parsed(text: str, path: str, remedy: str) -> Any:
     try:
         return parse(text)
     except ValueError as error:
-        raise SettingsRefused([Mistake(path, f"is not JSON ({error})", cure)]) from error
+        raise SettingsRefused([Mistake(path, f"is not JSON ({error})", remedy)]) from error
 
 
 def synthesize(
@@ -87,7 +87,7 @@ def synthesize(
                 app,
                 _stack_id(environment if len(environments) > 1 else None),
                 stack_name=STACK_NAME,
-                description="Mendq mends SQS queues",
+                description="Mendq fixes SQS queues",
                 env=_environment(environment),
                 analytics_reporting=False,
                 settings=settings,
@@ -97,7 +97,7 @@ def synthesize(
 
 
 def _staged(folder: Path, target: Sequence[str]) -> Code:
-    job = emr_package.stage(folder / "job", target)
+    job = emr.stage(folder / "job", target)
     code = Code(folder / "lambdas", folder / "report", job)
     for each in (code.lambdas, code.report):
         each.mkdir()

@@ -16,10 +16,10 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from functions.healing.paging import Severity
-from infra.alarm_words import ALARM_PREFIX
 from infra.roles import allow
-from infra.settings import PageSettings
+from infra.settings.deployment import NotificationSettings
+from mendq.model.case import Severity
+from mendq.notifications.commands import ALARM_PREFIX
 
 
 class Topics(Construct):
@@ -29,7 +29,7 @@ class Topics(Construct):
     https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
     """
 
-    def __init__(self, scope: Construct, name: str, pages: PageSettings) -> None:
+    def __init__(self, scope: Construct, name: str, pages: NotificationSettings) -> None:
         super().__init__(scope, name)
         # The topics keep nothing, so nothing is lost with their key.
         self.key = kms.Key(
@@ -47,8 +47,8 @@ class Topics(Construct):
     def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
         """When it begins and when it ends."""
         topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
-        for told in (alarm.add_alarm_action, alarm.add_ok_action):
-            told(topic.action)
+        for announced in (alarm.add_alarm_action, alarm.add_ok_action):
+            announced(topic.action)
 
     def _let_services_encrypt(self) -> None:
         """What an alarm and a rule take; each topic's policy says whether they may publish.

@@ -10,16 +10,16 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from functions.healing.managed import DRILL_QUEUE
-from functions.healing.pulse import QUEUE_NAME
 from infra.buckets import retained_bucket
 from infra.own_queues import queue_arn
 from infra.roles import session_arn_prefixes
-from infra.settings import TrailSettings
+from infra.settings.deployment import TrailSettings
+from mendq.model.limits import DRILL_QUEUE
+from mendq.probe.probe import QUEUE_NAME
 
 # Fixed, so that the bucket's policy can name the trail that may write without waiting for it.
 TRAIL_NAME = "mendq"
-KEPT_DAYS = 90
+RETAINED_DAYS = 90
 
 
 class Trail(Construct):
@@ -31,7 +31,7 @@ class Trail(Construct):
         if settings.bucket is not None:
             self.bucket = s3.Bucket.from_bucket_name(self, "Existing", settings.bucket)
             return
-        expired = s3.LifecycleRule(expiration=Duration.days(KEPT_DAYS))
+        expired = s3.LifecycleRule(expiration=Duration.days(RETAINED_DAYS))
         bucket = retained_bucket(self, "Bucket", [expired], versioned=False)
         self._let_cloudtrail_write(bucket)
         trail = cloudtrail.CfnTrail(
@@ -78,7 +78,7 @@ class Trail(Construct):
 def selectors(
     stack: Stack, settings: TrailSettings
 ) -> Iterator[cloudtrail.CfnTrail.AdvancedEventSelectorProperty]:
-    """What the trail logs; our own pulse and drills always, whatever queues and calls are chosen.
+    """What the trail logs; our own probe and drills always, whatever queues and calls are chosen.
 
     So a selector stands before queues are named, and a queue that nobody drills costs nothing.
 
@@ -88,7 +88,7 @@ def selectors(
     if settings.queue_arn_prefixes:
         yield _data_events("Calls to chosen queues", settings.queue_arn_prefixes, stack, names)
     own = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
-    yield _data_events("Mendq's own pulse and drills", own, stack, [])
+    yield _data_events("Mendq's own probe and drills", own, stack, [])
     if settings.management_events:
         # Only these fields may narrow management events on a trail, not eventName.
         yield _selector(

@@ -12,14 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.settings import (
-    DeploymentSettings,
-    FileRefused,
-    SettingsRefused,
-    merge,
-    object_in,
-    read,
-)
+from infra.settings.deployment import DeploymentSettings, FileRefused, merge, object_in, read
+from infra.settings.reading import SettingsRefused
 from local_account.cannot_start import CannotStart
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY
 

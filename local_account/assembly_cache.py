@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.node import NodeMissing, require_node
+from infra.packaging.cdk_cli import NodeMissing, require_node
 from local_account.cannot_start import FAILED, CannotStart
 from local_account.where import CACHE, REGION, REPOSITORY
 
-KEPT = 4
+RETAINED = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
 SOURCES = ("analytics", "functions", "infra", "app.py", "cdk.json", "requirements.txt")
 SYNTHESIZE = "local_account.synthesize"
@@ -38,12 +38,12 @@ class Synthesis:
         Raises CannotStart when the stack cannot be synthesized or build/ cannot be written.
         """
         settings = json.dumps(raw, sort_keys=True)
-        kept = CACHE / digest_of(settings)
-        if (kept / "manifest.json").is_file():
-            say(f"the stack as synthesized before: build/account/{kept.name}")
+        retained = CACHE / digest_of(settings)
+        if (retained / "manifest.json").is_file():
+            say(f"the stack as synthesized before: build/account/{retained.name}")
             with contextlib.suppress(OSError):  # a folder that cannot be written holds it as well
-                kept.touch()
-            return kept
+                retained.touch()
+            return retained
         say("synthesizing the stack (kept for the next start)")
         try:
             CACHE.mkdir(parents=True, exist_ok=True)
@@ -52,11 +52,11 @@ class Synthesis:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
         try:
             self._synthesize(settings, fresh)
-            _keep(fresh, kept)
+            _keep(fresh, retained)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         _forget_old()
-        return kept
+        return retained
 
     def end(self) -> None:
         """Break it off, with the Node that jsii starts below it."""
@@ -116,17 +116,17 @@ def _sources() -> Iterator[Path]:
         )
 
 
-def _keep(fresh: Path, kept: Path) -> None:
+def _keep(fresh: Path, retained: Path) -> None:
     """Another start may have synthesized the same meanwhile: its assembly is as good."""
     try:
-        fresh.replace(kept)
+        fresh.replace(retained)
     except OSError:
-        if not (kept / "manifest.json").is_file():
+        if not (retained / "manifest.json").is_file():
             raise
 
 
 def _forget_old() -> None:
     """Keep the newest assemblies only: each holds the Lambda zips' content."""
-    kept = sorted(CACHE.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)
-    for old in kept[KEPT:]:
+    retained = sorted(CACHE.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in retained[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)

@@ -7,7 +7,7 @@ FAILED = 1
 
 
 class CannotStart(Exception):
-    """The account cannot start; the text is one line that names the cause and the cure."""
+    """The account cannot start; the text is one line that names the cause and the remedy."""
 
     def __init__(self, line: str, exit_code: int = WRONG_USE) -> None:
         super().__init__(" ".join(line.split()))

@@ -131,8 +131,8 @@ class Emulator:
     def _last_change(self, arn: str, attributes: Mapping[str, str], seconds: int) -> int:
         """The time of it; raise SwitchRefused where it would come before what happened earlier."""
         modified = int(attributes[MODIFIED])
-        told = (each for each in self.history.changed_at(arn) if each < modified)
-        before = max(told, default=float(attributes[CREATED]))
+        announced = (each for each in self.history.changed_at(arn) if each < modified)
+        before = max(announced, default=float(attributes[CREATED]))
         if modified - seconds <= before:
             minutes = int(modified - before) // MINUTE_SECONDS
             raise SwitchRefused(

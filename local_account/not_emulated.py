@@ -22,7 +22,7 @@ ALWAYS = (
     "SQS move tasks: none but those that /_mendq/move-task lists, which move nothing",
     "SQS: the attributes of a message count nothing in its size",
     "CloudTrail records of calls in SQS's old query protocol, which current SDKs no longer speak",
-    "EventBridge and Scheduler: dead-letter queues of targets",
+    "EventBridge and Scheduler: DLQs of targets",
     "SNS: subscriptions that nobody confirmed are listed with an ARN",
     "Lambda: what it refuses of an event source mapping's batch, window and timeout",
     "Tagging API and CloudWatch: pages of answers",

@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 
 class SwitchRefused(Exception):
-    """What was asked of the running account cannot be done; the text is one line with the cure."""
+    """What was asked of the running account cannot be done; the text is one line with the
+    remedy.
+    """
 
 
 class NotFired(Exception):

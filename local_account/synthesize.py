@@ -9,10 +9,10 @@ import json
 import sys
 from pathlib import Path
 
-from infra.packaging import THIS_MACHINE, ForeignLibrary
-from infra.settings import read
+from infra.packaging.wheels import WheelsUnavailable
+from infra.packaging.zips import THIS_MACHINE, ForeignLibrary
+from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
-from infra.wheels import WheelsUnavailable
 from local_account.cannot_start import WRONG_USE
 
 

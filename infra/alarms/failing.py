@@ -5,31 +5,31 @@ from __future__ import annotations
 from aws_cdk import Duration
 from constructs import Construct
 
-from functions.healing.own_metrics import OwnMetric
-from functions.healing.paging import Severity
-from infra.alarms.told import Told
+from infra.alarms.description import AlarmDescription
 from infra.alarms.watching import FINE, Firing, own, watch
+from mendq.model.case import Severity
+from mendq.model.names import OwnMetric
 
 PERIOD = Duration.minutes(5)
 # What heal cannot do comes again after six minutes, a case that follow_up cannot move after five:
 # twice is bad luck, and may be over by then. The hour makes what comes now and then one alarm.
 FAILS_IN, PERIODS = 3, 12
 _OFTEN = f"in {FAILS_IN} of {PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
-HEAL_ERRORS = Told(
+HEAL_ERRORS = AlarmDescription(
     "heal_errors",
     f"heal could not do what failed calls asked for, {_OFTEN}",
     "Of some queues at least, failing calls come to nothing: no fix, and no page about a case.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
 )
-FOLLOW_UP_ERRORS = Told(
+FOLLOW_UP_ERRORS = AlarmDescription(
     "follow_up_errors",
     f"follow_up could not look after a case, {_OFTEN}",
     "Cases stay where they are: fixes are not verified, and approved ones are not made.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
 )
-TOLD = (HEAL_ERRORS, FOLLOW_UP_ERRORS)
+ANNOUNCED = (HEAL_ERRORS, FOLLOW_UP_ERRORS)
 
 
 class Failing(Construct):

@@ -1,4 +1,4 @@
-"""Whether a failed call still comes round to a fix: signs of life, the pulse, the intake, heal."""
+"""Whether a failed call still comes round to a fix: signs of life, the probe, the intake, heal."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.healing.own_metrics import HEARTBEAT, OwnMetric
-from functions.healing.paging import Severity
-from functions.healing.pulse import LOST_IN_A_ROW
-from infra.alarms.told import Told
+from infra.alarms.description import AlarmDescription
 from infra.alarms.watched import Watched
 from infra.alarms.watching import A_FAULT, A_MINUTE, BELOW, FINE, FIVE_MINUTES, Firing, own, watch
-from infra.heal import VISIBILITY
 from infra.intake import MAX_RECEIVE_COUNT
+from infra.lambdas.heal import VISIBILITY
+from mendq.model.case import Severity
+from mendq.model.names import HEARTBEAT, OwnMetric
+from mendq.probe.probe import LOST_IN_A_ROW
 
-BLIND = "Failing calls may go unseen: meanwhile nothing is mended, and no case is paged."
+BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 SILENT_MINUTES = 10
 LATE_MINUTES = 5
-# A pulse that comes a little late is still in its period.
-PULSE_SLACK_MINUTES = 10
+# A probe that comes a little late is still in its period.
+PROBE_SLACK_MINUTES = 10
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 LONGEST_PERIOD_MINUTES = 1_440
 # What is tried again and again is parked by then; what waits longer was not looked at.
 LATE_SECONDS = VISIBILITY.to_seconds() * MAX_RECEIVE_COUNT
 FAILING_PERIODS = 3
 
-SILENT = Told(
+SILENT = AlarmDescription(
     "heartbeat_missing",
     f"follow_up, which runs each minute, did not end well or told nothing for {SILENT_MINUTES} "
     "minutes",
     "Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
 )
-PULSE_LOST = Told(
-    "pulse_lost",
-    f"{LOST_IN_A_ROW} pulses in a row did not come round, or none is made any more",
+PROBE_LOST = AlarmDescription(
+    "probe_lost",
+    f"{LOST_IN_A_ROW} probes in a row did not come round, or none is made any more",
     BLIND,
     severity=Severity.URGENT,
 )
-LATE = Told(
+LATE = AlarmDescription(
     "intake_late",
     f"the oldest failed call waits longer than {MAX_RECEIVE_COUNT} tries of heal take, for "
     f"{LATE_MINUTES} minutes",
     "Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
 )
-HEAL_FAILING = Told(
+HEAL_FAILING = AlarmDescription(
     "heal_failing",
     f"heal fails in {FAILING_PERIODS} periods of {FIVE_MINUTES.to_minutes():.0f} minutes in a row",
     BLIND,
     runbook="lambda_failing",
 )
-TOLD = (SILENT, PULSE_LOST, LATE, HEAL_FAILING)
+ANNOUNCED = (SILENT, PROBE_LOST, LATE, HEAL_FAILING)
 
 
 class Liveness(Construct):
     """The first two have causes of their own; the others are about heal, so that one page tells."""
 
-    def __init__(self, scope: Construct, name: str, watched: Watched, pulse_minutes: int) -> None:
+    def __init__(self, scope: Construct, name: str, watched: Watched, probe_minutes: int) -> None:
         super().__init__(scope, name)
         silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
-        pulse_period, periods = _pulse_periods(pulse_minutes)
+        probe_period, periods = _probe_periods(probe_minutes)
         age = watched.intake.queue.metric_approximate_age_of_oldest_message(
             period=A_MINUTE, statistic="Maximum"
         )
@@ -73,8 +73,8 @@ class Liveness(Construct):
             watch(self, SILENT, _beats(watched.follow_up), silent),
             watch(
                 self,
-                PULSE_LOST,
-                own(OwnMetric.PULSES_LOST, "Maximum", pulse_period),
+                PROBE_LOST,
+                own(OwnMetric.PROBES_LOST, "Maximum", probe_period),
                 Firing(LOST_IN_A_ROW, A_FAULT, periods, periods),
             ),
             watch(self, LATE, age, late),
@@ -99,12 +99,12 @@ def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
     )
 
 
-def _pulse_periods(pulse_minutes: int) -> tuple[Duration, int]:
-    """A period and how many of them hold a pulse each time: one, or more where a day is too short.
+def _probe_periods(probe_minutes: int) -> tuple[Duration, int]:
+    """A period and how many of them hold a probe each time: one, or more where a day is too short.
 
-    Of several each has to breach: an empty one does, so that the one with the pulse decides. Where
-    CloudWatch looks further back instead, the alarm is a pulse late; the pulse pages by itself.
+    Of several each has to breach: an empty one does, so that the one with the probe decides. Where
+    CloudWatch looks further back instead, the alarm is a probe late; the probe pages by itself.
     """
-    together = pulse_minutes + PULSE_SLACK_MINUTES
+    together = probe_minutes + PROBE_SLACK_MINUTES
     periods = ceil(together / LONGEST_PERIOD_MINUTES)
     return Duration.minutes(ceil(together / periods)), periods

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from constructs import Construct
 
-from functions.healing.own_metrics import OwnMetric
-from functions.healing.paging import Severity
-from infra.alarms.told import OPEN_CASES, Told
+from infra.alarms.description import OPEN_CASES, AlarmDescription
 from infra.alarms.watching import A_MINUTE, AS_BEFORE, Firing, Ringing, own, watch
+from mendq.model.case import Severity
+from mendq.model.names import OwnMetric
 
-ESCALATED = Told(
+ESCALATED = AlarmDescription(
     "escalated_cases_open",
     "a case is escalated, and for as long as one is",
-    "A queue is broken in a way that Mendq cannot or may not mend. Each case has had a page of its "
+    "A queue is broken in a way that Mendq cannot or may not fix. Each case has had a page of its "
     "own; this ends when the last of them does.",
     OPEN_CASES,
     "cases_escalated",
     Severity.URGENT,
 )
-PROPOSED = Told(
+PROPOSED = AlarmDescription(
     "proposed_cases_open",
     "a proposal waits for a person, and for as long as one does",
     "Mendq knows a change that would help and may not make it by itself. Where nobody approves it "
@@ -27,7 +27,7 @@ PROPOSED = Told(
     "proposals_waiting",
     Severity.INFO,
 )
-TOLD = (ESCALATED, PROPOSED)
+ANNOUNCED = (ESCALATED, PROPOSED)
 
 
 class OpenCases(Construct):
@@ -40,5 +40,5 @@ class OpenCases(Construct):
             self._gauge(PROPOSED, OwnMetric.PROPOSED_CASES_OPEN),
         )
 
-    def _gauge(self, told: Told, metric: OwnMetric) -> Ringing:
-        return watch(self, told, own(metric, "Maximum", A_MINUTE), Firing(1, AS_BEFORE))
+    def _gauge(self, announced: AlarmDescription, metric: OwnMetric) -> Ringing:
+        return watch(self, announced, own(metric, "Maximum", A_MINUTE), Firing(1, AS_BEFORE))

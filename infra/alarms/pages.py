@@ -9,36 +9,36 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from functions.healing.paging import Severity
 from infra.alarms import spike
+from infra.alarms.description import OPEN_CASES, AlarmDescription
 from infra.alarms.liveness import BLIND
-from infra.alarms.told import OPEN_CASES, Told
 from infra.topics import Topics
+from mendq.model.case import Severity
 
 # What CloudWatch needs to see that the alarm which holds back has changed.
 SETTLING = Duration.minutes(1)
-FIXES_SPIKE = Told(
+FIXES_SPIKE = AlarmDescription(
     spike.RUNBOOK,
     f"more fixes than usual, and not few, and they still come; {spike.HELD_BACK}",
     spike.IMPACT,
     OPEN_CASES,
     severity=Severity.URGENT,
 )
-NOT_HEALING = Told(
+NOT_HEALING = AlarmDescription(
     "not_healing",
     "failed calls reach the intake and do not come through heal",
     BLIND,
     severity=Severity.URGENT,
 )
-NIGHTS_FAILING = Told(
-    "nights_failing",
-    "a night failed, is missing or read too little",
+NIGHTLY_FAILING = AlarmDescription(
+    "nightly_runs_failing",
+    "a nightly run failed, is missing or read too little",
     "The weekly report lacks a day, or comes late; healing goes on.",
-    runbook="nights_and_report",
+    runbook="nightly_and_report",
     severity=Severity.INFO,
 )
 # It pages nobody.
-HELD_BACK = Told(
+HELD_BACK = AlarmDescription(
     "fixes_held_back",
     f"one of many fixes is being verified, and was not for {spike.HELD_AT_MOST} of the last "
     f"{spike.OF_MINUTES} minutes",
@@ -46,28 +46,28 @@ HELD_BACK = Told(
     OPEN_CASES,
     spike.RUNBOOK,
 )
-COMPOSITES = (FIXES_SPIKE, NOT_HEALING, NIGHTS_FAILING)
+COMPOSITES = (FIXES_SPIKE, NOT_HEALING, NIGHTLY_FAILING)
 
 
 def page(
     scope: Construct,
-    told: Told,
+    announced: AlarmDescription,
     rule: cloudwatch.IAlarmRule,
     topics: Topics,
     held_back_by: cloudwatch.IAlarm | None = None,
 ) -> cloudwatch.CompositeAlarm:
     """Tells of its beginning and its end on the topic of its severity, if it has one."""
-    name = told.called()
+    name = announced.called()
     composite = cloudwatch.CompositeAlarm(
         scope,
         "".join(each.capitalize() for each in name.split("-")[1:]),
         composite_alarm_name=name,
-        alarm_description=told.description(scope),
+        alarm_description=announced.description(scope),
         alarm_rule=rule,
         actions_suppressor=held_back_by,
         actions_suppressor_wait_period=SETTLING if held_back_by else None,
         actions_suppressor_extension_period=SETTLING if held_back_by else None,
     )
-    if told.severity:
-        topics.tell_of(composite, told.severity)
+    if announced.severity:
+        topics.tell_of(composite, announced.severity)
     return composite

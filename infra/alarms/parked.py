@@ -1,4 +1,4 @@
-"""What was given up: letters in our own dead-letter queues, Lambdas that fail without one."""
+"""What was given up: messages in our own DLQs, Lambdas that fail without one."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.healing.paging import Severity
+from infra.alarms.description import AlarmDescription
 from infra.alarms.liveness import BLIND
-from infra.alarms.told import Told
 from infra.alarms.watching import AS_BEFORE, FINE, FIVE_MINUTES, Firing, Ringing, watch
+from mendq.model.case import Severity
 
 FAILS_IN, FAILING_PERIODS = 2, 6
 IMPACT = "Something that Mendq was to do was given up; it is kept for 14 days, for a person."
-UNDELIVERED = Told(
+UNDELIVERED = AlarmDescription(
     "failed_calls_undelivered",
     "EventBridge could not put failed calls into the intake queue",
     BLIND,
-    runbook="own_dead_letters",
+    runbook="own_dlq",
     severity=Severity.URGENT,
 )
-DEAD_LETTERS = Told(
-    "own_dead_letters",
-    "a dead-letter queue of Mendq's own holds something",
+DLQ = AlarmDescription(
+    "own_dlq",
+    "a DLQ of Mendq's own holds something",
     IMPACT,
     severity=Severity.INFO,
 )
-FAILING = Told(
+FAILING = AlarmDescription(
     "lambda_failing",
     f"a Lambda that writes failed in {FAILS_IN} of {FAILING_PERIODS} periods of "
     f"{FIVE_MINUTES.to_minutes():.0f} minutes",
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
     severity=Severity.INFO,
 )
-TOLD = (UNDELIVERED, DEAD_LETTERS, FAILING)
+ANNOUNCED = (UNDELIVERED, DLQ, FAILING)
 
 
 class Parked(Construct):
     """Each tells of itself: what lies in one queue for days must not hide the next.
 
-    `dead_letters` and `writers` by what they belong to, such as `start-night`.
+    `dlq` and `writers` by what they belong to, such as `start-nightly`.
     """
 
     def __init__(
@@ -50,23 +50,23 @@ class Parked(Construct):
         name: str,
         *,
         undelivered: sqs.Queue,
-        dead_letters: Mapping[str, sqs.Queue],
+        dlq: Mapping[str, sqs.Queue],
         writers: Mapping[str, lambda_.Function],
     ) -> None:
         super().__init__(scope, name)
         again = Firing(1, FINE, FAILS_IN, FAILING_PERIODS)
         self.alarms = (
-            self._letters(UNDELIVERED, undelivered),
-            *(self._letters(DEAD_LETTERS, each, of) for of, each in dead_letters.items()),
+            self._messages(UNDELIVERED, undelivered),
+            *(self._messages(DLQ, each, of) for of, each in dlq.items()),
             *(
                 watch(self, FAILING, each.metric_errors(period=FIVE_MINUTES), again, of)
                 for of, each in writers.items()
             ),
         )
 
-    def _letters(self, told: Told, queue: sqs.Queue, of: str = "") -> Ringing:
+    def _messages(self, announced: AlarmDescription, queue: sqs.Queue, of: str = "") -> Ringing:
         """By what waits, not by what arrived: it ends when a person has emptied the queue."""
         waiting = queue.metric_approximate_number_of_messages_visible(
             period=FIVE_MINUTES, statistic="Maximum"
         )
-        return watch(self, told, waiting, Firing(1, AS_BEFORE), of)
+        return watch(self, announced, waiting, Firing(1, AS_BEFORE), of)

@@ -6,16 +6,16 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from functions.healing import spike
-from functions.healing.limits import Limits
-from functions.healing.own_metrics import OwnMetric
-from functions.healing.paging import Severity
-from infra.alarms.told import OPEN_CASES, Told
+from infra.alarms.description import OPEN_CASES, AlarmDescription
 from infra.alarms.watching import A_MINUTE, FINE, Firing, Ringing, own, watch
+from mendq.model import names
+from mendq.model.case import Severity
+from mendq.model.limits import Limits
+from mendq.model.names import OwnMetric
 
-PERIOD = Duration.seconds(int(spike.PERIOD.total_seconds()))
-STILL_COMING = Duration.seconds(int(spike.STILL_COMING.total_seconds()))
-# Of three periods, because one burst that is mended is no alarm.
+PERIOD = Duration.seconds(int(names.PERIOD.total_seconds()))
+STILL_COMING = Duration.seconds(int(names.STILL_COMING.total_seconds()))
+# Of three periods, because one burst that is fixed is no alarm.
 OF = 2
 # How wide the band is, in standard deviations. The model learns for two weeks, and what rises
 # slowly it takes for usual: that is what the ceiling is for.
@@ -31,44 +31,44 @@ IMPACT = (
     "or forged events. Each change is within its bounds and can be undone."
 )
 RUNBOOK = "fixes_spike"
-_OFTEN = f"in {OF} of {spike.PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
+_OFTEN = f"in {OF} of {names.PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
 # All that is said of it anywhere.
 HELD_BACK = (
     f"held back while a fix of the last {PERIOD.to_minutes():.0f} minutes is being verified: for "
     f"{PERIOD.to_minutes():.0f} minutes at most where fixes go on, for {HELD_AT_MOST} of any "
     f"{OF_MINUTES} in all"
 )
-UNUSUAL = Told(
+UNUSUAL = AlarmDescription(
     "fixes_unusual",
     f"more fixes than CloudWatch's model expects, {_OFTEN}",
     IMPACT,
     OPEN_CASES,
     RUNBOOK,
 )
-MANY = Told(
+MANY = AlarmDescription(
     "fixes_many",
-    f"{spike.LEAST_FIXES} fixes or more, {_OFTEN}",
+    f"{names.LEAST_FIXES} fixes or more, {_OFTEN}",
     IMPACT,
     OPEN_CASES,
     RUNBOOK,
 )
-STILL = Told(
+STILL = AlarmDescription(
     "fixes_still_coming",
     f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
     "None by itself: without it the page of many fixes is not sent, or ends.",
     OPEN_CASES,
     RUNBOOK,
 )
-OVER_CEILING = Told(
+OVER_CEILING = AlarmDescription(
     "fixes_over_ceiling",
-    f"{spike.CEILING_MINUTES} times as many fixes within {PERIOD.to_minutes():.0f} minutes as the "
+    f"{names.CEILING_MINUTES} times as many fixes within {PERIOD.to_minutes():.0f} minutes as the "
     "setting limits.writesPerMinute",
     IMPACT,
     "mendq freeze",
     RUNBOOK,
     Severity.URGENT,
 )
-BEING_VERIFIED = Told(
+BEING_VERIFIED = AlarmDescription(
     "fix_being_verified",
     f"{VERIFIED_IN} minutes in a row a fix of the last {PERIOD.to_minutes():.0f} minutes, one of "
     "many, was still to prove good",
@@ -76,14 +76,14 @@ BEING_VERIFIED = Told(
     OPEN_CASES,
     RUNBOOK,
 )
-VERIFIED_FOR_LONG = Told(
+VERIFIED_FOR_LONG = AlarmDescription(
     "fix_verified_for_long",
     f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
     "None: while it stands, the page of many fixes is not held back.",
     OPEN_CASES,
     RUNBOOK,
 )
-TOLD = (UNUSUAL, MANY, STILL, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
+ANNOUNCED = (UNUSUAL, MANY, STILL, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
 
 
 class Spike(Construct):
@@ -101,13 +101,13 @@ class Spike(Construct):
             std_devs=BAND_WIDTH,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD,
             datapoints_to_alarm=OF,
-            evaluation_periods=spike.PERIODS,
+            evaluation_periods=names.PERIODS,
             treat_missing_data=FINE,
         )
-        many = watch(self, MANY, fixes, Firing(spike.LEAST_FIXES, FINE, OF, spike.PERIODS))
+        many = watch(self, MANY, fixes, Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS))
         lately = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
         still = watch(self, STILL, lately, Firing(1, FINE))
-        over = watch(self, OVER_CEILING, fixes, Firing(spike.ceiling(limits), FINE))
+        over = watch(self, OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE))
         verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
         row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
         being = watch(self, BEING_VERIFIED, verified, row)

@@ -13,7 +13,7 @@ from infra.intake import Intake
 
 @dataclass(frozen=True)
 class Watched:
-    """`dead_letters` are all of Mendq's own but the rule's, and `writers` all that write but heal.
+    """`dlq` are all of Mendq's own but the rule's, and `writers` all that write but heal.
 
     Both go by the name of what they belong to.
     """
@@ -21,6 +21,6 @@ class Watched:
     intake: Intake
     heal: lambda_.Function
     follow_up: lambda_.Function
-    sweep: lambda_.Function
-    dead_letters: Mapping[str, sqs.Queue]
+    scan: lambda_.Function
+    dlq: Mapping[str, sqs.Queue]
     writers: Mapping[str, lambda_.Function]

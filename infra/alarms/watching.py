@@ -8,9 +8,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import NAMESPACE, OwnMetric
-from infra.alarms.told import Told
+from infra.alarms.description import AlarmDescription
+from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 
 A_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
@@ -42,11 +42,11 @@ class Firing:
 class Ringing:
     """An alarm on one metric, and what it tells."""
 
-    told: Told
+    announced: AlarmDescription
     alarm: cloudwatch.Alarm
 
 
-def own(metric: OwnMetric | NightMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
+def own(metric: OwnMetric | NightlyMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
     """A metric of Mendq's, without a dimension."""
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
@@ -54,15 +54,19 @@ def own(metric: OwnMetric | NightMetric, statistic: str, period: Duration) -> cl
 
 
 def watch(
-    scope: Construct, told: Told, metric: cloudwatch.IMetric, firing: Firing, of: str = ""
+    scope: Construct,
+    announced: AlarmDescription,
+    metric: cloudwatch.IMetric,
+    firing: Firing,
+    of: str = "",
 ) -> Ringing:
     """An alarm that tells what `told` says; `of` names what it watches where there are several."""
-    name = told.called(of)
+    name = announced.called(of)
     alarm = cloudwatch.Alarm(
         scope,
         "".join(each.capitalize() for each in name.split("-")[1:]),
         alarm_name=name,
-        alarm_description=told.description(scope),
+        alarm_description=announced.description(scope),
         metric=metric,
         threshold=firing.threshold,
         comparison_operator=firing.operator,
@@ -70,4 +74,4 @@ def watch(
         evaluation_periods=firing.periods,
         treat_missing_data=firing.missing,
     )
-    return Ringing(told, alarm)
+    return Ringing(announced, alarm)

@@ -6,15 +6,16 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarm_words import DOCTOR
-from infra.alarms import Alarms, Watched
+from infra.alarms import Alarms
+from infra.alarms.description import OPEN_CASES, in_region
 from infra.alarms.open_cases import ESCALATED, PROPOSED
 from infra.alarms.pages import FIXES_SPIKE
 from infra.alarms.spike import OVER_CEILING
-from infra.alarms.told import OPEN_CASES, in_region
+from infra.alarms.watched import Watched
 from infra.dashboard import charts
-from infra.lambda_function import every_function
-from infra.settings import DeploymentSettings
+from infra.lambdas.lambda_function import every_function
+from infra.settings.deployment import DeploymentSettings
+from mendq.notifications.commands import DOCTOR
 
 # CloudWatch's grid.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
@@ -42,19 +43,19 @@ class Dashboard(Construct):
         about_queues, about_us = alarms.about(OF_QUEUES)
         self._page = cloudwatch.Dashboard(
             self,
-            "Page",
+            "NotificationText",
             dashboard_name=f"mendq-{Stack.of(self).region}",
             default_interval=A_DAY,
         )
         self._heading("Is the healer well?", DOCTOR, "asks for more.")
         self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE, charts.HEIGHT))
         self._page.add_widgets(
-            charts.signs_of_life(settings.timing.pulse_minutes),
+            charts.signs_of_life(settings.timing.probe_minutes),
             charts.intake(watched.intake.queue),
             charts.given_up(watched),
         )
         self._page.add_widgets(
-            charts.errors(every_function(Stack.of(self))), charts.not_done(), charts.nights()
+            charts.errors(every_function(Stack.of(self))), charts.not_done(), charts.nightly_runs()
         )
         self._heading("What is broken now?", OPEN_CASES, "names the queues.")
         self._page.add_widgets(

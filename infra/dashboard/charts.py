@@ -10,13 +10,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from functions.healing import spike
-from functions.healing.limits import Limits
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
-from infra.alarms import Watched
 from infra.alarms.spike import BAND_WIDTH, PERIOD
+from infra.alarms.watched import Watched
 from infra.alarms.watching import AN_HOUR, FIVE_MINUTES, own
+from mendq.model import names
+from mendq.model.limits import Limits
+from mendq.model.names import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 
 WIDTH, HEIGHT, NARROW = 8, 6, 4
 A_DAY = Duration.days(1)
@@ -47,14 +47,14 @@ def _called(metric: cloudwatch.Metric, label: str) -> cloudwatch.Metric:
     return metric.with_(label=label)
 
 
-def signs_of_life(pulse_minutes: int) -> cloudwatch.GraphWidget:
+def signs_of_life(probe_minutes: int) -> cloudwatch.GraphWidget:
     """Five a period is a follow-up that ran each minute."""
     beats = _called(
         own(HEARTBEAT, "SampleCount", FIVE_MINUTES),
         f"follow-ups in {FIVE_MINUTES.to_minutes():.0f} minutes",
     )
-    lost = own(OwnMetric.PULSES_LOST, "Maximum", Duration.minutes(pulse_minutes))
-    return _graph("Signs of life", [beats, _called(lost, "pulses lost in a row")])
+    lost = own(OwnMetric.PROBES_LOST, "Maximum", Duration.minutes(probe_minutes))
+    return _graph("Signs of life", [beats, _called(lost, "probes lost in a row")])
 
 
 def intake(queue: sqs.Queue) -> cloudwatch.GraphWidget:
@@ -68,7 +68,7 @@ def intake(queue: sqs.Queue) -> cloudwatch.GraphWidget:
 
 
 def given_up(watched: Watched) -> cloudwatch.GraphWidget:
-    queues = {**watched.dead_letters, "undelivered": watched.intake.undelivered}
+    queues = {**watched.dlq, "undelivered": watched.intake.undelivered}
     waiting = [
         queue.metric_approximate_number_of_messages_visible(
             period=FIVE_MINUTES, statistic="Maximum", label=name
@@ -87,24 +87,24 @@ def errors(functions: Mapping[str, lambda_.Function]) -> cloudwatch.GraphWidget:
 
 def not_done() -> cloudwatch.GraphWidget:
     """What a Lambda has caught is no error to AWS."""
-    told = {
+    announced = {
         OwnMetric.HEAL_ERRORS: "heal",
         OwnMetric.FOLLOW_UP_ERRORS: "follow-up",
-        OwnMetric.SWEEP_ERRORS: "sweep",
+        OwnMetric.SCAN_ERRORS: "scan",
     }
-    counted = [_called(own(each, "Sum", FIVE_MINUTES), label) for each, label in told.items()]
+    counted = [_called(own(each, "Sum", FIVE_MINUTES), label) for each, label in announced.items()]
     return _graph("Queues and cases that a Lambda failed at", counted)
 
 
-def nights() -> cloudwatch.GraphWidget:
-    """A week of them, whatever the page shows: a point a night."""
-    told = {
-        NightMetric.WRITTEN: "written",
-        NightMetric.FAILED: "failed",
-        NightMetric.DOUBTFUL: "doubtful",
+def nightly_runs() -> cloudwatch.GraphWidget:
+    """A week of them, whatever the page shows: a point a nightly run."""
+    announced = {
+        NightlyMetric.WRITTEN: "written",
+        NightlyMetric.FAILED: "failed",
+        NightlyMetric.DOUBTFUL: "doubtful",
     }
-    metrics = [_called(own(each, "Maximum", A_DAY), label) for each, label in told.items()]
-    return _graph("Nights of the last week", metrics, start="-P7D", end="P0D")
+    metrics = [_called(own(each, "Maximum", A_DAY), label) for each, label in announced.items()]
+    return _graph("Nightly runs of the last week", metrics, start="-P7D", end="P0D")
 
 
 def open_now() -> cloudwatch.SingleValueWidget:
@@ -120,11 +120,13 @@ def open_now() -> cloudwatch.SingleValueWidget:
 
 
 def open_cases() -> cloudwatch.GraphWidget:
-    told = {
+    announced = {
         OwnMetric.ESCALATED_CASES_OPEN: "escalated",
         OwnMetric.PROPOSED_CASES_OPEN: "proposed",
     }
-    metrics = [_called(own(each, "Maximum", FIVE_MINUTES), label) for each, label in told.items()]
+    metrics = [
+        _called(own(each, "Maximum", FIVE_MINUTES), label) for each, label in announced.items()
+    ]
     return _graph("Cases that wait for a person", metrics)
 
 
@@ -173,7 +175,7 @@ def fixes(limits: Limits) -> cloudwatch.GraphWidget:
         using_metrics={"fixes": counted},
         period=PERIOD,
     )
-    ceiling = cloudwatch.HorizontalAnnotation(value=spike.ceiling(limits), label="ceiling")
+    ceiling = cloudwatch.HorizontalAnnotation(value=names.ceiling(limits), label="ceiling")
     return _graph(
         f"Fixes in {PERIOD.to_minutes():.0f} minutes", [counted, usual], left_annotations=[ceiling]
     )

@@ -10,9 +10,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from functions.catalogue import CATALOGUE
-from functions.healing.limits import Limits, Timing
-from functions.healing.mode import Mode
 from infra.data_events import DATA_EVENT_NAMES
 from infra.settings.reading import (
     Conflict,
@@ -26,6 +23,8 @@ from infra.settings.reading import (
     settings_of,
     text,
 )
+from mendq.catalogue import CATALOGUE
+from mendq.model.limits import Limits, Mode, Timing
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -84,7 +83,7 @@ class TrailSettings:
     """Whether Mendq makes a trail of its own; else `bucket` is an existing one's."""
     bucket: Annotated[str, _BUCKET] | None = None
     """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
-    trail, the key's policy must let the role `mendq-night-<region>` decrypt, and so must the policy
+    trail, the key's policy must let the role `mendq-nightly-<region>` decrypt, and so must the policy
     of a bucket of another account let it read."""
     bucket_region: Region | None = None
     """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
@@ -97,7 +96,7 @@ class TrailSettings:
         tuple[Annotated[str, _QUEUE_ARN_PREFIX], ...], entries("starts of queue ARNs", 400)
     ] = ()
     """The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; while
-    none are named, only those of Mendq's own pulse and drills are."""
+    none are named, only those of Mendq's own probe and drills are."""
     event_names: Annotated[tuple[DataEvent, ...], entries("SQS data events")] = ()
     """The calls that are logged; empty: all of them."""
 
@@ -105,22 +104,22 @@ class TrailSettings:
         """What no single field can show."""
         of_the_bucket = {"create", "bucket", "bucket_region"}
         if self.create and self.bucket is not None:
-            cure = "say create: false to use the trail that writes there, or leave bucket out"
-            yield of_the_bucket, "bucket", "is given although create is true", cure
+            remedy = "say create: false to use the trail that writes there, or leave bucket out"
+            yield of_the_bucket, "bucket", "is given although create is true", remedy
         if not self.create and self.bucket is None:
-            cure = "name the bucket of the existing trail, or say create: true"
-            yield of_the_bucket, "bucket", "is missing although create is false", cure
+            remedy = "name the bucket of the existing trail, or say create: true"
+            yield of_the_bucket, "bucket", "is missing although create is false", remedy
         if self.create and self.bucket_region is not None:
-            cure = "leave it out: Mendq's own trail lies where the stack does"
-            yield of_the_bucket, "bucketRegion", "is given although create is true", cure
+            remedy = "leave it out: Mendq's own trail lies where the stack does"
+            yield of_the_bucket, "bucketRegion", "is given although create is true", remedy
         selectors = {"management_events", "queue_arn_prefixes", "event_names"}
         if not self.create and any(getattr(self, each) for each in selectors):
-            cure = "leave managementEvents, queueArnPrefixes and eventNames out"
-            yield {"create", *selectors}, "", "selects events although create is false", cure
+            remedy = "leave managementEvents, queueArnPrefixes and eventNames out"
+            yield {"create", *selectors}, "", "selects events although create is false", remedy
 
 
 @dataclass(frozen=True)
-class PageSettings:
+class NotificationSettings:
     """Whom pages reach."""
 
     urgent: Subscribers = ()
@@ -161,12 +160,15 @@ class ReportSettings:
             yield needs, "sender", "is missing although there are recipients", "name it"
         known = zoneinfo.available_timezones()
         if known and self.time_zone not in known:
-            fault, cure = f'"{self.time_zone}" is not a time zone', "say one such as Europe/Berlin"
-            yield {"time_zone"}, "timeZone", fault, cure
+            fault, remedy = (
+                f'"{self.time_zone}" is not a time zone',
+                "say one such as Europe/Berlin",
+            )
+            yield {"time_zone"}, "timeZone", fault, remedy
 
 
 @dataclass(frozen=True)
-class NightSettings:
+class NightlySettings:
     """The nightly job."""
 
     hour_utc: Hour = 2
@@ -199,7 +201,7 @@ class LimitsBounds:
     written."""
     visibility_ceiling_seconds: Annotated[int, Meta(ge=30, le=43_200)]
     """The longest visibility timeout that a fix may set."""
-    sweep_metrics_per_day: Annotated[int, Meta(ge=0, le=1_000_000)]
+    scan_metrics_per_day: Annotated[int, Meta(ge=0, le=1_000_000)]
     """The most metrics that looking for symptoms may ask for in a day."""
 
 
@@ -216,8 +218,8 @@ class TimingBounds:
     """How often the time that a poison message takes to come back is waited for."""
     cooldown_minutes: Annotated[int, floored(30, 1_440)]
     """The time between two writes to one attribute of one queue."""
-    pulse_minutes: Annotated[int, floored(20, 1_440, least=1)]
-    """The time between two pulses; one that is not seen within 20 minutes counts as lost."""
+    probe_minutes: Annotated[int, floored(20, 1_440, least=1)]
+    """The time between two probes; one that is not seen within 20 minutes counts as lost."""
     measuring_minutes: Annotated[int, floored(60, 360)]
     """How long a queue must have been as it is before what is measured of it says anything."""
 
@@ -255,9 +257,9 @@ class DeploymentSettings:
     trail: TrailSettings = TrailSettings()
     limits: Annotated[Limits, LimitsBounds] = field(default=Limits())
     timing: Annotated[Timing, TimingBounds] = field(default=Timing())
-    pages: PageSettings = PageSettings()
+    pages: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
-    night: NightSettings = NightSettings()
+    nightly: NightlySettings = NightlySettings()
     dashboard: bool = True
     """Whether there is a dashboard, which AWS bills by the month where the payer has three others;
     without one the alarms are the same."""

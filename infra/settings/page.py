@@ -10,9 +10,9 @@ from dataclasses import MISSING, Field
 from itertools import pairwise
 from typing import Any, get_args, get_origin
 
-from functions.healing.mode import Mode
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import bounds_of, settings_of, words_of
+from mendq.model.limits import Mode
 
 _HEAD = """# Settings
 
@@ -20,7 +20,7 @@ _HEAD = """# Settings
 
 They stand in `cdk.json`, in the object `mendq` of `context`. For one command a file takes the place
 of the whole object: `make cdk SETTINGS=prod.json ARGS=deploy`. `make synth` names every mistake in
-`cdk.json` at once, with its field and its cure, `make cdk ARGS=diff` those of a file too, and
+`cdk.json` at once, with its field and its remedy, `make cdk ARGS=diff` those of a file too, and
 nothing is deployed while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag

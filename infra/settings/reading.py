@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from functions.healing.mode import MODES, Mode
+from mendq.model.limits import MODES, Mode
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Mistake:
 
     path: str
     fault: str
-    cure: str
+    remedy: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.fault}; {self.cure}"
+        return f"{self.path}: {self.fault}; {self.remedy}"
 
 
 class SettingsRefused(Exception):
@@ -49,8 +49,8 @@ def text(words: str, pattern: str, example: str, *near: tuple[str, str]) -> Meta
 
     `near` has the patterns of near misses, each with what to do about it.
     """
-    cures = (*near, ("", f"say one such as {example}"))
-    return Meta(title=words, pattern=rf"^(?:{pattern})\Z", extra={"cures": cures})
+    remedies = (*near, ("", f"say one such as {example}"))
+    return Meta(title=words, pattern=rf"^(?:{pattern})\Z", extra={"remedies": remedies})
 
 
 def one_of(words: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
@@ -70,7 +70,7 @@ def floored(floor: float, most: float, least: float = 0) -> Meta:
 
 
 _PLAIN = {
-    bool: Meta(title="true or false", extra={"cures": [("", "write it without quotes")]}),
+    bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
     Mode: one_of("observe, propose or heal", MODES),
 }
 
@@ -122,9 +122,9 @@ class Reading:
     floors: bool = True
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def note(self, path: str, fault: str, cure: str) -> None:
+    def note(self, path: str, fault: str, remedy: str) -> None:
         """Add a mistake."""
-        self.mistakes.append(Mistake(path, fault, cure))
+        self.mistakes.append(Mistake(path, fault, remedy))
 
     def read(self, kind: Any, raw: object, path: str) -> Any:
         """The value of type `kind` that `raw` spells."""
@@ -159,9 +159,9 @@ class Reading:
         if not hasattr(shape, "conflicts"):
             return None if wrong else shape(**values)
         whole = shape(**values)
-        for needs, name, fault, cure in whole.conflicts():
+        for needs, name, fault, remedy in whole.conflicts():
             if not wrong.intersection(needs):
-                self.note(join(path, name), fault, cure)
+                self.note(join(path, name), fault, remedy)
         return whole
 
     def _object(self, raw: object, path: str) -> Mapping[str, Any] | None:
@@ -203,13 +203,13 @@ class Reading:
         try:
             return msgspec.convert(raw, Annotated[base, used])
         except msgspec.ValidationError as error:
-            fault, cure = f"not {bounds.title}", f"say a {words_of(kind, floors=self.floors)}"
+            fault, remedy = f"not {bounds.title}", f"say a {words_of(kind, floors=self.floors)}"
             if is_number:
                 fault = f"not a {_number(base)}" if "got" in str(error) else "out of range"
             else:
                 said = raw if isinstance(raw, str) else ""
-                cure = next(cure for near, cure in extra["cures"] if re.search(near, said))
-            return self.note(path, f"{shown(raw)} is {fault}", cure)
+                remedy = next(remedy for near, remedy in extra["remedies"] if re.search(near, said))
+            return self.note(path, f"{shown(raw)} is {fault}", remedy)
 
 
 def camel(name: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from functions.healing.mode import Mode
-from functions.healing.queue_names import partition_of
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import Mistake
+from mendq.model.limits import Mode
+from mendq.model.queue import partition_of
 
 
 def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
@@ -26,7 +26,7 @@ def _bucket_elsewhere(settings: DeploymentSettings, regions: Sequence[str]) -> I
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
     said, others = settings.trail.bucket_region, _others(settings.trail.bucket_region, regions)
-    cure = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
+    remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
     if settings.trail.bucket is None:
         return
     if said is not None and others:
@@ -34,13 +34,13 @@ def _bucket_elsewhere(settings: DeploymentSettings, regions: Sequence[str]) -> I
             f"is {said}, and a stack goes to {others[0]}, where the nightly job reaches no other "
             "region's buckets"
         )
-        yield Mistake("trail.bucketRegion", fault, cure)
+        yield Mistake("trail.bucketRegion", fault, remedy)
     elif len(others) > 1:
         fault = (
             f"lies in one region, and stacks go to {' and '.join(others)}, where each nightly job "
             "reaches its own region alone"
         )
-        yield Mistake("trail.bucket", fault, cure)
+        yield Mistake("trail.bucket", fault, remedy)
 
 
 def _others(region: str | None, regions: Sequence[str]) -> list[str]:

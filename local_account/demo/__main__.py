@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console, Group
 
 from local_account.cannot_start import CannotStart
-from local_account.demo import mailbox, night, picture, verdict
+from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import Stage
 from local_account.demo.story import Story, stories_of
@@ -22,8 +22,8 @@ from local_account.process import REFUSED, AccountFailed, LocalAccount
 
 RESULT = Path("build/demo/result.json")
 LEFT = (
-    (night.REPORT, "the week's page: open it in a browser"),
-    (night.MAIL, "the same as a mail, for any mail program"),
+    (nightly.REPORT, "the week's page: open it in a browser"),
+    (nightly.MAIL, "the same as a mail, for any mail program"),
     (mailbox.FILE, "what people were paged about"),
 )
 STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     try:
         parser = argparse.ArgumentParser(prog="make demo")
-        parser.add_argument("--story", type=stories_of, default="lease")
+        parser.add_argument("--story", type=stories_of, default="visibility")
         parser.add_argument("--port", type=port_of, default=0)
         chosen = parser.parse_args(arguments)
         _require_writable(RESULT.parent)
@@ -81,7 +81,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
         texts = [(folder / name / mailbox.FILE).read_text() for name in stories]
         (folder / mailbox.FILE).write_text(mailbox.BETWEEN.join(texts))
         if result["report"]:
-            shutil.copy(Path(result["report"]).with_name(night.MAIL), folder)
+            shutil.copy(Path(result["report"]).with_name(nightly.MAIL), folder)
             result["report"] = str(shutil.copy(result["report"], folder))
     verdict.write_result(RESULT, result)
     files = [(folder / name, says) for name, says in LEFT]
@@ -101,20 +101,20 @@ def _run_in_account(
         if not line.startswith(("not emulated", REFUSED)):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
-    with LocalAccount(night.SETTINGS, port, on_line=echo) as account:
+    with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
         stage = STAGES.get(name, Stage)(story, account, console)
         stage.run()
         return _judged(stage, folder)
 
 
 def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
-    """Run the night, and compare what the story claims with what is there."""
+    """Run the nightly job, and compare what the story claims with what is there."""
     console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
     console.print(Group(*picture.decisions(stage.story, watch)))
     console.print(Group(*picture.notified(box, folder / mailbox.FILE)))
     try:
-        ending = night.end(stage, folder)
-    except night.NightFailed as failed:
+        ending = nightly.end(stage, folder)
+    except nightly.NightlyFailed as failed:
         stage.faults.append(f"{failed}")
     box.look()
     messages = [each for each in box.messages if not ending or each is not ending.verdict]
@@ -125,11 +125,11 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     said = {
         "pages": len(messages),
         "incidents": len(incidents) if ending else None,
-        "report": str(folder / night.REPORT) if ending else None,
+        "report": str(folder / nightly.REPORT) if ending else None,
         "not_emulated": stage.account.not_emulated,
         "floors_lowered": [*stage.account.floors_lowered, *stage.floors_lowered],
         "clock_put_forward": stage.clock_put_forward,
-        "letters": stage.letters or None,
+        "messages": stage.messages or None,
     }
     console.print(Group(*picture.pretended(said), *picture.claimed(claims)))
     return verdict.result_of(watch, said), all(holds for _, holds in claims)

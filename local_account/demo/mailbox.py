@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from functions.healing.paging import Severity
 from local_account.process import STACK_NAME, LocalAccount
+from mendq.model.case import Severity
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

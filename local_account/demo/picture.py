@@ -14,12 +14,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from functions.healing.paging import Severity
-from functions.healing.states import State
-from functions.healing.write_commands import set_command
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
-from local_account.demo.watching import Seen, Watch
+from local_account.demo.watching import Observation, Watch
+from mendq.model.case import Severity, State
+from mendq.notifications.commands import set_command
 
 if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
@@ -116,7 +115,7 @@ def standing(story: Story, watch: Watch) -> RenderableType:
     return Group(Text(""), table("queue|#failed|#no error|case|changed", rows))
 
 
-def _state(seen: Seen) -> Text:
+def _state(seen: Observation) -> Text:
     state = seen.case["to"] if seen.case else "-"
     return Text(state, style=STYLES.get(state, "dim"))
 
@@ -137,14 +136,14 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
         yield _field("why", first["reason"])
         if others:
             yield _field("in the end", others[-1]["reason"])
-        yield _field("seen", calls if evidence["failed_calls"] else "by a sweep; no call failed")
+        yield _field("seen", calls if evidence["failed_calls"] else "by a scan; no call failed")
         yield from (_field(name, text) for name, text in _change(bad, seen))
         yield Text("")
     yield _field("metrics", ", ".join(f"{name} {watch.metric(name):.0f}" for name in COUNTED))
     yield Text("")
 
 
-def _change(bad: BadQueue, seen: Seen) -> Iterator[tuple[str, str]]:
+def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:
     steps, state = (seen.case["steps"], seen.case["to"]) if seen.case else ([], None)
     texts = ", ".join(f"{each['attribute']} {each['before']} -> {each['after']}" for each in steps)
     if state == State.ROLLED_BACK:
@@ -167,7 +166,7 @@ def _change(bad: BadQueue, seen: Seen) -> Iterator[tuple[str, str]]:
         yield "", UNDO_WORKS
 
 
-def undo_commands(seen: Seen) -> list[str]:
+def undo_commands(seen: Observation) -> list[str]:
     """The command that undoes the change, for the account that stands here; none without one."""
     address = urlsplit(seen.queue_url)
     endpoint = f" --endpoint-url {address.scheme}://{address.netloc}"

@@ -17,12 +17,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from functions.aws.course_ledger import CourseLedger
-from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_progress import RedriveProgress
-from functions.healing.redrive_progress import Stage as At
-from functions.healing.states import State
-from functions.settings import RedriveSettings
 from local_account.demo import picture
 from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
@@ -32,6 +26,12 @@ from local_account.demo.consumers.once import Once
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
 from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
 from local_account.demo.watching import messages_in
+from mendq.model.case import State
+from mendq.model.limits import Bounds
+from mendq.model.settings import RedriveSettings
+from mendq.redrive.progress import RedriveProgress
+from mendq.redrive.progress import Stage as At
+from mendq.redrive.store import CourseStore
 
 SOURCE, DEAD, BESIDE, BESIDE_DEAD = "orders", "orders-dlq", "receipts", "receipts-dlq"
 TABLE = "demo-orders-done"
@@ -144,7 +144,7 @@ def whereabouts(
     lost = ids - handled - quarantined - dead
     wrong = {
         "lost": lost,
-        "left in the dead-letter queue": dead,
+        "left in the DLQ": dead,
         "good and not handled": ids - poison - handled,
         "poison and not in quarantine": poison - quarantined,
         "handled and in quarantine": handled & quarantined,
@@ -153,7 +153,7 @@ def whereabouts(
         },
     }
     counts = {
-        "letters": len(ids),
+        "messages": len(ids),
         "processed": len(handled),
         "quarantined": len(quarantined),
         "left": len(dead),
@@ -227,7 +227,7 @@ class RedriveStage(Stage):
             self.payments.charge,
         )
         self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))
-        self.ledger = CourseLedger(dynamodb, self.account.outputs["LedgerTable"])
+        self.case_store = CourseStore(dynamodb, self.account.outputs["CaseTable"])
         self.sqs.create_queue(QueueName=BESIDE_DEAD)
         arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE_DEAD}"
         policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
@@ -254,7 +254,7 @@ class RedriveStage(Stage):
         with consuming(self.hasty.consume, HASTY_WORKERS), careless:
             self.until_holding(len(ORDERS), DEAD)
             self.until_holding(len(RECEIPTS), BESIDE_DEAD)
-        self.say(DEAD, f"all {len(ORDERS)} are dead-letter messages now", "red")
+        self.say(DEAD, f"all {len(ORDERS)} are DLQ messages now", "red")
         self.charged = [self.payments.at_least(1, each) for each in (ORDERS, RECEIPTS)]
 
     def let_new_orders_through(self) -> None:
@@ -320,7 +320,7 @@ class RedriveStage(Stage):
     def _look_at_course(self) -> None:
         """Look, and say each stage once; and once that the shipped bounds would end it here."""
         time.sleep(LOOK_EVERY_SECONDS)
-        self.progress = progress = self.ledger.course_of(self.seen(DEAD).queue_arn)
+        self.progress = progress = self.case_store.course_of(self.seen(DEAD).queue_arn)
         self.look()
         if progress is None:
             return
@@ -370,12 +370,12 @@ class RedriveStage(Stage):
             raise ScriptFailed("nothing went back, or nothing was put apart")
         apart, dead = order_ids_in(self.sqs, quarantine), order_ids_in(self.sqs, self.dead)
         counts, faults = whereabouts(self.memory.noted, apart, dead, self.payments.charged)
-        self.letters |= counts | {"went_back": progress.moved, "came_back": progress.returned}
+        self.messages |= counts | {"went_back": progress.moved, "came_back": progress.returned}
         if faults:
             raise ScriptFailed("; ".join(faults))
         found = f"{counts['processed']} handled, {counts['quarantined']} in quarantine, 0 lost"
         said = f"{len(ORDERS)} messages: {found}; each customer is charged once"
-        self.say("letters", said, "bold green")
+        self.say("messages", said, "bold green")
 
     def give_receipts_more_time(self) -> None:
         """Do by hand what Mendq did for the orders."""
@@ -390,13 +390,13 @@ class RedriveStage(Stage):
         """Show what each of the consumers made of what came back; raise ScriptFailed."""
         again = [self.payments.at_least(2, each) for each in (ORDERS, RECEIPTS)]
         rows = (
-            ("handled", self.letters["processed"], len(RECEIPTS)),
+            ("handled", self.messages["processed"], len(RECEIPTS)),
             ("charged before they died", *self.charged),
             ("charged again", *again),
         )
         texts = [tuple(Text(str(cell)) for cell in row) for row in rows]
         heads = f"what went back|#{SOURCE}, careful|#{BESIDE}, careless"
         self.console.print(Group(Text(""), picture.table(heads, texts), Text("")))
-        self.letters["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
+        self.messages["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
         if again != [0, len(RECEIPTS)]:
             raise ScriptFailed(f"charged again were {again}, expected none and {len(RECEIPTS)}")

@@ -19,17 +19,17 @@ from botocore.config import Config
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from functions.aws import ledger_items as items
-from functions.healing.limits import Timing
-from functions.healing.signs import CLOUDTRAIL_LAG
-from functions.healing.states import State
 from local_account.demo import picture
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.steering import FOLLOW_UP, SWEEP, DeployedSchedule, OperatorShell
+from local_account.demo.steering import FOLLOW_UP, SCAN, DeployedSchedule, OperatorShell
 from local_account.demo.story import BadQueue, Calls, Story, symptom_of
 from local_account.demo.traffic import Caller, Running
-from local_account.demo.watching import Seen, Watch, configuration, messages_in
+from local_account.demo.watching import Observation, Watch, configuration, messages_in
 from local_account.process import LocalAccount
+from mendq.cases import items
+from mendq.model.case import State
+from mendq.model.lifecycle import CLOUDTRAIL_LAG
+from mendq.model.limits import Timing
 
 PATIENCE_SECONDS = 90.0
 LOOK_EVERY_SECONDS = 0.25
@@ -48,7 +48,7 @@ class Stage:
     """One story in one account.
 
     Afterwards `faults` says what did not end as the script says, `clock_put_forward` and
-    `floors_lowered` what the story shortened, and `letters` what became of dead-letter messages.
+    `floors_lowered` what the story shortened, and `messages` what became of DLQ messages.
     """
 
     def __init__(self, story: Story, account: LocalAccount, console: Console) -> None:
@@ -60,7 +60,7 @@ class Stage:
         self.faults: list[str] = []
         self.clock_put_forward: list[str] = []
         self.floors_lowered: list[str] = []
-        self.letters: dict[str, Any] = {}
+        self.messages: dict[str, Any] = {}
         self.bad: Mapping[str, BadQueue] = {bad.name: bad for bad in story.queues}
         self.running: dict[str, Running] = {}
         self._begun, self._at = datetime.now(UTC), None
@@ -97,7 +97,7 @@ class Stage:
                 "QueueUrl"
             ]
             before = configuration(sqs, url)
-            self.watch.queues[bad.name] = Seen(before["QueueArn"], url, before, before)
+            self.watch.queues[bad.name] = Observation(before["QueueArn"], url, before, before)
             demanded += [{"error": bad.on_demand, "queues": [bad.name]}] * bool(bad.on_demand)
             client = self.account.client("sqs", config=ONCE, **self._identity(bad.caller))
             caller = Caller(client, url, partial(self.watch.heard, bad.name))
@@ -171,7 +171,7 @@ class Stage:
             time.sleep(LOOK_EVERY_SECONDS)
             self.look()
 
-    def seen(self, name: str) -> Seen:
+    def seen(self, name: str) -> Observation:
         """What was seen of a queue."""
         return self.watch.queues[name]
 
@@ -301,10 +301,10 @@ class Stage:
 
     def scan(self) -> None:
         """Begin the hour's scan now: where this hour's was before the story, once more."""
-        table, note = self.account.outputs["LedgerTable"], items.key(items.ACCOUNT, "sweep")
+        table, note = self.account.outputs["CaseTable"], items.key(items.ACCOUNT, "scan")
         self.account.client("dynamodb").delete_item(TableName=table, Key=note)
-        DeployedSchedule.of(self.account, SWEEP).fire()
-        self._say_of_the_clock("the hour's sweep is begun now instead of within ten minutes")
+        DeployedSchedule.of(self.account, SCAN).fire()
+        self._say_of_the_clock("the hour's scan is begun now instead of within ten minutes")
 
     def mendq(self, line: str, code: int) -> None:
         """Run a command as an operator would; raise ScriptFailed where it ends otherwise.

@@ -17,7 +17,7 @@ from rich.text import Text
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 
-FOLLOW_UP, SWEEP = "FollowUpFunction", "SweepFunction"
+FOLLOW_UP, SCAN = "FollowUpFunction", "ScanFunction"
 PATIENCE_SECONDS = 120
 DONE = 0  # the exit code
 

@@ -15,15 +15,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from functions.catalogue import CATALOGUE
-from functions.catalogue.symptom import Symptom
-from functions.healing.paging import Severity
-from functions.healing.states import State
 from local_account.cannot_start import CannotStart
 from local_account.demo.traffic import Crashes, LateDeletes, Nobody, Races, Sends
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Symptom
+from mendq.model.case import Severity, State
 
 FOLDER = Path(__file__).parent / "stories"
-NAMES = ("lease", "catalogue", "life", "sweep", "redrive")
+NAMES = ("visibility", "catalogue", "life", "scan", "redrive")
 ALL = "all"
 
 

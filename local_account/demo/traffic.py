@@ -26,7 +26,7 @@ class Caller:
 
     sqs: SQSClient
     queue_url: str
-    tell: Callable[[str | None], None]
+    record_transition: Callable[[str | None], None]
     enough: threading.Event = field(default_factory=threading.Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
@@ -34,9 +34,9 @@ class Caller:
         try:
             call()
         except ClientError as error:
-            self.tell(error.response["Error"]["Message"])
+            self.record_transition(error.response["Error"]["Message"])
             return False
-        self.tell(None)
+        self.record_transition(None)
         return True
 
     def receive(self, **more: Any) -> list[dict[str, Any]]:

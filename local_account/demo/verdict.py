@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from functions.healing.states import State
 from infra.alarms.open_cases import ESCALATED, PROPOSED
 from local_account.demo.mailbox import Message, Notice
 from local_account.demo.story import BadQueue, Story
-from local_account.demo.watching import Seen, Watch
+from local_account.demo.watching import Observation, Watch
+from mendq.model.case import State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]
@@ -48,7 +48,7 @@ def claims(
     yield f"alarms that nothing explains: {odd or 'none'}", not odd
 
 
-def _of_queue(bad: BadQueue, seen: Seen, watch: Watch) -> Iterator[Claim]:
+def _of_queue(bad: BadQueue, seen: Observation, watch: Watch) -> Iterator[Claim]:
     name, changed = bad.name, seen.changed()
     yield f"{name}: changed {changed}, expected {bad.changes}", changed == bad.changes
     cases = [_case(each) for each in watch.cases if each["queue_arn"] == seen.queue_arn]
@@ -77,7 +77,7 @@ def _case(case: Mapping[str, Any]) -> str:
 
 def _of_reach(
     bad: BadQueue,
-    seen: Seen,
+    seen: Observation,
     messages: Sequence[Message],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
@@ -87,14 +87,14 @@ def _of_reach(
     wanted = [str(bad.notifies)] if bad.notifies else []
     yield f"{bad.name}: paged {got or 'nobody'}, expected {wanted or 'nobody'}", got == wanted
     rows = [
-        (each["label"], each["outcome"], each["failed_calls"], each["paged"])
+        (each["label"], each["outcome"], each["failed_calls"], each["notified"])
         for each in incidents
         if each["queue_arn"] == seen.queue_arn
     ]
     outcome = bad.outcome or str(bad.states[-1])
     expected = [(bad.symptom, outcome, seen.failed_calls, bad.notifies is not None)]
     expected = [] if bad.is_silent else expected
-    yield f"{bad.name}: the night found {rows}, expected {expected}", rows == expected
+    yield f"{bad.name}: the nightly job found {rows}, expected {expected}", rows == expected
 
 
 def result_of(watch: Watch, said: Mapping[str, Any]) -> Result:
@@ -115,7 +115,7 @@ def joined(results: Sequence[Result]) -> Result:
     """Several stories as one."""
     every = {name: [each[name] for each in results] for name in results[0]}
     once = ("not_emulated", "floors_lowered", "clock_put_forward")
-    first = ("seconds_to_heal", "letters")
+    first = ("seconds_to_heal", "messages")
     return {
         **{name: list(chain(*every[name])) for name in ("queues", "cases")},
         **{name: list(dict.fromkeys(chain(*every[name]))) for name in once},

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from functions.aws.emitting import NAMESPACE
-from functions.healing.error_messages import reason_given
+from mendq.model.failed_call import reason_given
+from mendq.model.names import NAMESPACE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -23,7 +23,7 @@ _MOVING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
 @dataclass
-class Seen:
+class Observation:
     """One queue as the story has seen it so far; `calls_well` are those that did not fail."""
 
     queue_arn: str
@@ -86,7 +86,7 @@ class Watch:
     s3: S3Client
     cloudwatch: CloudWatchClient
     case_bucket: str
-    queues: dict[str, Seen] = field(default_factory=dict)
+    queues: dict[str, Observation] = field(default_factory=dict)
     cases: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     _ended: SimpleQueue[tuple[str, str | None, datetime]] = field(default_factory=SimpleQueue)

@@ -1,1 +1,1 @@
-"""EMR Serverless as start_night meets it: job runs on this machine's Spark, one at a time."""
+"""EMR Serverless as start_nightly meets it: job runs on this machine's Spark, one at a time."""

@@ -1,7 +1,7 @@
 """What Invoke answers when a handler raised, and where an event ends that no retry could handle.
 
 MiniStack names neither the exception nor its place. A destination gets a record of what happened, a
-dead-letter queue the event itself, if the function's role may put it there.
+DLQ the event itself, if the function's role may put it there.
 https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """

@@ -21,8 +21,8 @@ from typing import Any
 from ministack.core import lambda_runtime
 from ministack.services import sts
 
-from functions.settings import variable_of
 from local_account.hooks import around
+from mendq.model.settings import variable_of
 
 SDK = "boto3"  # https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")

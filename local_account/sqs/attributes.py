@@ -50,7 +50,7 @@ class Target:
 
 @dataclass(frozen=True)
 class DeadLetterQueue:
-    """What of a dead-letter queue decides whether a source may name it."""
+    """What of a DLQ decides whether a source may name it."""
 
     is_fifo: bool
     redrive_allow_policy: str
@@ -142,25 +142,25 @@ def _redrive_policy_refusal(policy: str, source: Target, find_queue: FindQueue) 
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
-    if not (arn := dead_letter_arn(policy)):
+    if not (arn := dlq_arn(policy)):
         return None
     dead = find_queue(arn)
     if dead is None:
-        return invalid_parameter(policy, "RedrivePolicy", "Dead letter target does not exist.")
+        return invalid_parameter(policy, "RedrivePolicy", "DLQ message target does not exist.")
     allows = _object(dead.redrive_allow_policy)
     permission = allows.get("redrivePermission", "allowAll")
     if dead.is_fifo != source.is_fifo:
-        reason = "Dead letter target must be of the same type, FIFO or standard, as the source."
+        reason = "DLQ message target must be of the same type, FIFO or standard, as the source."
     elif permission == "denyAll" or (
         permission == "byQueue" and source.arn not in allows.get("sourceQueueArns", ())
     ):
-        reason = "Dead letter target does not allow the source queue in its redrive allow policy."
+        reason = "DLQ message target does not allow the source queue in its redrive allow policy."
     else:
         return None
     return invalid_parameter(policy, "RedrivePolicy", reason)
 
 
-def dead_letter_arn(policy: object) -> str:
+def dlq_arn(policy: object) -> str:
     """The queue that a RedrivePolicy names, or empty text; CloudFormation leaves an object."""
     content = policy if isinstance(policy, Mapping) else _object(str(policy or ""))
     return str(content.get("deadLetterTargetArn", ""))

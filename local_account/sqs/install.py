@@ -1,4 +1,4 @@
-"""Putting AWS's behaviour into MiniStack's SQS: queues, names of errors, locks, dead letters."""
+"""Putting AWS's behaviour into MiniStack's SQS: queues, names of errors, locks, DLQ messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ministack.services import sqs
 
 from local_account.hooks import around
 from local_account.sqs import denials, messages, move_tasks
-from local_account.sqs.attributes import DeadLetterQueue, Target, dead_letter_arn, refusal_of
+from local_account.sqs.attributes import DeadLetterQueue, Target, dlq_arn, refusal_of
 from local_account.sqs.counting import Counting
 from local_account.sqs.error_switch import DELETING, KINDS, RECEIVE, SENDING, ErrorSwitch, Moment
 from local_account.sqs.messages import raised
@@ -58,11 +58,11 @@ def install(memory: SqsMemory) -> None:
     messages.install()
     _refuse_new(memory)
     _refuse_changes()
-    _tell_of_dead_letters()
+    _tell_of_dlq()
     move_tasks.install()
 
     @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
-    @around(sqs, "_expire_retained", "_dlq_sweep")
+    @around(sqs, "_expire_retained", "_dlq_scan")
     def locked(inner: Any, *given: Any) -> Any:
         """A mapping's poller replaces a queue's list of messages: nothing is added meanwhile."""
         with sqs._queues_lock:
@@ -137,11 +137,11 @@ def _refuse_changes() -> None:
 
 def _refuse_attributes(data: Parameters, target: Target) -> None:
     asked = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
-    if refusal := refusal_of(asked, target, _find_dead_letter_queue):
+    if refusal := refusal_of(asked, target, _find_dlq):
         raise raised(refusal)
 
 
-def _find_dead_letter_queue(arn: str) -> DeadLetterQueue | None:
+def _find_dlq(arn: str) -> DeadLetterQueue | None:
     queue = sqs._queue_by_arn(arn)
     if queue is None:
         return None
@@ -152,14 +152,14 @@ def _find_dead_letter_queue(arn: str) -> DeadLetterQueue | None:
     )
 
 
-def _tell_of_dead_letters() -> None:
+def _tell_of_dlq() -> None:
     """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
 
-    @around(sqs, "_dlq_sweep")
+    @around(sqs, "_dlq_scan")
     def move_dead(inner: Any, queue: Queue) -> None:
-        """A FIFO queue's dead letter gets its own id as its deduplication id, and a new time."""
-        dead = sqs._queue_by_arn(dead_letter_arn(queue["attributes"].get("RedrivePolicy")))
+        """A FIFO queue's DLQ message gets its own id as its deduplication id, and a new time."""
+        dead = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
         before = len(dead["messages"]) if dead else 0
         inner(queue)
         for message in dead["messages"][before:] if dead and dead["is_fifo"] else ():
@@ -177,7 +177,7 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
     sources = sorted(
         url
         for url, each in list(sqs._queues.items())
-        if dead_letter_arn(each["attributes"].get("RedrivePolicy")) == arn
+        if dlq_arn(each["attributes"].get("RedrivePolicy")) == arn
     )
     end = begin + int(most or MOST_SOURCES)
     more = {"NextToken": str(end)} if most and end < len(sources) else {}

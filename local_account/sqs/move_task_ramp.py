@@ -19,7 +19,7 @@ from ministack.core.router import extract_access_key_id
 from ministack.services import sqs
 
 from local_account.hooks import around
-from local_account.sqs.attributes import dead_letter_arn
+from local_account.sqs.attributes import dlq_arn
 from local_account.sqs.counting import note_moved
 from local_account.sqs.denials import DENIED, denial
 from local_account.sqs.move_tasks import Task, source_queue, tasks_of
@@ -51,7 +51,7 @@ def _start(data: Mapping[str, Any], _url: str) -> dict[str, Any]:
     named = str(data.get("DestinationArn") or "")
     destinations = [named] if named else list(_sources_of(arn))
     if not any(_sources_of(arn)) or sqs._queue_by_arn(destinations[0]) is None:
-        message = "Source queue must be configured as a Dead Letter Queue."  # (recorded)
+        message = "Source queue must be configured as a Dead Message Queue."  # (recorded)
         raise sqs._Err("InvalidParameterValueException", message)
     for action in RECEIVING:
         _require(action, arn)
@@ -146,5 +146,5 @@ def _require(action: str, queue_arn: str) -> None:
 
 def _sources_of(arn: str) -> Iterator[str]:
     for queue in list(sqs._queues.values()):
-        if dead_letter_arn(queue["attributes"].get("RedrivePolicy")) == arn:
+        if dlq_arn(queue["attributes"].get("RedrivePolicy")) == arn:
             yield queue["attributes"]["QueueArn"]

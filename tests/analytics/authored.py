@@ -41,7 +41,7 @@ def at(text: str) -> datetime:
 
 
 def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
-    """A failed extension of a lease: `lease_expired`."""
+    """A failed extension of a visibility timeout: `visibility_timeout_too_short`."""
     moment = at(when) if isinstance(when, str) else when
     whole = {
         "eventVersion": "1.11",
@@ -81,7 +81,7 @@ def transition(
     """A transition as the case bucket holds it."""
     return {
         "schema": 1,
-        "case_id": "lease_expired-0123456789ab",
+        "case_id": "visibility_timeout_too_short-0123456789ab",
         "n": n,
         "at": _text(when),
         "from": None,
@@ -89,11 +89,11 @@ def transition(
         "queue_arn": QUEUE_ARN,
         "account": ACCOUNT,
         "region": REGION,
-        "symptom": "lease_expired",
+        "symptom": "visibility_timeout_too_short",
         "reason": "",
         "evidence": {"first_at": _text(first_at), "last_at": _text(last_at)},
         "steps": [],
-        "paged": False,
+        "notified": False,
         "actor": WORKER,
         **fields,
     }
@@ -105,7 +105,7 @@ def _text(when: str) -> str:
 
 @dataclass
 class Account:
-    """A trail, a case bucket and the night's tables, each a folder."""
+    """A trail, a case bucket and the nightly job's tables, each a folder."""
 
     folder: Path
     region: str = REGION
@@ -156,20 +156,20 @@ class Account:
             pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMAS[table]), path)
 
     def rows(self, table: str, day: str) -> list[dict[str, Any]]:
-        """A day (`11-10`) of a table; fails where the night did not write it."""
+        """A day (`11-10`) of a table; fails where the nightly job did not write it."""
         path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
         found: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
         return found
 
-    def night(self, day: str) -> dict[str, Any]:
+    def nightly(self, day: str) -> dict[str, Any]:
         """What the night of a day (`11-10`) says of itself, but for when it ran."""
-        path = self.out / "nights" / f"dt=2026-{day}" / "night.json"
+        path = self.out / "nightly_runs" / f"dt=2026-{day}" / "night.json"
         document: dict[str, Any] = json.loads(path.read_text())
         del document["made_at"]
         return document
 
     def written(self) -> dict[str, Any]:
-        """Every file below the tables' root; a night without the time at which it ran."""
+        """Every file below the tables' root; a nightly run without the time at which it ran."""
         return {
             each.relative_to(self.out).as_posix(): self._content(each)
             for each in sorted(self.out.rglob("*"))
@@ -178,5 +178,5 @@ class Account:
 
     def _content(self, path: Path) -> Any:
         if path.name == "night.json":
-            return self.night(path.parent.name.removeprefix("dt=2026-"))
+            return self.nightly(path.parent.name.removeprefix("dt=2026-"))
         return path.read_bytes()

@@ -1,4 +1,4 @@
-"""One Spark for all tests of the night: starting it takes longer than most of them."""
+"""One Spark for all tests of the nightly job: starting it takes longer than most of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analytics.session import session
 from tests.analytics.authored import Account
 
 HERE = Path(__file__).parent
-RunNight = Callable[..., int]
+RunNightly = Callable[..., int]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,7 +52,7 @@ def account(tmp_path: Path) -> Account:
 
 
 @pytest.fixture
-def run_night(spark: SparkSession, account: Account) -> RunNight:
+def run_nightly(spark: SparkSession, account: Account) -> RunNightly:
     """`nightly` for one day (`11-10`) of the account, `backfill` for two; the exit code."""
 
     def run(first: str, last: str | None = None) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from analytics import job
 from analytics.job import BadArguments, parse
-from functions.healing.night import Roots, week
+from mendq.nightly.jobs import Roots, week
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
 

@@ -15,7 +15,7 @@ TWELFTH = Days(date(2026, 11, 12), date(2026, 11, 12))
 
 
 def step(
-    n: int, state: str, day: str, case_id: str = "lease_expired-0123456789ab"
+    n: int, state: str, day: str, case_id: str = "visibility_timeout_too_short-0123456789ab"
 ) -> dict[str, Any]:
     moment = f"{day} 10:00:00"
     return transition(n, state, moment, first_at=moment, last_at=moment, case_id=case_id)
@@ -60,7 +60,9 @@ def test_what_a_day_before_holds_of_other_cases_is_not_opened(
 def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: Account) -> None:
     account.record_transitions(step(2, "applied", "10-20"), step(3, "ineffective", "11-11"))
     (account.cases / "dt=2026-10-19").mkdir()
-    (account.cases / "dt=2026-10-19" / "lease_expired-0123456789ab-1.json").write_text("{")
+    (
+        account.cases / "dt=2026-10-19" / "visibility_timeout_too_short-0123456789ab-1.json"
+    ).write_text("{")
     found = read(account)
     assert sorted(each.n for each in found.transitions) == [2, 3]
     assert found.unreadable == 0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from analytics.cases import case_rows, lives, read_transition, steps_of
 from analytics.days import days_of
-from analytics.week import reached_a_person, swept
-from functions.healing.states import State
+from analytics.week import reached_a_person, scanned
+from mendq.model.case import State
 from tests.analytics.authored import transition
 from tests.analytics.week_authored import WEEK
 
@@ -52,13 +52,13 @@ def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
 
 
 def _taken(*documents: object) -> None:
-    """By the night and by the week."""
+    """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
     transitions = [each for each in map(read_transition, contents) if each]
     days = days_of(WEEK)
     rows, found = case_rows(transitions), lives(transitions)
     assert len(rows) == len(found)
-    json.dumps([reached_a_person(days, found), swept(days, found)])
+    json.dumps([reached_a_person(days, found), scanned(days, found)])
     for each in found:
         assert each.outcome
         steps_of(each.newest)
@@ -68,7 +68,7 @@ def _taken(*documents: object) -> None:
 @example("reason", ["symptom_gone"], State.CLOSED)
 @example("at", "2026-11-10T09:00:00", State.CLOSED)
 def test_any_value_in_any_field_stops_nothing(field: str, odd: object, state: State) -> None:
-    opening = transition(1, "escalated", "11-10 08:30", paged=True, **SEEN)
+    opening = transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
     document = closed(to=state)
     _taken(document | {field: odd})
     _taken(opening, document | {field: odd})

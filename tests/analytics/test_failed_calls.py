@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from analytics.incidents import OWN_ROLE, failed_calls
 from analytics.trail import SPARK_READING
-from functions.healing.own_roles import EVERY, LEFT_OUT, PULSE, role_name
+from mendq.model.names import EVERY, LEFT_OUT, PROBE, role_name
 
 ACCOUNT = "123456789012"
 # Java ends a text with \\z, Python before 3.14 with \\Z.
@@ -25,9 +25,9 @@ def test_every_role_of_ours_is_known(purpose: str, region: str) -> None:
     assert found.groups() == (ACCOUNT, region)
 
 
-def test_the_pulse_is_ours_though_the_rule_lets_it_through() -> None:
-    assert PULSE in EVERY
-    assert PULSE not in LEFT_OUT
+def test_the_probe_is_ours_though_the_rule_lets_it_through() -> None:
+    assert PROBE in EVERY
+    assert PROBE not in LEFT_OUT
 
 
 STRANGERS = [
@@ -63,7 +63,7 @@ def reading(spark: SparkSession, file: str, principal_arns: list[str]) -> DataFr
                 sf.lit("us-east-1").alias("region"),
                 sf.lit(arn).alias("principal_arn"),
                 sf.lit("r").alias("request_id"),
-                sf.lit("lease_expired").alias("label"),
+                sf.lit("visibility_timeout_too_short").alias("label"),
             )
             for number, arn in enumerate(principal_arns)
         )

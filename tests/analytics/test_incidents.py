@@ -30,7 +30,7 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "principal_arn": "p",
-        "label": "lease_expired",
+        "label": "visibility_timeout_too_short",
         **fields,
     }
 

@@ -1,4 +1,6 @@
-"""The exit codes that schedulers and people act on; the nights themselves are in test_night."""
+"""The exit codes that schedulers and people act on; the nightly runs themselves are in
+test_nightly.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from analytics import job
 from analytics.days import Days
 from analytics.nightly import Written
 from analytics.storage import FolderStorage
-from functions.healing.nightly import NATIVE, NightRead
+from mendq.nightly.verdict import NATIVE, NightlyRead
 
 DAY = date(2026, 11, 10)
 NOW = datetime(2026, 11, 11, 2, tzinfo=UTC)
@@ -23,6 +25,6 @@ NOW = datetime(2026, 11, 11, 2, tzinfo=UTC)
 def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
     tmp_path: Path, unreadable: int, code: int
 ) -> None:
-    night = NightRead(DAY, NOW, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
-    written = Written((night,))
+    nightly = NightlyRead(DAY, NOW, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
+    written = Written((nightly,))
     assert job._code(written, FolderStorage(str(tmp_path)), Days(DAY, DAY)) == code

@@ -29,7 +29,7 @@ def incident(name: str, first: str, last: str, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "queue_arn": QUEUE_ARN,
-        "label": "lease_expired",
+        "label": "visibility_timeout_too_short",
         "error_codes": ["MessageNotInflight"],
         "first": micros(first),
         "last": micros(last),
@@ -44,7 +44,7 @@ def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> di
     return {
         "case_id": name,
         "case_queue_arn": QUEUE_ARN,
-        "symptom": "lease_expired",
+        "symptom": "visibility_timeout_too_short",
         "case_outcome": name,
         "case_seconds_to_heal": None,
         "case_paged": False,
@@ -69,14 +69,16 @@ INCIDENTS = [
     incident("while open", "12 20:00", "12 20:05"),
     incident("too little", "11 12:00", "11 12:05", enough_evidence=False),
     incident("before all", "09 09:00", "09 09:05"),
-    incident("unlabelled", "11 09:00", "11 09:05", label="unlabelled:Teapot"),
-    incident("counted", "11 09:00", "11 09:05", label="caller_bug"),
+    incident("unknown_code", "11 09:00", "11 09:05", label="unlabelled:Teapot"),
+    incident("counted", "11 09:00", "11 09:05", label="invalid_request"),
     incident("nowhere", "11 09:00", "11 09:05", queue_arn="unresolved"),
     incident("long after", "20 10:00", "20 10:05", queue_arn="q"),
-    # Sweeps came at 03 and 04 o'clock on the 15th, and at 9 on the 16th.
+    # Scans came at 03 and 04 o'clock on the 15th, and at 9 on the 16th.
     incident("never managed", "15 03:10", "15 03:50", queue_arn="never"),
     incident("never and little", "15 03:10", "15 03:10", queue_arn="never", enough_evidence=False),
-    incident("never and counted", "15 03:10", "15 03:10", queue_arn="never", label="caller_bug"),
+    incident(
+        "never and counted", "15 03:10", "15 03:10", queue_arn="never", label="invalid_request"
+    ),
     incident("tagged later", "15 03:10", "15 03:50", queue_arn="later"),
     incident("tagged meanwhile", "15 03:10", "15 03:50", queue_arn="meanwhile"),
     incident("tagged long after", "15 03:10", "15 03:50", queue_arn="long after"),
@@ -84,11 +86,11 @@ INCIDENTS = [
     incident(
         "managed and little", "15 03:10", "15 03:50", queue_arn="always", enough_evidence=False
     ),
-    incident("no sweep after", "15 04:10", "15 04:20", queue_arn="never"),
-    incident("no sweep before", "15 00:30", "15 02:10", queue_arn="never"),
+    incident("no scan after", "15 04:10", "15 04:20", queue_arn="never"),
+    incident("no scan before", "15 00:30", "15 02:10", queue_arn="never"),
     incident("not all were listed", "16 09:10", "16 09:20", queue_arn="never"),
 ]
-SWEEPS = [
+SCANS = [
     Round(micros("15 03:00"), ("always",), whole=True),
     Round(micros("15 04:00"), ("always", "meanwhile"), whole=True),
     Round(micros("16 09:00"), ("always", "later"), whole=True),
@@ -105,7 +107,7 @@ def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
         .drop("first", "last")
     )
     cases = spark.createDataFrame(CASES, SPARK_CASE)
-    found = joined(incidents, cases, managed(spark, SWEEPS)).collect()
+    found = joined(incidents, cases, managed(spark, SCANS)).collect()
     assert {row["incident_id"]: (row["outcome"], row["why"]) for row in found} == {
         "both": ("later", None),
         "only touched": ("later", None),
@@ -113,7 +115,7 @@ def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
         "while open": ("not_seen", "case_open"),
         "too little": ("not_seen", "too_little_evidence"),
         "before all": ("not_seen", "unknown"),
-        "unlabelled": ("not_seen", "unlabelled"),
+        "unknown_code": ("not_seen", "unknown_code"),
         "counted": ("not_seen", "count_only"),
         "nowhere": ("not_seen", "unresolved_queue"),
         "long after": ("not_seen", "unknown"),
@@ -125,12 +127,12 @@ def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
         "tagged long after": ("not_seen", "not_managed"),
         "managed": ("not_seen", "event_lost"),
         "managed and little": ("not_seen", "too_little_evidence"),
-        "no sweep after": ("not_seen", "unknown"),
-        "no sweep before": ("not_seen", "unknown"),
+        "no scan after": ("not_seen", "unknown"),
+        "no scan before": ("not_seen", "unknown"),
         "not all were listed": ("not_seen", "unknown"),
     }
     by_id = {row["incident_id"]: row for row in found}
-    assert by_id["both"]["paged"] is True
-    assert by_id["only touched"]["paged"] is False
+    assert by_id["both"]["notified"] is True
+    assert by_id["only touched"]["notified"] is False
     assert by_id["only touched"]["seconds_to_heal"] == 7.5
     assert by_id["beside"]["case_id"] is None

@@ -19,11 +19,11 @@ def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("paged", "pages"), [(True, 1), (False, 0), (1, 0), ("true", 0), (None, 0)]
+    ("notified", "pages"), [(True, 1), (False, 0), (1, 0), ("true", 0), (None, 0)]
 )
-def test_only_true_is_a_page(paged: object, pages: int) -> None:
+def test_only_true_is_a_page(notified: object, pages: int) -> None:
     (case,) = life(("escalated", "11-10 09:00")).transitions
-    document = case.document() | {"paged": paged}
+    document = case.document() | {"notified": notified}
     (found,) = lives([type(case).from_document(json.loads(json.dumps(document)))])
     assert len(found.pages(DAYS)) == pages
 
@@ -34,7 +34,7 @@ def test_the_week_begins_and_ends_at_midnight_utc() -> None:
         ("escalated", "11-09 00:00"),
         ("escalated", "11-15 23:59:59"),
         ("escalated", "11-16 00:00"),
-        paged=(1, 2, 3, 4),
+        notified=(1, 2, 3, 4),
     )
     assert [each.n for each in edges.pages(DAYS)] == [2, 3]
 
@@ -52,7 +52,7 @@ def test_what_is_no_step_is_passed_over() -> None:
     ("text", "shown"),
     [
         ("", ""),
-        ("ten letter", "ten letter"),
+        ("ten message", "ten message"),
         ("eleven lett", "eleven ..."),
         (None, ""),
         (7, ""),

@@ -1,4 +1,4 @@
-"""What the sweeps listed, as the night reads it; which word it gives is in test_joined."""
+"""What the scans listed, as the nightly job reads it; which word it gives is in test_joined."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from analytics.days import Days, microseconds
 from analytics.incidents import Round
 from analytics.nightly import read_round, root_beside, rounds
 from analytics.storage import FolderStorage
-from functions.healing.sweeping import Swept, findings_key, with_managed
+from mendq.cases.finding import Scanned, findings_key, with_managed
 from tests.analytics.authored import QUEUE_ARN, Account, at, burst
-from tests.analytics.conftest import RunNight
+from tests.analytics.conftest import RunNightly
 
 NOON = datetime(2026, 11, 10, 12, 1, 2, tzinfo=UTC)
 
 
 def document(moment: datetime = NOON, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
-    """As the sweep writes it."""
-    return with_managed(Swept().document(moment), queue_arns, whole=whole)
+    """As the scan writes it."""
+    return with_managed(Scanned().document(moment), queue_arns, whole=whole)
 
 
-def sweep(folder: Path, moment: datetime, *queue_arns: str) -> None:
+def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:
     path = folder / findings_key(moment)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document(moment, *queue_arns)))
 
 
-def test_a_sweeps_list_is_read_back() -> None:
+def test_a_scans_list_is_read_back() -> None:
     written = json.dumps(document(NOON, "b", "a", whole=False)).encode()
     assert read_round(written) == Round(microseconds(NOON), ("a", "b"), whole=False)
 
@@ -76,20 +76,20 @@ def test_findings_lie_beside_the_cases(cases: str, findings: str | None) -> None
     assert root_beside(cases) == findings
 
 
-def test_sweeps_of_other_days_are_not_read(tmp_path: Path) -> None:
+def test_scans_of_other_days_are_not_read(tmp_path: Path) -> None:
     for day in ("11-08", "11-09", "11-18", "11-19"):
-        sweep(tmp_path, at(f"{day} 12:00"), day)
+        scan(tmp_path, at(f"{day} 12:00"), day)
     of_day = Days(NOON.date(), NOON.date())
     found = rounds(FolderStorage(str(tmp_path / "findings")), of_day)
     assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
 
 
-def test_a_night_says_of_a_queue_that_it_was_tagged_too_late(
-    account: Account, run_night: RunNight
+def test_a_nightly_says_of_a_queue_that_it_was_tagged_too_late(
+    account: Account, run_nightly: RunNightly
 ) -> None:
     account.publish("11-10", burst("11-10 09:00"))
     for hour, arns in ((8, ()), (10, ()), (11, (QUEUE_ARN,))):
-        sweep(account.folder, at(f"11-10 {hour:02}:01"), *arns)
-    assert run_night("11-10") == 0
+        scan(account.folder, at(f"11-10 {hour:02}:01"), *arns)
+    assert run_nightly("11-10") == 0
     [incident] = account.rows("incidents", "11-10")
     assert (incident["outcome"], incident["why"]) == ("not_seen", "not_tagged_in_time")

@@ -8,18 +8,17 @@ from datetime import timedelta
 import pytest
 
 from analytics.cases import case_rows, ended_at, in_order, outcome
-from functions.healing.advance import GONE, UNMANAGED
-from functions.healing.case import Case
-from functions.healing.states import State
+from mendq.model.case import Case, State
+from mendq.model.lifecycle import GONE, UNMANAGED
 from tests.analytics.authored import transition
 
 SAME_WORD = (
     "observed", "refused", "proposed", "declined", "expired",
-    "escalated", "contested", "rolled_back", "ineffective",
+    "escalated", "overridden", "rolled_back", "ineffective",
 )  # fmt: skip
 
 
-def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
+def went(*states: str, notified: tuple[str, ...] = ()) -> list[Case]:
     """A case that went through `states`, paging at those of `paged`."""
     return [
         Case.from_document(
@@ -29,7 +28,7 @@ def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
                 f"11-10 10:{n:02}",
                 first_at="11-10 09:00",
                 last_at="11-10 09:05",
-                paged=state in paged,
+                notified=state in notified,
             )
         )
         for n, state in enumerate(states, 1)
@@ -40,39 +39,42 @@ def went(*states: str, paged: tuple[str, ...] = ()) -> list[Case]:
     ("transitions", "word"),
     [
         *((went(state), state) for state in SAME_WORD),
-        *((went(state, paged=(state,)), state) for state in SAME_WORD),
+        *((went(state, notified=(state,)), state) for state in SAME_WORD),
         (went("applied"), "applied"),
-        (went("applied", "applied_unproven"), "applied"),
+        (went("applied", "unverified"), "applied"),
         (went("applied", "verified"), "healed"),
         (went("applied", "verified", "watching"), "healed"),
         (went("applied", "verified", "watching", "closed"), "healed"),
-        (went("proposed", "approved", "applied", "verified", paged=("proposed",)), "approved"),
+        (went("proposed", "approved", "applied", "verified", notified=("proposed",)), "approved"),
         (went("proposed", "approved", "applied", "verified", "watching", "closed"), "approved"),
         (went("proposed", "approved", "applied", "rolled_back"), "rolled_back"),
         (went("applied", "verified", "rolled_back"), "rolled_back"),
-        (went("escalated", "closed", paged=("escalated",)), "escalated"),
-        (went("applied", "ineffective", "closed", paged=("ineffective",)), "ineffective"),
-        (went("applied", "verified", paged=("applied",)), "escalated"),
+        (went("escalated", "closed", notified=("escalated",)), "escalated"),
+        (went("applied", "ineffective", "closed", notified=("ineffective",)), "ineffective"),
+        (went("applied", "verified", notified=("applied",)), "escalated"),
         # Approved and not carried out: nothing was written, so nothing is healed.
         (went("proposed", "approved"), "proposed"),
-        (went("proposed", "approved", paged=("proposed",)), "proposed"),
+        (went("proposed", "approved", notified=("proposed",)), "proposed"),
         (went("proposed", "approved", "applied", "verified", "watching"), "approved"),
         (went("proposed", "approved", "applied"), "applied"),
-        (went("proposed", "approved", "applied", "applied_unproven"), "applied"),
+        (went("proposed", "approved", "applied", "unverified"), "applied"),
         (went("proposed", "approved", "applied", "ineffective"), "ineffective"),
-        (went("proposed", "approved", "applied", "verified", "contested"), "contested"),
-        (went("proposed", "approved", "expired", paged=("proposed",)), "expired"),
+        (went("proposed", "approved", "applied", "verified", "overridden"), "overridden"),
+        (went("proposed", "approved", "expired", notified=("proposed",)), "expired"),
         # What opens as approved, settings let through: nobody was asked.
         (went("approved"), "proposed"),
         (went("approved", "applied", "verified"), "healed"),
         (went("approved", "applied", "verified", "watching", "closed"), "healed"),
-        (went("approved", "applied", "verified", paged=("verified",)), "escalated"),
-        (went("applied", "ineffective", "escalated", paged=("escalated",)), "escalated"),
-        (went("applied", "ineffective", "escalated", "closed", paged=("escalated",)), "escalated"),
+        (went("approved", "applied", "verified", notified=("verified",)), "escalated"),
+        (went("applied", "ineffective", "escalated", notified=("escalated",)), "escalated"),
+        (
+            went("applied", "ineffective", "escalated", "closed", notified=("escalated",)),
+            "escalated",
+        ),
         (went("applied", "ineffective", "applied", "verified"), "healed"),
         (went("applied", "verified", "watching", "escalated"), "escalated"),
-        (went("applied", "contested", "closed", paged=("contested",)), "contested"),
-        (went("contested", "closed", paged=("contested",)), "contested"),
+        (went("applied", "overridden", "closed", notified=("overridden",)), "overridden"),
+        (went("overridden", "closed", notified=("overridden",)), "overridden"),
     ],
 )
 def test_the_latest_transition_decides(transitions: list[Case], word: str) -> None:
@@ -84,11 +86,11 @@ def test_the_latest_transition_decides(transitions: list[Case], word: str) -> No
     ("states", "word"),
     [
         (("applied",), "applied"),
-        (("applied", "applied_unproven"), "applied"),
+        (("applied", "unverified"), "applied"),
         (("proposed", "approved", "applied"), "applied"),
         (("escalated",), "escalated"),
         (("proposed", "approved"), "proposed"),
-        (("applied", "contested"), "contested"),
+        (("applied", "overridden"), "overridden"),
         (("applied", "verified", "watching"), "healed"),
     ],
 )
@@ -110,7 +112,7 @@ def test_n_decides_and_not_the_order_of_the_files() -> None:
     assert in_order([second, first]) == (first, second)
 
 
-def test_a_case_is_one_row_with_the_first_mend() -> None:
+def test_a_case_is_one_row_with_the_first_fix() -> None:
     cases = went("applied", "verified", "watching")
     [row] = case_rows([cases[2], cases[0], cases[1]])
     assert row["case_outcome"] == "healed"
@@ -129,8 +131,8 @@ def test_a_case_is_one_row_with_the_first_mend() -> None:
         (("applied", "verified", "watching", "closed"), 4),
         (("applied", "verified", "watching", "closed", "rolled_back"), 4),
         (("applied", "rolled_back"), 2),
-        (("applied", "verified", "watching", "closed", "contested"), None),
-        (("applied", "verified", "watching", "closed", "contested", "closed"), 6),
+        (("applied", "verified", "watching", "closed", "overridden"), None),
+        (("applied", "verified", "watching", "closed", "overridden", "closed"), 6),
     ],
 )
 def test_a_case_has_ended_when_new_failures_open_another(

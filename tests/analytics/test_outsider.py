@@ -1,4 +1,4 @@
-"""The night against a count that shares nothing with it but the reading of a record."""
+"""The nightly job against a count that shares nothing with it but the reading of a record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from functions.healing.nightly import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import Count, count
 from tests.analytics.outsider.ran import backfill, nightly, run
@@ -31,23 +31,23 @@ def test_the_scene_is_hostile(hostile: Scene, counted: Count) -> None:
     assert hostile.files > 150
     assert {each["outcome"] for each in rows} == {
         "healed", "applied", "approved", "observed", "refused", "proposed", "declined", "expired",
-        "escalated", "contested", "rolled_back", "ineffective", "not_seen",
+        "escalated", "overridden", "rolled_back", "ineffective", "not_seen",
     }  # fmt: skip
     assert {each["why"] for each in rows} == {
-        None, "unlabelled", "count_only", "unresolved_queue", "case_open", "too_little_evidence",
+        None, "unknown_code", "count_only", "unresolved_queue", "case_open", "too_little_evidence",
         "event_lost", "unknown", "not_managed", "not_tagged_in_time",
     }  # fmt: skip
     assert max(each["last_failure"] - each["first_failure"] for each in rows).days == 1
 
 
 @pytest.mark.long
-def test_nights_in_any_order_and_a_backfill_write_what_an_outsider_counts(
+def test_nightly_runs_in_any_order_and_a_backfill_write_what_an_outsider_counts(
     spark: SparkSession, hostile: Scene, counted: Count, tmp_path: Path
 ) -> None:
     first, _, third = hostile.days  # the chain makes the first one write the second as well
-    run(spark, hostile, tmp_path / "nights", nightly([third, first]), NATIVE)
+    run(spark, hostile, tmp_path / "nightly_runs", nightly([third, first]), NATIVE)
     run(spark, hostile, tmp_path / "backfill", backfill(hostile.days), FALLBACK)
-    assert disagreements(tmp_path / "nights", counted) == []
+    assert disagreements(tmp_path / "nightly_runs", counted) == []
     assert disagreements(tmp_path / "backfill", counted) == []
-    assert tables(tmp_path / "nights") == tables(tmp_path / "backfill")
-    assert set(hostile.days) <= set(tables(tmp_path / "nights")["incidents"])
+    assert tables(tmp_path / "nightly_runs") == tables(tmp_path / "backfill")
+    assert set(hostile.days) <= set(tables(tmp_path / "nightly_runs")["incidents"])

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from analytics import trail
 from analytics.trail import SPARK_READING, Reader, binary_files
 from analytics.trail_file import MAXIMUM_CONTAINERS, call_row, file_reader, read_file
-from functions.healing.nightly import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.authored import burst, content
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
 

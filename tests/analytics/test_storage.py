@@ -74,7 +74,7 @@ def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSessio
     assert root.read("t/y") == b"2"
 
 
-def test_what_looks_compressed_is_read_as_it_is(root: Storage) -> None:
+def test_what_reads_compressed_is_read_as_it_is(root: Storage) -> None:
     root.put("d/x.json.gz", b"<html>")
     assert root.read("d/x.json.gz") == b"<html>"
 
@@ -101,7 +101,7 @@ def test_a_folder_holds_nothing_but_what_was_put(tmp_path: Path) -> None:
 
 
 def test_spark_from_pip_has_no_s3(spark: SparkSession) -> None:
-    """Where it has, the night goes through Hadoop; that was never run on EMR."""
+    """Where it has, the nightly job goes through Hadoop; that was never run on EMR."""
     assert not knows_s3(spark)
 
 

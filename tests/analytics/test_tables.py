@@ -13,7 +13,7 @@ from analytics.job import parse
 from analytics.storage import open_root
 from analytics.tables import Tables
 from analytics.trail import Reader
-from functions.healing.nightly import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.authored import SCHEMAS, Account, burst, record
 from tests.analytics.nasty_files import unreadable
 from tests.analytics.week_authored import file
@@ -25,13 +25,13 @@ NEXT = date(2026, 11, 11)
 def run(spark: SparkSession, account: Account, reader: str) -> tuple[object, ...]:
     """A backfill's tables of two days, and the document of their week."""
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-    nights = parse(["backfill", "--from", f"{DAY}", "--to", f"{NEXT}", *roots])
+    nightly_runs = parse(["backfill", "--from", f"{DAY}", "--to", f"{NEXT}", *roots])
     week = parse(["weekly", "--week", "2026-W46", f"--out={account.out}"])
-    for each in (nights, week):
+    for each in (nightly_runs, week):
         job.run(each, spark, Reader(reader, "to try it"))
     summary = account.out / "summary" / "week=2026-W46" / "summary.json"
     document = json.loads(summary.read_text()) | {"made_at": ""}
-    document["not_seen"].pop("nights")
+    document["not_seen"].pop("nightly_runs")
     written = {name: each for name, each in account.written().items() if "parquet" in name}
     return document, written
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.week import CasesSeen, Seen, summary
-from analytics.week_parts import NightRows
-from functions.healing.nightly import NightRead
-from functions.report import read
+from analytics.week import CasesSeen, Observation, summary
+from analytics.week_parts import NightlyRows
+from mendq.nightly.verdict import NightlyRead
+from mendq.report.read_summary import read
 from tests.analytics.authored import ACCOUNT, REGION
 from tests.analytics.week_authored import (
     DAYS,
@@ -26,22 +26,24 @@ from tests.analytics.week_authored import (
     file,
     incident,
     life,
-    night,
+    nightly,
 )
 
 
-def made(nights: dict[date, NightRows], **earlier: dict[date, NightRows]) -> dict[str, Any]:
+def made(
+    nightly_runs: dict[date, NightlyRows], **earlier: dict[date, NightlyRows]
+) -> dict[str, Any]:
     weeks = {week.replace("_", "-"): rows for week, rows in earlier.items()}
-    return summary(WEEK, Seen(nights, weeks), MADE_AT)
+    return summary(WEEK, Observation(nightly_runs, weeks), MADE_AT)
 
 
-def test_a_week_without_nights_says_so_and_counts_nothing() -> None:
+def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     document = made({})
     assert document["not_seen"]["nights_missing"] == [f"2026-11-{day:02}" for day in range(9, 16)]
     assert [row["date"] for row in document["per_day"]] == document["not_seen"]["nights_missing"]
     assert {row["label"] for row in document["per_day"]} == {None}
     assert document["totals"] == {
-        "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "paged": 0,
+        "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,
         "median_seconds_to_heal": None, "healed_with_time": 0,
     }  # fmt: skip
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
@@ -50,38 +52,43 @@ def test_a_week_without_nights_says_so_and_counts_nothing() -> None:
 def test_a_week_is_counted() -> None:
     rows = [
         incident(1),
-        incident(2, outcome="refused", paged=True, queue_arn="q2", failed_calls=1),
+        incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
         incident(3, outcome="not_seen", label="unlabelled:Teapot", queue_arn="unresolved"),
     ]
     files = [file("a"), file("b", bytes=5, records=0, reason="truncated"), file("c", bytes=7)]
     document = made(
-        {MONDAY: NightRows(rows, files), date(2026, 11, 11): NightRows([], [])},
-        **{"2026_W44": {}, "2026_W45": {date(2026, 11, 2): NightRows([incident(9)], [])}},
+        {MONDAY: NightlyRows(rows, files), date(2026, 11, 11): NightlyRows([], [])},
+        **{"2026_W44": {}, "2026_W45": {date(2026, 11, 2): NightlyRows([incident(9)], [])}},
     )
     assert document["schema"] == 1
     assert document["made_at"] == "2026-11-16T06:00:00Z"
     assert (document["from"], document["to"]) == ("2026-11-09", "2026-11-15")
     assert (document["accounts"], document["regions"]) == ([ACCOUNT], [REGION])
     assert document["totals"] == {
-        "incidents": 3, "failed_calls": 7, "queues": 2, "healed": 1, "paged": 1,
+        "incidents": 3, "failed_calls": 7, "queues": 2, "healed": 1, "notified": 1,
         "median_seconds_to_heal": 4.5, "healed_with_time": 1,
     }  # fmt: skip
     assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
-    assert document["by_label"] == {"lease_expired": 2, "unlabelled:Teapot": 1}
+    assert document["by_label"] == {"visibility_timeout_too_short": 2, "unlabelled:Teapot": 1}
     assert document["per_day"][:3] == [
-        {"date": "2026-11-09", "label": "lease_expired", "incidents": 2, "failed_calls": 4},
+        {
+            "date": "2026-11-09",
+            "label": "visibility_timeout_too_short",
+            "incidents": 2,
+            "failed_calls": 4,
+        },
         {"date": "2026-11-09", "label": "unlabelled:Teapot", "incidents": 1, "failed_calls": 3},
         {"date": "2026-11-10", "label": None, "incidents": 0, "failed_calls": 0},
     ]
     assert document["previous_weeks"] == [
         {
-            "week": "2026-W45", "nights": 1, "incidents": 1, "failed_calls": 3, "healed": 1,
-            "paged": 0, "median_seconds_to_heal": 4.5, "healed_with_time": 1,
+            "week": "2026-W45", "nightly_runs": 1, "incidents": 1, "failed_calls": 3, "healed": 1,
+            "notified": 0, "median_seconds_to_heal": 4.5, "healed_with_time": 1,
         }
     ]  # fmt: skip
-    nights = document["not_seen"].pop("nights")
-    assert [each["verdict"] for each in nights] == ["read", *["missing"] * 6]
-    assert nights[0]["records"] == 20
+    nightly_runs = document["not_seen"].pop("nightly_runs")
+    assert [each["verdict"] for each in nightly_runs] == ["read", *["missing"] * 6]
+    assert nightly_runs[0]["records"] == 20
     assert document["not_seen"] == {
         "nights_missing": ["2026-11-10", *(f"2026-11-{day}" for day in range(12, 16))],
         "files_read": 2,
@@ -89,9 +96,9 @@ def test_a_week_is_counted() -> None:
         "bytes_read": 107,
         "bytes_unreadable": 5,
         "records_read": 20,
-        "unlabelled": {"unlabelled:Teapot": 3},
-        "unlabelled_codes_left_out": 0,
-        "unlabelled_calls_left_out": 0,
+        "unknown_code": {"unlabelled:Teapot": 3},
+        "unknown_codes_left_out": 0,
+        "unknown_calls_left_out": 0,
         "unreadable_files": [{"file": "b", "reason": "truncated"}],
         "week_is_over": True,
         "began": None,
@@ -109,31 +116,33 @@ def test_drills_are_counted_apart_and_nowhere_else() -> None:
         incident(3, queue_arn=arn("x-mendq-drill-1")),
     ]
     lives = [
-        life(("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", paged=(1,)),
-        life(("escalated", "11-10 09:00"), queue="mendq-drill-1", paged=(1,), failed_calls=0),
+        life(("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", notified=(1,)),
+        life(("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0),
     ]
     last_monday = date(2026, 11, 2)
-    seen = Seen({MONDAY: night(*rows)}, {"2026-W45": {last_monday: night(*rows)}}, CasesSeen(lives))
+    seen = Observation(
+        {MONDAY: nightly(*rows)}, {"2026-W45": {last_monday: nightly(*rows)}}, CasesSeen(lives)
+    )
     document = summary(WEEK, seen, MADE_AT)
     assert document["not_seen"]["drill_incidents"] == 1
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
-    assert (document["reached_a_person"]["total"], document["swept"]["cases"]) == (0, 0)
+    assert (document["reached_a_person"]["total"], document["scanned"]["cases"]) == (0, 0)
     assert document["do_this_week"] == []
     assert "drilled" not in document["by_label"]
     assert DRILL not in json.dumps(document)
     assert document["by_outcome"] == {"healed": 2}
 
 
-READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=9)
+READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=1, records=9)
 
 
-def test_an_earlier_week_says_how_many_of_its_nights_are_whole() -> None:
+def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    earlier = {day: night() for day in before[:5]}
-    document = summary(WEEK, Seen({}, {"2026-W45": earlier}, reads=reads), MADE_AT)
-    assert [each["nights"] for each in document["previous_weeks"]] == [4]
+    earlier = {day: nightly() for day in before[:5]}
+    document = summary(WEEK, Observation({}, {"2026-W45": earlier}, reads=reads), MADE_AT)
+    assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
 @pytest.mark.parametrize(
@@ -153,30 +162,30 @@ def test_a_week_says_whether_it_is_over(
 ) -> None:
     ended = datetime(2026, 11, 16, tzinfo=UTC)
     scheduled = None if scheduled_at is None else ended + scheduled_at
-    nights = {DAYS[6]: night()} if tables else {}
-    document = summary(WEEK, Seen(nights), ended + made_at, scheduled)
+    nightly_runs = {DAYS[6]: nightly()} if tables else {}
+    document = summary(WEEK, Observation(nightly_runs), ended + made_at, scheduled)
     assert document["not_seen"]["week_is_over"] is is_over
 
 
-def test_the_last_night_of_another_day_is_not_the_weeks_last() -> None:
+def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = summary(WEEK, Seen({DAYS[6]: night()}, reads=reads), at)
+    document = summary(WEEK, Observation({DAYS[6]: nightly()}, reads=reads), at)
     assert document["not_seen"]["week_is_over"] is False
-    assert document["not_seen"]["nights"][6]["verdict"] == "partial"
+    assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
 
 def test_a_case_says_why_of_the_listed_incidents() -> None:
     case = life(("applied", "11-10 09:00", "first"), ("verified", "11-10 10:00", "r" * 2_000))
     rows = [incident(1, case_id=case.newest.case_id), incident(2, case_id="older"), incident(3)]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
-    seen = Seen({MONDAY: night(*rows)}, cases=CasesSeen([case]))
+    seen = Observation({MONDAY: nightly(*rows)}, cases=CasesSeen([case]))
     reasons = {
         each["incident_id"]: each["reason"] for each in summary(WEEK, seen, MADE_AT)["cases"]
     }
     assert reasons == {"i001": "r" * 997 + "...", "i002": "", "i003": ""}
-    unasked = summary(WEEK, Seen({MONDAY: night(*rows)}), MADE_AT)
+    unasked = summary(WEEK, Observation({MONDAY: nightly(*rows)}), MADE_AT)
     assert {each["reason"] for each in unasked["cases"]} == {""}
 
 
@@ -184,27 +193,27 @@ def test_cases_are_worst_first_and_few() -> None:
     rows = [incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
     rows[8] |= {"outcome": "approved"}
-    document = made({MONDAY: NightRows(rows, [])})
+    document = made({MONDAY: NightlyRows(rows, [])})
     assert [row["failed_calls"] for row in document["cases"][:3]] == [7, 59, 58]
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
     assert document["totals"]["healed"] == 58, "an approved one is not healed by itself"
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
 
 
-OF_CASES = {"reached_a_person", "swept", "do_this_week", "do_this_week_left_out"}
+OF_CASES = {"reached_a_person", "scanned", "do_this_week", "do_this_week_left_out"}
 
 
 def test_without_a_case_bucket_there_is_no_word_about_cases() -> None:
-    document = summary(WEEK, Seen(), MADE_AT)
+    document = summary(WEEK, Observation(), MADE_AT)
     assert not OF_CASES & set(document)
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read(document).cases_were_read
 
 
 def test_a_case_bucket_without_cases_is_another_thing() -> None:
-    document = summary(WEEK, Seen(cases=CasesSeen(files_unreadable=2)), MADE_AT)
+    document = summary(WEEK, Observation(cases=CasesSeen(files_unreadable=2)), MADE_AT)
     assert set(document) >= OF_CASES
-    assert (document["do_this_week"], document["swept"]["cases"]) == ([], 0)
+    assert (document["do_this_week"], document["scanned"]["cases"]) == ([], 0)
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read(document).cases_were_read
 
@@ -215,17 +224,17 @@ HOSTILE = "<script>\u202e\x00\ud800{{7*7}}\r\n${jndi:ldap://x}"
 def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
     hostile = life(
         ("escalated", "11-10 09:00", HOSTILE),
-        paged=(1,),
+        notified=(1,),
         steps=[(HOSTILE, HOSTILE, HOSTILE)],
         case_id="x; rm -rf ~",
     )
-    document = summary(WEEK, Seen(cases=CasesSeen([hostile])), MADE_AT)
+    document = summary(WEEK, Observation(cases=CasesSeen([hostile])), MADE_AT)
     content = json.dumps(document, indent=1).encode()
-    (paged,) = read(content).reached_a_person.cases
-    assert paged.reason == HOSTILE.replace("\ud800", "\\ud800")
-    (deed,) = read(content).do_this_week
-    assert deed.command == "mendq show 'x; rm -rf ~' --region us-east-1"
-    assert deed.template_line.isprintable()
+    (notified,) = read(content).reached_a_person.cases
+    assert notified.reason == HOSTILE.replace("\ud800", "\\ud800")
+    (recommendation,) = read(content).do_this_week
+    assert recommendation.command == "mendq show 'x; rm -rf ~' --region us-east-1"
+    assert recommendation.template_line.isprintable()
 
 
 ROWS = st.lists(
@@ -252,11 +261,11 @@ ROWS = st.lists(
 @settings(max_examples=60)
 @given(ROWS)
 def test_sums_add_up(rows: list[tuple[int, dict[str, Any]]]) -> None:
-    nights = {
-        MONDAY + timedelta(days=day): night(*(row for its, row in rows if its == day))
+    nightly_runs = {
+        MONDAY + timedelta(days=day): nightly(*(row for its, row in rows if its == day))
         for day in range(7)
     }
-    document = summary(WEEK, Seen(nights), MADE_AT)
+    document = summary(WEEK, Observation(nightly_runs), MADE_AT)
     total = len(rows)
     assert document["totals"]["incidents"] == total
     assert sum(document["by_outcome"].values()) == total

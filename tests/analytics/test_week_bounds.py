@@ -8,15 +8,15 @@ from datetime import timedelta
 import pytest
 
 from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
-from analytics.week import CasesSeen, Seen, summary
-from analytics.week_parts import MAXIMUM_LABELS, MAXIMUM_PLACES, NightRows, Row
+from analytics.week import CasesSeen, Observation, summary
+from analytics.week_parts import MAXIMUM_LABELS, MAXIMUM_PLACES, NightlyRows, Row
 from analytics.weekly import as_json
-from functions.healing.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
-from functions.healing.nightly import NightRead
-from functions.healing.states import State
-from functions.report import page, read
-from functions.report.read_summary import MOST_BYTES
-from functions.report.summary import Summary
+from mendq.model.case import State
+from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
+from mendq.nightly.verdict import NightlyRead
+from mendq.report.html_page import page
+from mendq.report.read_summary import MOST_BYTES, read
+from mendq.report.summary import Summary
 from tests.analytics.week_authored import (
     DAYS,
     MADE_AT,
@@ -26,7 +26,7 @@ from tests.analytics.week_authored import (
     file,
     incident,
     life,
-    night,
+    nightly,
 )
 
 # What takes most bytes in JSON: six for one character.
@@ -46,7 +46,7 @@ def _incident(number: int) -> Row:
     principals = [name(each, MAXIMUM_PRINCIPAL) for each in range(10)]
     return incident(
         number,
-        label=f"unlabelled:{code}",
+        label=f"unknown:{code}",
         error_codes=[name(each, MAXIMUM_CODE) for each in range(200)] if number < 100 else [code],
         queue_arn=arn(f"{LONG_NAME}{number:05}"),
         account=f"{number:012}",
@@ -56,7 +56,7 @@ def _incident(number: int) -> Row:
         case_id=name(number, 5_000) if number < 100 else "c",
         failed_calls=INCIDENTS - number,
         seconds_to_heal=number * 1_234_567.890123,
-        paged=True,
+        notified=True,
     )
 
 
@@ -70,7 +70,7 @@ def _life(number: int) -> Life:
     text = name(number, 9_000)
     return life(
         ("escalated", f"11-1{number % 6} 09:00", text),
-        paged=(1,),
+        notified=(1,),
         steps=[(text, text, text)],
         case_id=text,
         symptom=text,
@@ -82,21 +82,21 @@ def _life(number: int) -> Life:
 
 
 @pytest.fixture(scope="module")
-def absurd() -> Seen:
+def absurd() -> Observation:
     rows = [_incident(number) for number in range(INCIDENTS)]
-    days = {each: night(*rows[number::7]) for number, each in enumerate(DAYS)}
+    days = {each: nightly(*rows[number::7]) for number, each in enumerate(DAYS)}
     files = [_file(number) for number in range(FILES)]
-    days[MONDAY] = NightRows(days[MONDAY].incidents, files)
-    read_one = NightRead(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
+    days[MONDAY] = NightlyRows(days[MONDAY].incidents, files)
+    read_one = NightlyRead(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
     reads = {day: replace(read_one, day=day) for day in DAYS}
-    weeks = {f"2026-W{each}": {MONDAY - timedelta(weeks=46 - each): night(*rows[:9])}
+    weeks = {f"2026-W{each}": {MONDAY - timedelta(weeks=46 - each): nightly(*rows[:9])}
              for each in range(42, 46)}  # fmt: skip
     cases = CasesSeen([_life(number) for number in range(CASES)], files_unreadable=10**6)
-    return Seen(days, weeks, cases, reads, MONDAY)
+    return Observation(days, weeks, cases, reads, MONDAY)
 
 
 @pytest.fixture(scope="module")
-def content(absurd: Seen) -> bytes:
+def content(absurd: Observation) -> bytes:
     return as_json(summary(WEEK, absurd, MADE_AT))
 
 
@@ -115,7 +115,7 @@ def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
         assert sum(counts.values()) == INCIDENTS
     assert sum(each.incidents for each in read_again.per_day) == INCIDENTS
     seen = read_again.not_seen
-    calls = sum(seen.unlabelled.values()) + seen.unlabelled_calls_left_out
+    calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
     assert calls == read_again.totals.failed_calls == sum(range(1, INCIDENTS + 1))
     assert sum(each.incidents for each in read_again.times_to_heal) == (
         read_again.totals.healed_with_time
@@ -123,24 +123,24 @@ def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
 
 
 def test_what_is_left_out_is_said(read_again: Summary) -> None:
-    assert len(read_again.by_label) == len(read_again.not_seen.unlabelled) == MAXIMUM_LABELS
+    assert len(read_again.by_label) == len(read_again.not_seen.unknown_code) == MAXIMUM_LABELS
     assert read_again.labels_left_out == INCIDENTS - MAXIMUM_LABELS + 1
-    assert read_again.not_seen.unlabelled_codes_left_out == INCIDENTS - MAXIMUM_LABELS
+    assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_LABELS
     for names, left_out in (
         (read_again.accounts, read_again.accounts_left_out),
         (read_again.regions, read_again.regions_left_out),
     ):
         assert (len(names), left_out) == (MAXIMUM_PLACES, INCIDENTS + FILES - MAXIMUM_PLACES)
     assert read_again.cases_left_out == INCIDENTS - 50
-    assert read_again.reached_a_person.total == read_again.swept.cases == CASES
+    assert read_again.reached_a_person.total == read_again.scanned.cases == CASES
 
 
-def test_the_order_of_rows_changes_no_byte(absurd: Seen, content: bytes) -> None:
+def test_the_order_of_rows_changes_no_byte(absurd: Observation, content: bytes) -> None:
     turned = {
-        day: NightRows(rows.incidents[::-1], rows.quality[::-1])
-        for day, rows in [*absurd.nights.items()][::-1]
+        day: NightlyRows(rows.incidents[::-1], rows.quality[::-1])
+        for day, rows in [*absurd.nightly_runs.items()][::-1]
     }
-    assert as_json(summary(WEEK, replace(absurd, nights=turned), MADE_AT)) == content
+    assert as_json(summary(WEEK, replace(absurd, nightly_runs=turned), MADE_AT)) == content
 
 
 def test_a_page_is_made_of_it(read_again: Summary) -> None:

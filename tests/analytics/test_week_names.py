@@ -13,9 +13,9 @@ from analytics.week_parts import (
     places,
     with_few_labels,
 )
-from functions.catalogue import CATALOGUE
-from functions.report import summary as reports
-from tests.analytics.week_authored import DAYS, WEEK, incident, night
+from mendq.catalogue import CATALOGUE
+from mendq.report import summary as reports
+from tests.analytics.week_authored import DAYS, WEEK, incident, nightly
 
 WEEK_DAYS = days_of(WEEK)
 
@@ -45,24 +45,28 @@ def test_of_places_those_with_most_rows() -> None:
 def test_labels_beyond_are_one_and_what_mendq_labels_stays() -> None:
     codes = [incident(label=f"unlabelled:C{n:03}") for n in range(MAXIMUM_LABELS + 10)]
     many = [incident(label="unlabelled:C105"), incident(label="unlabelled:C106", failed_calls=9)]
-    own = incident(label="lease_expired", failed_calls=1)
-    nights = {DAYS[0]: night(*codes, own), DAYS[1]: night(*many)}
-    few, left_out = with_few_labels(WEEK_DAYS, nights)
+    own = incident(label="visibility_timeout_too_short", failed_calls=1)
+    nightly_runs = {DAYS[0]: nightly(*codes, own), DAYS[1]: nightly(*many)}
+    few, left_out = with_few_labels(WEEK_DAYS, nightly_runs)
     labels = [each["label"] for each in incidents_of(WEEK_DAYS, few)]
     assert len(labels) == len(codes) + 3
     assert len(set(labels)) == MAXIMUM_LABELS
-    assert {"lease_expired", "unlabelled:C105", "unlabelled:C106", FURTHER} < set(labels)
+    assert {"visibility_timeout_too_short", "unlabelled:C105", "unlabelled:C106", FURTHER} < set(
+        labels
+    )
     assert "unlabelled:C095" in labels
     assert "unlabelled:C096" not in labels
     assert (left_out, labels.count(FURTHER)) == (12, 12)
-    assert {each["label"] for each in nights[DAYS[0]].incidents} == {
-        "lease_expired", *(each["label"] for each in codes),
+    assert {each["label"] for each in nightly_runs[DAYS[0]].incidents} == {
+        "visibility_timeout_too_short", *(each["label"] for each in codes),
     }  # fmt: skip
 
 
 def test_as_many_labels_as_fit_are_left_alone() -> None:
-    nights = {DAYS[0]: night(*(incident(label=f"unlabelled:{n}") for n in range(MAXIMUM_LABELS)))}
-    assert with_few_labels(WEEK_DAYS, nights) == (nights, 0)
+    nightly_runs = {
+        DAYS[0]: nightly(*(incident(label=f"unknown:{n}") for n in range(MAXIMUM_LABELS)))
+    }
+    assert with_few_labels(WEEK_DAYS, nightly_runs) == (nightly_runs, 0)
 
 
 def test_mendq_s_own_labels_always_fit_and_the_report_knows_the_other() -> None:

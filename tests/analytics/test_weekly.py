@@ -17,24 +17,24 @@ from analytics.nightly import case_files
 from analytics.storage import FolderStorage
 from analytics.tables import Tables, path_of
 from analytics.weekly import Weekly
-from functions.healing.nightly import NightRead, night_key
-from functions.report import read
+from mendq.nightly.verdict import NightlyRead, nightly_key
+from mendq.report.read_summary import read
 from tests.analytics.authored import SCHEMAS, Account, transition
 from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, file, incident
 
 pytestmark = pytest.mark.usefixtures("spark")
 SUMMARY = f"summary/week={WEEK}/summary.json"
-READ = NightRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
+READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 
 
-def put_night(account: Account, day: date, *incidents: dict[str, Any]) -> None:
+def put_nightly(account: Account, day: date, *incidents: dict[str, Any]) -> None:
     account.put("incidents", f"{day:%m-%d}", incidents)
     account.put("quality", f"{day:%m-%d}", [file("a")])
 
 
-def put_read(account: Account, read_of: NightRead, **document: object) -> None:
+def put_read(account: Account, read_of: NightlyRead, **document: object) -> None:
     content = json.dumps(read_of.document() | document).encode()
-    FolderStorage(str(account.out)).put(night_key(read_of.day), content)
+    FolderStorage(str(account.out)).put(nightly_key(read_of.day), content)
 
 
 def weekly(account: Account, *, with_cases: bool = True) -> tuple[Weekly, list[str]]:
@@ -57,35 +57,35 @@ def written(account: Account, *, with_cases: bool = True) -> dict[str, Any]:
 def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
     seen = {"first_at": "11-09 08:00", "last_at": "11-09 08:10"}
     return transition(1, "escalated", when, **seen) | {
-        "case_id": case_id, "paged": True, **fields,
+        "case_id": case_id, "notified": True, **fields,
     }  # fmt: skip
 
 
 def test_a_week_that_nothing_was_written_of(account: Account) -> None:
     document = written(account)
     assert document["totals"]["incidents"] == 0
-    assert {each["verdict"] for each in document["not_seen"]["nights"]} == {"missing"}
+    assert {each["verdict"] for each in document["not_seen"]["nightly_runs"]} == {"missing"}
     assert document["reached_a_person"]["total"] == 0
 
 
-def test_tables_cases_and_nights_meet_in_the_document(account: Account) -> None:
-    put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
-    put_night(account, MONDAY - timedelta(days=7), incident(3))
+def test_tables_cases_and_nightly_runs_meet_in_the_document(account: Account) -> None:
+    put_nightly(account, MONDAY, incident(1), incident(2, outcome="escalated"))
+    put_nightly(account, MONDAY - timedelta(days=7), incident(3))
     for back in range(15):
         put_read(account, replace(READ, day=MONDAY - timedelta(days=back)))
-    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     document = written(account)
     assert document["totals"]["incidents"] == 2
     assert [each["week"] for each in document["previous_weeks"]] == ["2026-W45"]
-    assert document["not_seen"]["nights"][0]["usual_records"] == 10_000
+    assert document["not_seen"]["nightly_runs"][0]["usual_records"] == 10_000
     assert document["reached_a_person"]["total"] == 1
-    (deed,) = document["do_this_week"]
-    assert (deed["kind"], deed["incidents"]) == ("mend", 2)
+    (recommendation,) = document["do_this_week"]
+    assert (recommendation["kind"], recommendation["incidents"]) == ("fix", 2)
 
 
 def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
     assert written(account)["not_seen"]["began"] is None
-    put_night(account, date(2026, 11, 11), incident(1))
+    put_nightly(account, date(2026, 11, 11), incident(1))
     (account.out / "quality" / "notes").mkdir()
     assert written(account)["not_seen"]["began"] == "2026-11-11"
     put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
@@ -104,17 +104,17 @@ def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> No
     assert json.loads((account.out / SUMMARY).read_bytes())["not_seen"]["week_is_over"] is True
 
 
-def test_the_nights_of_four_weeks_before_are_read(account: Account) -> None:
+def test_the_nightly_runs_of_four_weeks_before_are_read(account: Account) -> None:
     partial, whole = date(2026, 10, 12), date(2026, 10, 13)
     for day in (partial, whole):
-        put_night(account, day)
+        put_nightly(account, day)
     put_read(account, replace(READ, day=partial, made_at=datetime(2026, 10, 12, 2, tzinfo=UTC)))
     (earlier,) = written(account)["previous_weeks"]
-    assert (earlier["week"], earlier["nights"]) == ("2026-W42", 1)
+    assert (earlier["week"], earlier["nightly_runs"]) == ("2026-W42", 1)
 
 
 def test_without_cases_nothing_is_said_about_them(account: Account) -> None:
-    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     document = written(account, with_cases=False)
     assert "reached_a_person" not in document
     assert not read(document).cases_were_read
@@ -131,11 +131,11 @@ def test_the_cases_of_the_days_around_the_week_are_read(account: Account) -> Non
 
 
 def test_a_case_file_that_is_none_is_counted_and_stops_nothing(account: Account) -> None:
-    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     folder = account.cases / "dt=2026-11-10"
     (folder / "a.json").write_bytes(b"{")
     (folder / "b.json").write_bytes(b"[" * 100_000)
-    (folder / "c.json").write_text(json.dumps(paging("c", "11-10 09:00") | {"to": "mended"}))
+    (folder / "c.json").write_text(json.dumps(paging("c", "11-10 09:00") | {"to": "fixed"}))
     (account.cases / "notes").mkdir()
     (account.cases / "notes" / "d.json").write_bytes(b"not asked for")
     document = written(account)
@@ -147,7 +147,7 @@ ODD: list[dict[str, Any]] = [
     {"steps": ["VisibilityTimeout", None, {"attribute": 7}]},
     {"steps": "VisibilityTimeout"},
     {"reason": {"a": 1}},
-    {"paged": "yes"},
+    {"notified": "yes"},
     {"actor": None},
     {"queue_arn": ""},
     {"symptom": "\x00<b>"},
@@ -161,18 +161,20 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: next(iter(odd)))
 def test_an_odd_case_file_stops_nothing(account: Account, odd: dict[str, Any]) -> None:
-    account.record_transitions(paging("lease_expired-1", "11-10 09:00"))
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     path = account.cases / "dt=2026-11-10" / "odd.json"
     path.write_text(json.dumps(paging("odd", "11-10 09:00") | odd))
     document = written(account)
-    assert "lease_expired-1" in {each["case_id"] for each in document["reached_a_person"]["cases"]}
+    assert "visibility_timeout_too_short-1" in {
+        each["case_id"] for each in document["reached_a_person"]["cases"]
+    }
 
 
-def test_a_night_that_tells_of_another_day_is_not_believed(account: Account) -> None:
+def test_a_nightly_that_tells_of_another_day_is_not_believed(account: Account) -> None:
     put_read(account, READ, day="2026-11-10")
     out = FolderStorage(str(account.out))
-    out.put(night_key(MONDAY + timedelta(days=1)), b"{")
-    (monday, tuesday, *_) = written(account)["not_seen"]["nights"]
+    out.put(nightly_key(MONDAY + timedelta(days=1)), b"{")
+    (monday, tuesday, *_) = written(account)["not_seen"]["nightly_runs"]
     assert (monday["verdict"], tuesday["verdict"]) == ("missing", "missing")
 
 
@@ -184,30 +186,33 @@ BROKEN: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("table", "broken"), BROKEN)
-def test_a_broken_table_costs_its_night_and_not_the_week(
+def test_a_broken_table_costs_its_nightly_and_not_the_week(
     account: Account, table: str, broken: pa.Table
 ) -> None:
     tuesday = MONDAY + timedelta(days=1)
     for day in (MONDAY, tuesday):
-        put_night(account, day, incident(1))
+        put_nightly(account, day, incident(1))
         put_read(account, replace(READ, day=day, records=10, bytes=100, incidents=1))
     pq.write_table(broken, account.out / path_of(table, tuesday))
     document = written(account)
     assert document["totals"]["incidents"] == 1
     assert str(tuesday) in document["not_seen"]["nights_missing"]
-    assert [each["verdict"] for each in document["not_seen"]["nights"][:2]] == ["read", "torn"]
+    assert [each["verdict"] for each in document["not_seen"]["nightly_runs"][:2]] == [
+        "read",
+        "torn",
+    ]
 
 
-def test_a_night_whose_rerun_died_between_its_tables_is_torn(account: Account) -> None:
-    put_night(account, MONDAY, incident(1), incident(2))
+def test_a_nightly_whose_rerun_died_between_its_tables_is_torn(account: Account) -> None:
+    put_nightly(account, MONDAY, incident(1), incident(2))
     put_read(account, replace(READ, records=10, bytes=100, incidents=1))
     document = written(account)
     assert document["totals"]["incidents"] == 2
-    assert document["not_seen"]["nights"][0]["verdict"] == "torn"
+    assert document["not_seen"]["nightly_runs"][0]["verdict"] == "torn"
 
 
 def test_a_week_written_twice_is_the_same_but_for_when(account: Account) -> None:
-    put_night(account, MONDAY, incident(1), incident(2, outcome="escalated"))
+    put_nightly(account, MONDAY, incident(1), incident(2, outcome="escalated"))
     account.record_transitions(paging("a", "11-10 09:00"), paging("b", "11-10 09:00"))
     first = written(account)
     weekly(account)[0].write(WEEK, MADE_AT + timedelta(days=1))

@@ -8,15 +8,15 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from analytics.cases import Life, read_transition
-from analytics.week_parts import NightRows, Row
-from functions.healing.case import Case
+from analytics.week_parts import NightlyRows, Row
+from mendq.model.case import Case
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
 WEEK = "2026-W46"
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
-LEASE = ("VisibilityTimeout", "30", "45")
+VISIBILITY = ("VisibilityTimeout", "30", "45")
 
 
 def arn(name: str) -> str:
@@ -29,7 +29,7 @@ def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "queue_arn": QUEUE_ARN,
-        "label": "lease_expired",
+        "label": "visibility_timeout_too_short",
         "error_codes": ["MessageNotInflight"],
         "first_failure": at("11-09 09:00") + timedelta(seconds=number),
         "last_failure": at("11-09 10:00"),
@@ -39,7 +39,7 @@ def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
         "why": None,
         "case_id": "c",
         "seconds_to_heal": 4.5,
-        "paged": False,
+        "notified": False,
         **fields,
     }
 
@@ -58,22 +58,22 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def night(*incidents: Row) -> NightRows:
-    return NightRows(incidents, [])
+def nightly(*incidents: Row) -> NightlyRows:
+    return NightlyRows(incidents, [])
 
 
 def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life:
     """A case of `orders` that went through `states`: each a word, a time and perhaps its reason.
 
-    It raised the lease, unless `steps`, of (attribute, before, after), tell otherwise; `paged`
-    holds the numbers of the transitions that paged; `first_n` is the first one's.
+    It raised the visibility timeout, unless `steps`, of (attribute, before, after), tell otherwise;
+    `paged` holds the numbers of the transitions that paged; `first_n` is the first one's.
     """
-    paged: Sequence[int] = fields.pop("paged", ())
+    notified: Sequence[int] = fields.pop("notified", ())
     first_n: int = fields.pop("first_n", 1)
     queue: str = fields.pop("queue", "orders")
     return Life(
         tuple(
-            _transition(n, each, arn(queue), paged=n in paged, **fields)
+            _transition(n, each, arn(queue), notified=n in notified, **fields)
             for n, each in enumerate(states, first_n)
         )
     )
@@ -83,7 +83,7 @@ def _transition(  # noqa: PLR0917 - as a transition has it
     n: int,
     state: Sequence[str],
     queue_arn: str,
-    steps: Sequence[tuple[str, str, str]] = (LEASE,),
+    steps: Sequence[tuple[str, str, str]] = (VISIBILITY,),
     came_from: str | None = None,
     failed_calls: int = 3,
     **fields: Any,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from functions.healing.mode import Mode
-from infra.settings import read
+from infra.settings.deployment import read
+from mendq.model.limits import Mode
 from tests.architecture.aws_commands import commands_in, mistake_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
         "aws sqs purge-queue --queue URL",
         "aws sqs purge-queue --region eu-west-1",
         "aws sqs receive-message --queue-url URL --visibility-timeout long",
-        "aws sqs get-queue-attributes --queue-url URL --attribute-names Lease",
+        "aws sqs get-queue-attributes --queue-url URL --attribute-names Visibility timeout",
         "aws lambda invoke --function-name FUNCTION --payload '{}' /dev/stdout",
         'aws dynamodb delete-item --table-name TABLE --key \'{"pk": "account"}\'',
         "aws dynamodb delete-item --table-name TABLE --key '{\"pk\": '",

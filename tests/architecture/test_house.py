@@ -39,25 +39,25 @@ def test_functions_are_small() -> None:
 
 
 def test_handlers_are_thin() -> None:
-    handlers = {name: text for name, text in SOURCES.items() if "functions/handlers/" in name}
+    handlers = {name: text for name, text in SOURCES.items() if "functions/" in name}
     assert len(handlers) > 1
     assert {name for name, text in handlers.items() if len(text.splitlines()) > 60} == set()
 
 
-# Scheduler's own dead letters are no step of ours: infra/schedules.py names their one action.
+# Scheduler's own DLQ messages are no step of ours: infra/schedules.py names their one action.
 @pytest.mark.parametrize(
     ("forbidden", "allowed"),
     [
         (
             r"os\.environ",
-            r"cli/account\.py|functions/settings\.py|infra/(__init__|cdk_cli|synthesis|wheels)\.py|local_account/",
+            r"mendq/cli/account\.py|functions/settings\.py|infra/(__init__|cdk_cli|synthesis|wheels)\.py|local_account/",
         ),
-        (r"datetime\.now|time\.time\(|utcnow", r"cli/|functions/handlers/|local_account/"),
+        (r"datetime\.now|time\.time\(|utcnow", r"cli/|functions/|local_account/"),
         (
             r"\"sqs:[A-Za-z]+\"",
-            r"functions/healing/(steps|dead_letter_steps|redrive_step|looks)\.py|infra/schedules\.py|cli/rights\.py|local_account/",
+            r"mendq/model/(steps|dlq_steps|redrive_step|looks)\.py|infra/schedules\.py|mendq/cli/rights\.py|local_account/",
         ),
-        (r"import boto3|from boto3|from botocore", r"cli/|functions/aws/|local_account/"),
+        (r"import boto3|from boto3|from botocore", r"cli/|mendq/aws/|local_account/"),
         (r"\.otherwise\(", r"^$"),
     ],
 )

@@ -14,12 +14,12 @@ import pytest
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
-from cli.__main__ import app
-from functions.healing.next_lines import next_lines
-from functions.healing.states import State
-from infra.alarms import PAGED, WATCHED
+from infra.alarms import NOTIFIED, WATCHED
+from mendq.cli.__main__ import app
+from mendq.model.case import State
+from mendq.notifications.commands import next_lines
 from tests.architecture.test_documents import PAGES, ROOT, lines_of
-from tests.functions.healing.cases_to_page import CASE
+from tests.model.cases_to_page import CASE
 
 ROOMS = ("cli", "functions", "infra", "local_account")
 _INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
@@ -33,7 +33,7 @@ def _typed() -> Iterator[str]:
     for state in State:
         lines = next_lines(replace(CASE, state=state), "a runbook", "")
         yield from (line for line in lines if line.startswith("mendq "))
-    yield from (each.command_in("eu-west-1") for each in (*PAGED, *WATCHED))
+    yield from (each.command_in("eu-west-1") for each in (*NOTIFIED, *WATCHED))
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":
@@ -95,13 +95,13 @@ def test_there_are_commands_to_check() -> None:
     assert len(typed) >= 20
     assert {"mendq redrive X --all --dry-run --region X", "mendq doctor"} <= typed
     assert "mendq freeze --region eu-west-1" in typed
-    assert any(each.startswith("mendq approve lease_expired-") for each in typed)
+    assert any(each.startswith("mendq approve visibility_timeout_too_short-") for each in typed)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        "mendq mend orders",
+        "mendq fix orders",
         "mendq redrive orders --everything",
         "mendq redrive orders invoices --all",
         "mendq redrive orders --all --limit few",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from analytics.job import BadArguments, parse
-from infra.cdk_cli import CLI
+from infra.packaging.cdk_cli import CLI
 from local_account.cannot_start import CannotStart
 from local_account.demo.story import stories_of
 from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
@@ -73,7 +73,7 @@ def _recipe_of(target: str) -> str:
 
 
 def _values(given: Mapping[str, str]) -> None:
-    stories_of(given.get("STORY", "lease"))
+    stories_of(given.get("STORY", "visibility"))
     assert set(given.get("NAMES", "").split()) <= {each.name for each in PROOFS}, "no such proof"
     assert given.get("SETTINGS", ".json").endswith(".json"), "a file, not what stands in it"
     if "ARGS" in given:

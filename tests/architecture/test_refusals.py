@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from functions.catalogue import CATALOGUE
-from functions.healing.denial_findings import FINDINGS
-from functions.healing.plan import AWS_REFUSED
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue._restore_policy import FINDINGS
+from mendq.model.plan import AWS_REFUSED
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -49,7 +49,7 @@ def test_a_code_is_found_however_its_call_is_broken_into_lines() -> None:
     assert {"own_call", "said_already", "too_little_evidence", "account_budget"} <= _emitted()
 
 
-def test_a_code_that_only_an_example_of_a_sweep_s_gives_is_found() -> None:
+def test_a_code_that_only_an_example_of_a_scan_s_gives_is_found() -> None:
     """It is handed to what makes the refusal, and spelled out nowhere in it."""
     assert {"denied_to_all", "too_many_sources"} <= _emitted()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.healing.plan import Plan, Refusal
-from functions.healing.states import State
+from mendq.model.case import State
+from mendq.model.plan import Plan, Refusal
 
 _KINDS = {State.REFUSED: "refuse", State.ESCALATED: "escalate"}
 

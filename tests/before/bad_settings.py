@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from functions.catalogue import CATALOGUE
+from mendq.catalogue import CATALOGUE
 
 BAD: tuple[Any, ...] = (
     {"mod": "heal"},
@@ -26,9 +26,9 @@ BAD: tuple[Any, ...] = (
     {"queues": [7]},
     {"queues": ["a", "a"]},
     {"queues": [f"q{n}" for n in range(201)]},
-    {"autonomy": ["lease_expired"]},
-    {"autonomy": {"lease_expird": "heal"}},
-    {"autonomy": {"lease_expired": "off"}},
+    {"autonomy": ["visibility_timeout_too_short"]},
+    {"autonomy": {"visibility_timeout_too_shrt": "heal"}},
+    {"autonomy": {"visibility_timeout_too_short": "off"}},
     {"trail": []},
     {"trail": {"create": "no"}},
     {"trail": {"create": 0}},
@@ -72,8 +72,8 @@ BAD: tuple[Any, ...] = (
     {"report": {"hour": 24}},
     {"report": {"timeZone": "CET!"}},
     {"report": {"recipients": ["a@b.io"]}},
-    {"night": {"hourUtc": -1}},
-    {"night": {"maximumVcpu": 3}},
+    {"nightly": {"hourUtc": -1}},
+    {"nightly": {"maximumVcpu": 3}},
     {"freezeCalendars": ["quiet-days"]},
     {
         "freezeCalendars": [
@@ -102,7 +102,7 @@ BAD: tuple[Any, ...] = (
     },
     {"trail": {"create": "false", "bucket": "our-logs"}},
     {"autonomy": {each.name: "heal" for each in CATALOGUE if not each.steps}},
-    {"limits": {"sweepMetricsPerDay": -1}},
+    {"limits": {"scanMetricsPerDay": -1}},
     {"limits": {"visibilityCeilingSeconds": 43_201}},
     {"limits": {"writesPerAttributePerDay": 0}},
     *(
@@ -113,7 +113,7 @@ BAD: tuple[Any, ...] = (
             "proposalHours",
             "soakFactor",
             "cooldownMinutes",
-            "pulseMinutes",
+            "probeMinutes",
             "measuringMinutes",
         )
         for value in (0, 10**9)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from functions.catalogue import CATALOGUE, match
-from functions.catalogue.symptom import Symptom
-from functions.healing import examples
-from functions.healing.error_codes import CODES, canonical
-from functions.healing.every_step import STEPS
-from functions.healing.facts import Facts
-from functions.healing.failed_call import FailedCall
-from functions.healing.limits import Limits
 from infra.data_events import DATA_EVENT_NAMES
+from mendq.catalogue import CATALOGUE, examples, match
+from mendq.catalogue.symptom import Symptom
+from mendq.model.facts import Facts
+from mendq.model.failed_call import CODES, FailedCall, canonical
+from mendq.model.limits import Limits
+from mendq.model.steps import STEPS
 from tests.before.answers import answer_of
 from tests.before.stored import NOT_HERE
 from tests.real_records import SQS_ERRORS, sqs_errors
@@ -58,8 +56,8 @@ def _symptom(entry: Symptom) -> dict[str, Any]:
         "steps": [each.attribute for each in entry.steps],
         "shows": sorted(entry.shows),
         "gives_way_to": entry.gives_way_to,
-        "outlives_a_change": entry.outlives_a_lease,
-        "about_callers": entry.pages_callers,
+        "outlives_a_change": entry.outlives_the_timeout,
+        "about_callers": entry.notifies_callers,
         "speaks_of_every_call": entry.speaks.__name__,
         "seen_as": sorted(
             f"{each.error_code} {_events(each.event_names)}" for each in entry.seen_as
@@ -106,7 +104,7 @@ def _answer(entry: Symptom, call: FailedCall | None, facts: Facts | None) -> dic
 
 def _step(kind: Any) -> dict[str, Any]:
     bounds = {name: getattr(kind, name, None) for name in ("minimum", "maximum", "wanted")}
-    names = ("iam_action", "owner", "absent_means", "is_kept", "leaves_a_value", "most_a_day")
+    names = ("iam_action", "owner", "absent_means", "stays", "leaves_a_value", "most_a_day")
     return {**{name: getattr(kind, name) for name in names}, **bounds}
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from cli.__main__ import COMMANDS
-from functions.catalogue import CATALOGUE
-from functions.healing.letters import QUARANTINED
-from tests.before.operator_accounts import called, dead_letter_account, operator_account
+from mendq.catalogue import CATALOGUE
+from mendq.cli.__main__ import COMMANDS
+from mendq.redrive.messages import QUARANTINED
+from tests.before.operator_accounts import called, dlq_account, operator_account
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import case_of, move
+from tests.heal.operators import case_of, move
 
 _SUBCOMMANDS = {"quarantine": ("list", "peek", "return", "drop")}
 _CASE = "no-such-case"
@@ -27,7 +27,7 @@ _UNASKED: Mapping[str, tuple[str, ...]] = {
     "drill": ("drill",),
     "pin": ("pin", "orders.fifo"),
     "redrive": ("redrive", "orders", "--all"),
-    "sweep": ("sweep",),
+    "scan": ("scan",),
 }
 RECORD = {
     "eventVersion": "1.11",
@@ -187,24 +187,24 @@ def _cases() -> dict[str, Any]:
             ("cases",),
             ("cases", "--open"),
             ("show", case_id),
-            ("roll-back", case_id),
-            ("roll-back", case_id, "--dry-run"),
-            ("roll-back", "--since", "3h", "--dry-run"),
-            ("roll-back", "--since", "soon"),
-            ("roll-back", case_id, "--since", "2h"),
-            ("roll-back", case_id, "--yes"),
+            ("rollback", case_id),
+            ("rollback", case_id, "--dry-run"),
+            ("rollback", "--since", "3h", "--dry-run"),
+            ("rollback", "--since", "soon"),
+            ("rollback", case_id, "--since", "2h"),
+            ("rollback", case_id, "--yes"),
         )
         applied |= {"then shown": _named(case_id, ("show", case_id), ("cases",))}
     with operator_account() as operator:
         gone = _gone(operator)
     done = {}
-    for word in ("approve", "decline", "roll-back"):
+    for word in ("approve", "decline", "rollback"):
         with operator_account() as operator:
-            case_id = operator.applied() if word == "roll-back" else operator.proposed()
+            case_id = operator.applied() if word == "rollback" else operator.proposed()
             called("freeze", "deploying", "--yes")
             done[word] = called(word, case_id, "--yes", "--json")
     with operator_account() as operator:
-        words = ("show", "approve", "decline", "close", "roll-back")
+        words = ("show", "approve", "decline", "close", "rollback")
         yes = {"show": ()}
         missing = _both(*((word, _CASE, *yes.get(word, ("--yes",))) for word in words))
     return {
@@ -230,7 +230,7 @@ def _gone(operator: Operator) -> dict[str, Any]:
     case_id = operator.applied()
     arn = case_of(operator.aws).queue_arn
     operator.aws.set_visibility(arn, 77)
-    changed = _named(case_id, ("show", case_id), ("roll-back", case_id, "--yes"))
+    changed = _named(case_id, ("show", case_id), ("rollback", case_id, "--yes"))
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
     return {"a person's value": changed, "no queue": _named(case_id, ("show", case_id))}
 
@@ -262,8 +262,8 @@ def _operating() -> dict[str, Any]:
             ("pin", "orders.fifo", "--yes"),
             ("pin", "orders.fifo", "--remove", "--yes"),
             ("pin", "nobodys", "--yes"),
-            ("sweep", "--dry-run"),
-            ("sweep", "--dry-run", "--metrics", "0"),
+            ("scan", "--dry-run"),
+            ("scan", "--dry-run", "--metrics", "0"),
             ("cost", "--all"),
             ("doctor",),
             ("drill", "--mode", "nonsense", "--yes"),
@@ -279,7 +279,7 @@ def _operating() -> dict[str, Any]:
 
 def _redrive() -> dict[str, Any]:
     where = 'body.error.code = "X"'
-    with dead_letter_account() as queues:
+    with dlq_account() as queues:
         found = _both(
             ("redrive", "orders"),
             ("redrive", "orders", "--all"),
@@ -293,14 +293,19 @@ def _redrive() -> dict[str, Any]:
         limited = called("redrive", "orders", "--all", "--limit", "2", "--yes", "--json")
         rest = called("redrive", "orders", "--where", where, "--yes")
         none = called("redrive", "orders", "--where", where, "--yes", "--json")
-    with dead_letter_account() as queues:
+    with dlq_account() as queues:
         queues.operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
-        queues.letters = queues.letters.replace("orders-dlq", "orders-quarantine")
-        said = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "case-7", "hops": 1}
+        queues.messages = queues.messages.replace("orders-dlq", "orders-quarantine")
+        said = {
+            "why": "came back",
+            "at": "2026-11-21T20:00:00+00:00",
+            "case": "case-7",
+            "redrive_count": 1,
+        }
         mark = json.dumps({**said, "source": queues.source})
         for body in ("one", "two"):
             queues.write(body, died_in="", type="order", **{QUARANTINED: mark})
-        kept = _both(
+        retained = _both(
             ("quarantine", "list"),
             ("quarantine", "peek", "orders"),
             ("quarantine", "peek", "orders", "--bodies"),
@@ -312,6 +317,12 @@ def _redrive() -> dict[str, Any]:
             ("quarantine", "peek", "nobodys"),
         )
         drops = ("quarantine", "drop", "orders", "--all", "--limit", "1")
-        kept["drop"] = called(*drops, "--file", "dropped.jsonl", "--yes", "--json")
-        kept["return"] = called("quarantine", "return", "orders", "--all", "--yes", "--json")
-    return {"asked": found, "limited": limited, "rest": rest, "none left": none, "quarantine": kept}
+        retained["drop"] = called(*drops, "--file", "dropped.jsonl", "--yes", "--json")
+        retained["return"] = called("quarantine", "return", "orders", "--all", "--yes", "--json")
+    return {
+        "asked": found,
+        "limited": limited,
+        "rest": rest,
+        "none left": none,
+        "quarantine": retained,
+    }

@@ -78,14 +78,14 @@ def shown(paths: Sequence[str], difference: Difference) -> str:
     """The difference as a person reads it: one line a side, or a unified one of long values."""
     old, new = _lines(difference.before), _lines(difference.now)
     if len(old) <= 1 and len(new) <= 1:
-        told = [*(f"  - {line}" for line in old), *(f"  + {line}" for line in new)]
+        announced = [*(f"  - {line}" for line in old), *(f"  + {line}" for line in new)]
     else:
         unified = list(unified_diff(old, new, lineterm="", n=1))[2:]
-        told = [f"  {line[:1]} {line[1:]}" for line in unified if not line.startswith("@@")]
+        announced = [f"  {line[:1]} {line[1:]}" for line in unified if not line.startswith("@@")]
     named = list(paths[:_MOST_PATHS])
     if len(paths) > len(named):
         named.append(f"... and {len(paths) - len(named)} more paths")
-    return "\n".join([*named, *told])
+    return "\n".join([*named, *announced])
 
 
 def _lines(value: Any) -> list[str]:

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from functions.aws.ledger_items import freeze_key
-from functions.catalogue import CATALOGUE
-from functions.catalogue.symptom import Symptom
-from functions.healing import examples
-from functions.healing.denials import RefusedBy, refused_by
-from functions.healing.facts import Facts, LambdaConsumer
-from functions.healing.limits import Limits
+from mendq.cases.items import freeze_key
+from mendq.catalogue import CATALOGUE, examples
+from mendq.catalogue.symptom import Symptom
+from mendq.model.facts import Facts, LambdaConsumer
+from mendq.model.failed_call import RefusedBy, refused_by
+from mendq.model.limits import Limits
 from tests.before.answers import answer_of
-from tests.functions.aws.conftest import Account
-from tests.functions.aws.operators import Heal, case_of, say
+from tests.heal.conftest import Account
+from tests.heal.operators import Heal, case_of, say
 
 _FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:bill"
 _USER = "User: arn:aws:iam::123456789012:user/me is not authorized to perform: sqs:sendmessage"
@@ -45,7 +44,7 @@ def entry(name: str) -> Symptom:
 
 def by_facts() -> dict[str, Any]:
     """What is planned for a visibility timeout, and of a denial, by one fact at a time."""
-    timeout = entry("lease_expired")
+    timeout = entry("visibility_timeout_too_short")
     denied = entry("access_denied")
     called = replace(
         examples.queue(queue_arn=examples.STANDARD_ARN),
@@ -120,7 +119,7 @@ def _made_anew(account: Account, arn: str) -> None:
 
 def _frozen(account: Account, _arn: str) -> None:
     item = {**freeze_key(), "reason": {"S": "an incident"}, "by": {"S": "me"}, "at": {"N": "1"}}
-    account.clients.dynamodb.put_item(TableName=account.settings.ledger_table, Item=item)
+    account.clients.dynamodb.put_item(TableName=account.settings.case_table, Item=item)
 
 
 def _denied(account: Account, _arn: str) -> None:

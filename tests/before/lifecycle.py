@@ -6,16 +6,24 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.healing import examples
-from functions.healing.advance import advance, due_at
-from functions.healing.case import Case, longest_in, opened
-from functions.healing.evidence import Evidence, Sighting
-from functions.healing.limits import Timing
-from functions.healing.moves import MOVES, may_move
-from functions.healing.redrive_step import HELD, RedriveDeadLetters
-from functions.healing.signs import Signs, Stands
-from functions.healing.states import FINAL, State
-from functions.healing.steps import SetKmsDataKeyReusePeriod, SetVisibilityTimeout
+from mendq.catalogue import examples
+from mendq.model.case import FINAL, Case, State, longest_in, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.lifecycle import (
+    MANUAL_TRANSITIONS,
+    Stands,
+    VerificationEvidence,
+    advance,
+    due_at,
+    may_transition,
+)
+from mendq.model.limits import Timing
+from mendq.model.steps import (
+    HELD,
+    RedriveMessages,
+    SetKmsDataKeyReusePeriod,
+    SetVisibilityTimeout,
+)
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -23,7 +31,7 @@ TIMING = Timing()
 _STEPS = {
     "visibility": SetVisibilityTimeout(30, 45),
     "kms": SetKmsDataKeyReusePeriod(300, 600),
-    "redrive": RedriveDeadLetters(HELD, examples.STANDARD_ARN),
+    "redrive": RedriveMessages(HELD, examples.STANDARD_ARN),
 }
 _FOUND_BY = {
     "calls": Evidence(
@@ -69,7 +77,7 @@ def record() -> Any:
                 "who": move.who,
                 "because": move.because,
             }
-            for move in MOVES
+            for move in MANUAL_TRANSITIONS
         ],
         "final": FINAL,
     }
@@ -107,9 +115,11 @@ def _advance(state: State) -> Iterator[tuple[str, str]]:
             for failures in _FAILURES:
                 for deletes in (None, 0, 5):
                     now = NOW + age
-                    signs = Signs(TIMING, failures=_seen(failures, now), deletes=deletes)
+                    evidence_since = VerificationEvidence(
+                        TIMING, failures=_seen(failures, now), deletes=deletes
+                    )
                     key = f"{step}, {found_by}, {_hours(age)}, {failures}, {deletes} deleted"
-                    yield key, _became(_case(state, step, found_by), signs, now)
+                    yield key, _became(_case(state, step, found_by), evidence_since, now)
 
 
 def _by_what_stands(state: State) -> Iterator[tuple[str, str]]:
@@ -120,18 +130,20 @@ def _by_what_stands(state: State) -> Iterator[tuple[str, str]]:
             for stands in (None, *Stands):
                 for of_configuration in (False, True):
                     now = NOW + age
-                    signs = Signs(TIMING, stands=stands, of_configuration=of_configuration)
+                    evidence_since = VerificationEvidence(
+                        TIMING, stands=stands, of_configuration=of_configuration
+                    )
                     kind = "configuration" if of_configuration else "traffic"
                     words = stands.value if stands else "not looked at"
                     key = f"{step}, {_hours(age)}, {words}, of {kind}"
-                    yield key, _became(_case(state, step, "scan"), signs, now)
-        again = Signs(TIMING, failures=measured, deletes=5)
+                    yield key, _became(_case(state, step, "scan"), evidence_since, now)
+        again = VerificationEvidence(TIMING, failures=measured, deletes=5)
         late = NOW + 20 * 24 * HOUR
         yield f"{step}, a scan finds it again", _became(_case(state, step, "scan"), again, late)
 
 
-def _became(case: Case, signs: Signs, now: datetime) -> str:
-    moved = advance(case, signs, now)
+def _became(case: Case, evidence_since: VerificationEvidence, now: datetime) -> str:
+    moved = advance(case, evidence_since, now)
     return f"{moved.state}: {moved.reason}" if moved else "stays"
 
 
@@ -140,7 +152,7 @@ def _due(state: State) -> Iterator[tuple[str, Any]]:
     for step in _STEPS:
         for found_by in _FOUND_BY:
             for age in (timedelta(), timedelta(minutes=17), 30 * HOUR):
-                at = due_at(_case(state, step, found_by), Signs(TIMING), NOW + age)
+                at = due_at(_case(state, step, found_by), VerificationEvidence(TIMING), NOW + age)
                 yield f"{step}, {found_by}, at {_hours(age)}", _hours(at - NOW)
 
 
@@ -155,11 +167,11 @@ def _is_open(state: State) -> dict[str, bool]:
 
 def _moves(out_of: State | None, into: State) -> list[str] | str:
     """Who moves a case so, beside what it becomes by itself."""
-    if not may_move(out_of, into):
+    if not may_transition(out_of, into):
         return "never"
     by = [
         str(move.who)
-        for move in MOVES
+        for move in MANUAL_TRANSITIONS
         if move.into is into and (out_of in move.out_of if out_of else not move.out_of)
     ]
     return sorted(by) or "by itself"

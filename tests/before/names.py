@@ -18,7 +18,7 @@ class Names:
     """Old names and what each is called now.
 
     `names.json` holds them under `words`, which are replaced where they stand as whole identifiers;
-    and, if it likes, parts of CamelCase names under `parts` (`Sweep` in `SweepFunction`).
+    and, if it likes, parts of CamelCase names under `parts` (`Scan` in `ScanFunction`).
     """
 
     words: Mapping[str, str]

@@ -69,7 +69,7 @@ def _authored(account: Account) -> None:
     for name, fields in _CODES:
         account.publish("11-11", burst("11-11 10:00", **_queue(name, **fields)))
     account.publish("11-12", burst("11-12 10:00", role_arn=_own_role("heal"), **_queue("own")))
-    account.publish("11-12", burst("11-12 11:00", role_arn=_own_role("pulse"), **_queue("probe")))
+    account.publish("11-12", burst("11-12 11:00", role_arn=_own_role("probe"), **_queue("probe")))
     twice = failed_call("11-12 18:00", **_queue("twice"))
     account.publish("11-12", [twice])
     account.publish("11-13", [twice, *burst("11-12 12:00", **_queue("late"))])
@@ -102,10 +102,10 @@ def _cases() -> list[dict[str, Any]]:
             found.append(
                 transition(number, state, f"11-11 10:0{2 + number}", **seen)
                 | {
-                    "case_id": f"lease_expired-{n:012}",
+                    "case_id": f"visibility_timeout_too_short-{n:012}",
                     "queue_arn": f"{QUEUE_ARN}-{name}",
                     "reason": f"{name} because",
-                    "paged": state == "proposed",
+                    "notified": state == "proposed",
                 }
             )
     return found
@@ -147,9 +147,9 @@ def _ran(
             for table in _TABLES
             for path in sorted((account.out / table).glob("dt=*/*.parquet"))
         }
-        nights = {
-            path.parent.name: account.night(path.parent.name.removeprefix("dt=2026-"))
-            for path in sorted((account.out / "nights").glob("dt=*/*.json"))
+        nightly_runs = {
+            path.parent.name: account.nightly(path.parent.name.removeprefix("dt=2026-"))
+            for path in sorted((account.out / "nightly_runs").glob("dt=*/*.json"))
         }
         week = json.loads((account.out / "summary/week=2026-W46/summary.json").read_text())
         del week["made_at"]
@@ -159,7 +159,7 @@ def _ran(
             {
                 "exits": exits,
                 "tables": tables,
-                "nights": nights,
+                "nightly_runs": nightly_runs,
                 "week": week,
                 "files": sorted(each for each in files if not each.endswith(".crc")),
             },

@@ -15,16 +15,16 @@ from unittest.mock import patch
 import boto3
 from typer.testing import CliRunner
 
-from cli import account as cli_account
-from cli.__main__ import app
-from cli.commands import quarantine as quarantine_command
-from cli.redrive import asked
-from functions.aws import letters_shown
-from functions.aws.hand import Hand
+from functions.aws.mover import MessageMover
+from mendq.aws import messages_shown
+from mendq.cli import account as cli_account
+from mendq.cli.__main__ import app
+from mendq.cli.redrive import asked
+from mendq.cli.redrive import quarantine as quarantine_command
 from tests.cli.conftest import Operator, StandIn
-from tests.cli.redrive.dead_letters import DeadLetters, _letter_of, dead_letters
-from tests.functions.aws.conftest import moto_account
-from tests.functions.aws.operators import Heal, say, undo
+from tests.cli.redrive.dlq import Dlq, _message_of, dlq
+from tests.heal.conftest import moto_account
+from tests.heal.operators import Heal, say, undo
 from tests.infra.synthesized import template_of
 
 WIDE = 500
@@ -120,16 +120,16 @@ def operator_account() -> Iterator[Operator]:
 
 
 @contextmanager
-def dead_letter_account() -> Iterator[DeadLetters]:
-    """A source whose dead-letter queue holds five messages, and a quarantine beside them."""
-    at_once = partial(Hand, wait_seconds=0)
+def dlq_account() -> Iterator[Dlq]:
+    """A source whose DLQ holds five messages, and a quarantine beside them."""
+    at_once = partial(MessageMover, wait_seconds=0)
     with (
         operator_account() as operator,
-        patch.object(letters_shown, "letter_of", _letter_of),
-        patch.object(asked, "Hand", at_once),
-        patch.object(quarantine_command, "Hand", at_once),
+        patch.object(messages_shown, "message_of", _message_of),
+        patch.object(asked, "MessageMover", at_once),
+        patch.object(quarantine_command, "MessageMover", at_once),
     ):
-        queues = dead_letters(operator)
+        queues = dlq(operator)
         operator.aws.tag(queues.source, mendq="observe")
         for number in range(4):
             queues.write({"error": {"code": "X"}, "n": number}, type="order")

@@ -9,9 +9,9 @@ from itertools import combinations
 from typing import Any
 
 from functions.healing.redrive import called_off, decide
-from functions.healing.redrive_bounds import Bounds
 from functions.healing.redrive_course import Course, Stage
 from functions.healing.redrive_look import Census, Look, MoveTask, Source, TaskStatus
+from mendq.model.limits import Bounds
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -39,8 +39,10 @@ SITUATIONS: Mapping[str, Situation] = {
     "not counted yet": (_NONE, _NONE, _NONE, None),
     "frozen": _of(look={"frozen": "an incident"}),
     "forbidden": _of(look={"forbidden": "the cause is back"}),
-    "hindered": _of(look={"hindered": "SQS does not answer"}),
-    "hindered for long": _of({"hindered_since": LONG_AGO}, {"hindered": "SQS does not answer"}),
+    "blocked_for_now": _of(look={"blocked_for_now": "SQS does not answer"}),
+    "blocked for now for long": _of(
+        {"blocked_since": LONG_AGO}, {"blocked_for_now": "SQS does not answer"}
+    ),
     "too old": _of({"began_at": NOW - timedelta(days=15)}),
     "a few are back": _counted(seen=50, returned=4, quarantined=4),
     "too many are back": _counted(seen=50, returned=6, quarantined=2),
@@ -68,7 +70,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "refused for long": _of(
         {"refused_since": LONG_AGO, "is_refused": True, "because": "SQS says no"}
     ),
-    "a run died with letters in hand": _of({"in_hand": 5, "moved_in_stage": 0, "size": 80}),
+    "a run died with messages in hand": _of({"in_flight_here": 5, "moved_in_stage": 0, "size": 80}),
     "not opened": _of({"is_opened": False, "moved": 0, "moved_in_stage": 0}),
     "halts when it may": _of({"halts_for": "the cause is back"}),
 }
@@ -99,7 +101,9 @@ BY_MOVEMENT_TASK: Mapping[str, Situation] = {
     "our task was cancelled": _of(_ASKED, {"task": _task(TaskStatus.CANCELLED)}),
     "our task is over": _of(_ASKED, {"task": _task(TaskStatus.COMPLETED)}),
     "our task failed": _of(_ASKED, {"task": _task(TaskStatus.FAILED, failure="denied")}),
-    "our task is not seen": _of(_ASKED, {"tasks_unseen": True, "hindered": "SQS does not answer"}),
+    "our task is not seen": _of(
+        _ASKED, {"tasks_unseen": True, "blocked_for_now": "SQS does not answer"}
+    ),
     "our task is cancelled in vain": _of(
         {**_ASKED, "stage_at": LONG_AGO}, {"task": _task(TaskStatus.RUNNING)}
     ),
@@ -109,8 +113,8 @@ _PAIRED = (
     "not counted yet",
     "frozen",
     "forbidden",
-    "hindered",
-    "hindered for long",
+    "blocked_for_now",
+    "blocked for now for long",
     "too old",
     "too many are back",
     "many are newly dead",
@@ -122,7 +126,7 @@ _PAIRED = (
     "nobody deletes for long",
     "stage is moved",
     "refused for long",
-    "a run died with letters in hand",
+    "a run died with messages in hand",
 )
 
 
@@ -141,7 +145,7 @@ def record() -> Any:
         "rates": {str(each): BOUNDS.rate_per_second(each) for each in (0, 0.5, 10, 50, 9_000)},
         "soaks": {
             f"{receives} receives of {seconds} s": BOUNDS.soak(
-                receives=receives, lease_seconds=seconds, delay_seconds=5, drain_seconds=10
+                receives=receives, needed_seconds=seconds, delay_seconds=5, drain_seconds=10
             )
             for receives in (1, 3, 10)
             for seconds in (0, 30, 900)
@@ -167,7 +171,7 @@ def _course(stage: Stage, over: Change) -> Course:
 
 
 def _seen(look: Change, source: Change) -> Look:
-    usual = Source(lease_seconds=30, receives=3, delay_seconds=5, deletes_per_second=50)
+    usual = Source(needed_seconds=30, receives=3, delay_seconds=5, deletes_per_second=50)
     return replace(Look(NOW, 1_000, replace(usual, **source)), **look)
 
 
@@ -188,7 +192,7 @@ def _alone(stage: Stage, situations: Mapping[str, Situation]) -> Iterator[tuple[
             name,
             {
                 "stage": course.stage,
-                "does": _deed(action),
+                "does": _recommendation(action),
                 "because": course.because or course.halts_for,
                 "size": course.size,
                 "moved": [course.moved, course.moved_in_stage, course.unsure_in_stage],
@@ -207,10 +211,10 @@ def _pairs(stage: Stage) -> Iterator[tuple[str, str]]:
         censuses = (first[3], second[3])
         census = None if None in censuses else {**(censuses[0] or {}), **(censuses[1] or {})}
         course, action = _next(stage, (parts[0], parts[1], parts[2], census))
-        yield f"{one} + {other}", f"{course.stage}: {_deed(action)}"
+        yield f"{one} + {other}", f"{course.stage}: {_recommendation(action)}"
 
 
-def _deed(action: Any) -> str:
+def _recommendation(action: Any) -> str:
     if action is None:
         return "is asked on"
     said = [str(each) for each in vars(action).values()]
@@ -225,5 +229,5 @@ def _called_off(stage: Stage) -> dict[str, Any]:
     for name in wanted:
         course, look, source, _ = every[name]
         off = called_off(_course(stage, course), _seen(look, source), BOUNDS, "a person says so")
-        found[name] = f"{off.course.stage}: {_deed(off.action)}; {off.course.because}"
+        found[name] = f"{off.course.stage}: {_recommendation(off.action)}; {off.course.because}"
     return found

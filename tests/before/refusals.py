@@ -12,25 +12,23 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import functions.catalogue
-from functions.healing import examples, guardrails
-from functions.healing.case import opened
-from functions.healing.evidence import Evidence, EvidenceNeeded, Sighting
-from functions.healing.guardrails import Home, Situation
-from functions.healing.ledger_view import AttributeRecord, LedgerView, Write
-from functions.healing.limits import Limits, Timing
-from functions.healing.plan import Plan
-from functions.healing.proposal import Proposal
-from functions.healing.redrive_step import HELD, RedriveDeadLetters
-from functions.healing.states import State
-from functions.healing.steps import AttributeStep, SetVisibilityTimeout
+from mendq import catalogue
+from mendq.cases.view import AttributeRecord, CaseStoreView, Write
+from mendq.catalogue import examples
+from mendq.heal import guardrails
+from mendq.heal.guardrails import Home, Proposal, Situation
+from mendq.model.case import State, opened
+from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
+from mendq.model.limits import Limits, Timing
+from mendq.model.plan import Plan
+from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetVisibilityTimeout
 from tests.before.answers import refusal_of
 from tests.before.further_refusals import BETWEEN, approved_after, by_facts
 from tests.before.operator_accounts import scrubbed
-from tests.functions.aws.conftest import Account, moto_account
-from tests.functions.aws.operators import case_of, fail, move, outcomes, say, undo
+from tests.heal.conftest import Account, moto_account
+from tests.heal.operators import case_of, fail, move, outcomes, say, undo
 
-PRODUCT = Path(functions.catalogue.__file__).parents[1]
+PRODUCT = Path(catalogue.__file__).parents[1]
 RUNBOOKS = PRODUCT.parent / "docs" / "runbooks"
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 OWN = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
@@ -124,13 +122,13 @@ CASE: Mapping[str, Mapping[str, Any]] = {
 _VIEW = ("frozen", "case", "attributes")
 PLAN: Mapping[str, Mapping[str, Any]] = {
     "overridden": {"step": SetVisibilityTimeout(10, 15), "writes": _written(30)},
-    "overridden lately": {"contested_until": NOW + timedelta(seconds=1)},
-    "rolled back": {"contested_until": NOW + timedelta(seconds=1), "owes_a_page": True},
+    "overridden lately": {"overridden_until": NOW + timedelta(seconds=1)},
+    "rolled back": {"overridden_until": NOW + timedelta(seconds=1), "owes_a_notification": True},
     "out of bounds": {"step": SetVisibilityTimeout(30, 43_201)},
     "would not rise": {"step": SetVisibilityTimeout(30, 29)},
     "written just now": {"writes": _written(0.49)},
     "written thrice": {"writes": _written(23.9, 12, 0.6)},
-    "redriven today": {"step": RedriveDeadLetters(HELD, examples.QUEUE_ARN), "redriven": 3},
+    "redriven today": {"step": RedriveMessages(HELD, examples.QUEUE_ARN), "redriven": 3},
     "shown by many": {"queues_with_symptom": 5, "managed_queues": 99},
     "many drills": {"queues_with_symptom": 21, "managed_queues": 99, "is_drill": True},
     "little time": {"remaining_seconds": 14.9},
@@ -138,7 +136,7 @@ PLAN: Mapping[str, Mapping[str, Any]] = {
 
 
 def _on_case(**over: Any) -> Any:
-    view = LedgerView(**{name: over.pop(name) for name in _VIEW if name in over})
+    view = CaseStoreView(**{name: over.pop(name) for name in _VIEW if name in over})
     usual: dict[str, Any] = {
         "fresh_calls": 3,
         "evidence": _evidence(1, 2, 3),
@@ -152,12 +150,12 @@ def _on_case(**over: Any) -> Any:
 
 def _on_plan(**over: Any) -> Any:
     step: AttributeStep = over.pop("step", STEP)
-    names = ("writes", "contested_until", "owes_a_page")
+    names = ("writes", "overridden_until", "owes_a_notification")
     record = AttributeRecord(**{name: over.pop(name) for name in names if name in over})
     if hours_ago := over.pop("redriven", None):
         at = NOW - timedelta(hours=hours_ago)
         record = replace(record, writes=(Write(at, HELD, str(step.after)),))
-    view = LedgerView(attributes={step.attribute: record})
+    view = CaseStoreView(attributes={step.attribute: record})
     given = Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
     return guardrails.first_refusal(guardrails.ON_PLAN, replace(given, **over))
 
@@ -290,7 +288,7 @@ def _healed(way: Callable[[Account], dict[str, str]]) -> Any:
                     "state": outcome.case and outcome.case.state,
                     "refusal": _scrubbed(refusal_of(outcome.refusal)),
                 }
-                for group, outcome in healed.mended.items()
+                for group, outcome in healed.fixed.items()
             ],
             "refused_calls": sorted(each.code for each in healed.intake.refusals),
             "come_again": len(healed.errors),

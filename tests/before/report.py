@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from typing import Any
 
-from functions.report import SummaryUnreadable, outgoing, page, read, verdict_text
-from tests.functions.report.hostile import PAYLOADS
-from tests.functions.report.large import largest_week
-from tests.functions.report.week_parts import deed, night, paged, reached_a_person
-from tests.functions.report.weeks import DAYS, arn, busy_week, incident, week
+from mendq.report.html_page import page
+from mendq.report.mail import outgoing
+from mendq.report.read_summary import SummaryUnreadable, read
+from mendq.report.verdict import verdict_text
+from tests.report.hostile import PAYLOADS
+from tests.report.large import largest_week
+from tests.report.week_parts import nightly, notified, reached_a_person, recommendation
+from tests.report.weeks import DAYS, arn, busy_week, incident, week
 
 _PLACE = "s3://reports/report/week=2026-W46/report.html"
 _UNSEEN_ELEMENTS = frozenset({"style", "script", "svg"})
@@ -21,18 +24,20 @@ _WORDS = ("alt", "aria-label", "title")
 _ADDRESS = "sqs@example.com"
 
 
-def _nights_missing() -> dict[str, Any]:
-    """Two nights are missing, one was doubtful and one fell back; the first report of a stack."""
-    nights = [
-        night(day, **({"verdict": "missing", "records": 0} if n in (1, 4) else {}))
+def _nightly_runs_missing() -> dict[str, Any]:
+    """Two nightly runs are missing, one was doubtful and one fell back; the first report of a
+    stack.
+    """
+    nightly_runs = [
+        nightly(day, **({"verdict": "missing", "records": 0} if n in (1, 4) else {}))
         for n, day in enumerate(DAYS)
     ]
-    nights[2] |= {"verdict": "doubtful", "records": 12}
-    nights[3] |= {"reader": "spark", "why_fallback": "no native library loads"}
+    nightly_runs[2] |= {"verdict": "doubtful", "records": 12}
+    nightly_runs[3] |= {"reader": "spark", "why_fallback": "no native library loads"}
     missing = [f"{DAYS[1]}", f"{DAYS[4]}"]
     return week(
         [incident(), incident("invoices", day=5, outcome="not_seen", why="event_lost")],
-        not_seen={"nights": nights, "nights_missing": missing, "began": f"{DAYS[0]}"},
+        not_seen={"nightly_runs": nightly_runs, "nights_missing": missing, "began": f"{DAYS[0]}"},
     )
 
 
@@ -45,8 +50,10 @@ def _hostile() -> dict[str, Any]:
     ]
     return week(
         cases,
-        do_this_week=[deed(queue=each, reason=each) for each in payloads[:6]],
-        reached_a_person=reached_a_person(*(paged(each, reason=each) for each in payloads[6:12])),
+        do_this_week=[recommendation(queue=each, reason=each) for each in payloads[:6]],
+        reached_a_person=reached_a_person(
+            *(notified(each, reason=each) for each in payloads[6:12])
+        ),
         not_seen={
             "unreadable_files": [{"file": each, "reason": each} for each in payloads[12:18]],
             "files_unreadable": 6,
@@ -58,7 +65,7 @@ WEEKS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "quiet": week,
     "one incident": lambda: week([incident()]),
     "busy": busy_week,
-    "nights missing": _nights_missing,
+    "nightly runs missing": _nightly_runs_missing,
     "not over": lambda: week([incident()], not_seen={"week_is_over": False}),
     "hostile": _hostile,
     "largest": largest_week,

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.settings import SettingsRefused, read
+from infra.settings.deployment import read
 from infra.settings.page import page
+from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import warnings
 from tests.before.bad_settings import BAD, WARNED
 from tests.before.differences import ABSENT, differences
@@ -23,9 +24,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "mode": "propose",
         "tagMayRaiseTo": "heal",
         "queues": ["orders", "billing-*"],
-        "autonomy": {"lease_expired": "propose"},
+        "autonomy": {"visibility_timeout_too_short": "propose"},
         "limits": {"writesPerMinute": 5, "massSymptomShare": 0.1},
-        "timing": {"pulseMinutes": 20, "watchHours": 24},
+        "timing": {"probeMinutes": 20, "watchHours": 24},
     },
     "notifications": {
         "pages": {
@@ -52,7 +53,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         }
     },
     "existing trail": {"trail": {"create": False, "bucket": "our-cloudtrail-logs"}},
-    "nightly sized": {"night": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32}},
+    "nightly sized": {"nightly": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32}},
     "no dashboard": {"dashboard": False},
     "heal everything": {"mode": "heal", "tagMayRaiseTo": "heal", "queues": ["orders"]},
 }

@@ -14,16 +14,16 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
-from functions.aws.clients import Clients
-from functions.handlers import approve, follow_up, heal, pulse, roll_back, sweep
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
-from functions.healing.pulse import QUEUE_NAME
-from functions.settings import ApproveSettings, CaseSettings, FollowUpSettings, PulseSettings
+from functions import approve, follow_up, heal, probe, rollback, scan
+from mendq.aws.clients import Clients
+from mendq.model.names import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.settings import ApproveSettings, CaseSettings, FollowUpSettings, ProbeSettings
+from mendq.nightly.outcome import NightlyMetric
+from mendq.probe.probe import QUEUE_NAME
 from tests.before.operator_accounts import scrubbed, shape_of
-from tests.functions.aws.conftest import ACCOUNT, Account
-from tests.functions.aws.operators import ALICE, OWNERS, Heal
-from tests.functions.aws.sweeping import Sweeping, sweeping
+from tests.heal.conftest import ACCOUNT, Account
+from tests.heal.operators import ALICE, OWNERS, Heal
+from tests.heal.sweeping import Sweeping, sweeping
 
 _DIGITS = re.compile(r"\d+")
 
@@ -47,7 +47,7 @@ def record() -> Any:
         "metrics": {
             "namespace": NAMESPACE,
             "own": sorted(OwnMetric),
-            "nightly": sorted(NightMetric),
+            "nightly": sorted(NightlyMetric),
             "heartbeat": HEARTBEAT,
             "when_something_happens": WHEN_SOMETHING_HAPPENS,
         },
@@ -85,11 +85,11 @@ def _lambdas(made: Sweeping) -> Iterator[None]:
         ApproveSettings(**shared, owners=OWNERS),
         made.settings(),
         account.settings,
-        PulseSettings(
+        ProbeSettings(
             ACCOUNT,
-            ledger_table=account.settings.ledger_table,
+            case_table=account.settings.case_table,
             urgent_topic_arn=account.settings.urgent_topic_arn,
-            pulse_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
+            probe_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
         ),
     )
     environment = {name: text for each in every for name, text in each.to_environment().items()}
@@ -128,20 +128,20 @@ def _said(made: Sweeping, word: str, state: str) -> Any:
 
 def _taken_back(made: Sweeping, **over: Any) -> Any:
     event = {"case_id": _newest(made.account, "applied"), "actor": ALICE, **over}
-    return roll_back.handler(event, Context())  # type: ignore[arg-type]
+    return rollback.handler(event, Context())  # type: ignore[arg-type]
 
 
-def _swept(made: Sweeping) -> Any:
+def _scanned(made: Sweeping) -> Any:
     made.account.later(hours=-1)
     dead = made.account.queue("bills-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 5})
     made.account.queue("bills", tag=None, RedrivePolicy=policy)
     made.account.later(hours=1)
-    return sweep.handler({}, Context())  # type: ignore[arg-type]
+    return scan.handler({}, Context())  # type: ignore[arg-type]
 
 
 def _found(made: Sweeping) -> Any:
-    return [heal.handler(each, Context()) for each in made.told]
+    return [heal.handler(each, Context()) for each in made.announced]
 
 
 def _now() -> Any:
@@ -160,11 +160,11 @@ _WAYS: Mapping[str, Callable[[Sweeping], Any]] = {
     "follow_up": lambda _: follow_up.handler(_now(), Context()),
     "approve declines": lambda made: _said(made, "decline", "proposed"),
     "approve refuses": lambda made: _said(made, "close", "applied"),
-    "roll_back looks": lambda made: _taken_back(made, dry_run=True),
-    "roll_back undoes": lambda made: _taken_back(made, dry_run=False),
-    "scan": _swept,
+    "rollback looks": lambda made: _taken_back(made, dry_run=True),
+    "rollback undoes": lambda made: _taken_back(made, dry_run=False),
+    "scan": _scanned,
     "heal takes findings": _found,
-    "probe": lambda _: pulse.handler(_now(), Context()),
+    "probe": lambda _: probe.handler(_now(), Context()),
 }
 
 
@@ -184,14 +184,14 @@ def _printed(way: Callable[[Sweeping], Any], made: Sweeping) -> Any:
 def _standard_output_in(file: Any) -> Iterator[None]:
     """Whoever writes there, however early he has looked it up."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    retained = os.dup(1)
     os.dup2(file.fileno(), 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(retained, 1)
+        os.close(retained)
 
 
 def _metrics(line: Mapping[str, Any]) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _each_once(values: list[Any]) -> list[Any]:
 def _items(account: Account) -> dict[str, Any]:
     """The attributes of the case store's items and their types, by the kinds of their keys."""
     found: dict[str, Any] = {}
-    for (pk, sk), item in sorted(account.ledger_items().items()):
+    for (pk, sk), item in sorted(account.case_store_items().items()):
         kind = f"{_kind(pk)} / {_kind(sk)}"
         shape = {name: _typed(each) for name, each in item.items() if name not in ("pk", "sk")}
         found.setdefault(kind, {}).update(shape)

@@ -14,8 +14,8 @@ from rich.console import Console
 from bench import emr_cost, pages
 from bench.pages import GOALS, Goal, Part
 from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, sampled, take, tree
-from functions.healing.night_workers import WORKER
-from infra import prices
+from mendq.model import prices
+from mendq.model.settings import WORKER
 from tests.bench.markdown import tables_of
 
 GB = 10**9
@@ -111,24 +111,24 @@ def test_every_goal_has_one_bound() -> None:
     assert [each for each in GOALS if (each.at_most is None) == (each.at_least is None)] == []
 
 
-def _nights(fixed_ms: float, ms_a_gb: float) -> Measure:
-    """Nights of 1 and 10 GB that take so long."""
+def _nightly_runs(fixed_ms: float, ms_a_gb: float) -> Measure:
+    """Nightly runs of 1 and 10 GB that take so long."""
     costs = {
         f"{n} GB": [Cost(fixed_ms + n * ms_a_gb, 1, 0, 2_600, n * GB, 8.0 * n * GB)]
         for n in (1, 10)
     }
-    return Measure("nights", "Whole nights", "1 GB", costs)
+    return Measure("nightly_runs", "Whole nightly runs", "1 GB", costs)
 
 
-def _night(**more: Measure) -> Part:
+def _nightly(**more: Measure) -> Part:
     ingest = Measure("ingest", "Ingest", "limit", {})
     ingest.costs.update({"limit": [Cost(500, 5)], "native reader": [Cost(900, 9)]})
-    found = {"ingest": ingest, "nights": _nights(10_000, 30_000), **more}
+    found = {"ingest": ingest, "nightly_runs": _nightly_runs(10_000, 30_000), **more}
     return Part("2026-11-22T01:00Z", "make bench", "2 cores", found)
 
 
-def test_what_is_kept_comes_back_and_another_schema_is_nothing(tmp_path: Path) -> None:
-    parts, path = {"night": _night()}, tmp_path / "bench" / "measures.json"
+def test_what_is_retained_comes_back_and_another_schema_is_nothing(tmp_path: Path) -> None:
+    parts, path = {"nightly": _nightly()}, tmp_path / "bench" / "measures.json"
     pages.keep(parts, path)
     assert pages.read(path) == parts
     path.write_text('{"schema": 1, "cold": {}}')
@@ -136,7 +136,7 @@ def test_what_is_kept_comes_back_and_another_schema_is_nothing(tmp_path: Path) -
 
 
 def test_every_goal_and_every_measure_is_on_the_page() -> None:
-    page = pages.performance({"night": _night(), "handler": _night()})
+    page = pages.performance({"nightly": _nightly(), "handler": _nightly()})
     goals, *measures = tables_of(page)
     assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]
     assert [table[2][0] for table in measures] == ["limit", "1 GB"] * 2
@@ -144,7 +144,7 @@ def test_every_goal_and_every_measure_is_on_the_page() -> None:
     assert "native reader | 900 ms | 1.80" in page
     assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
     assert "{" not in page
-    assert "Not measured." in pages.performance({"night": _night()})
+    assert "Not measured." in pages.performance({"nightly": _nightly()})
 
 
 @pytest.mark.parametrize(("wall", "said"), [(201, "Missed: 2,000 small files"), (200, "None of")])
@@ -152,14 +152,14 @@ def test_a_missed_goal_is_said(wall: float, said: str) -> None:
     ways = {"native reader, 20 files of 10,000": 100, "native reader, 2,000 files of 100": wall}
     costs = {name: [Cost(each, 1)] for name, each in ways.items()}
     files = Measure("files", "Files", next(iter(ways)), costs)
-    assert f"\n{said}" in pages.performance({"night": _night(files=files)})
+    assert f"\n{said}" in pages.performance({"nightly": _nightly(files=files)})
 
 
-def test_the_night_has_to_be_measured_first(tmp_path: Path) -> None:
+def test_the_nightly_has_to_be_measured_first(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="make bench ONLY=night"):
-        pages.write({"handler": _night()}, tmp_path)
+        pages.write({"handler": _nightly()}, tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert len(pages.write({"night": _night()}, tmp_path)) == len(list(tmp_path.iterdir())) == 2
+    assert len(pages.write({"nightly": _nightly()}, tmp_path)) == len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("name", ["performance.md", "cost.md"])
@@ -177,40 +177,40 @@ def test_the_pages_in_docs_are_of_this_shape(name: str) -> None:
 
 
 def test_the_rate_is_what_more_bytes_took() -> None:
-    rate = emr_cost.Rate.of(_nights(10_000, 30_000))
+    rate = emr_cost.Rate.of(_nightly_runs(10_000, 30_000))
     assert rate.fixed_seconds == pytest.approx(10)
     assert rate.seconds_a_byte == pytest.approx(30 / GB)
     assert rate.compression == 8
     with pytest.raises(ValueError, match="quiet"):
-        emr_cost.Rate.of(_nights(10_000, 0))
+        emr_cost.Rate.of(_nightly_runs(10_000, 0))
 
 
 RATE = emr_cost.Rate(fixed_seconds=10, seconds_a_byte=30 / GB, compression=8)
 
 
-def test_a_night_is_billed_for_driver_and_executors_from_the_start(
+def test_a_nightly_is_billed_for_driver_and_executors_from_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hourly = prices.EMR_VCPU_HOUR.of(WORKER.vcpu) + prices.EMR_GB_HOUR.of(WORKER.memory_gb)
     for executors in (1, 2):
-        seconds, dollars = RATE.night(100 * GB, executors)
+        seconds, dollars = RATE.nightly(100 * GB, executors)
         assert seconds == pytest.approx(emr_cost.START_SECONDS + 10 + 3_000 / executors)
         assert dollars == pytest.approx((1 + executors) * seconds / 3_600 * hourly)
     monkeypatch.setattr(emr_cost, "START_SECONDS", 1)
-    assert RATE.night(1, 1)[0] == 60  # AWS bills no less
+    assert RATE.nightly(1, 1)[0] == 60  # AWS bills no less
 
 
 @pytest.mark.parametrize("volume", [1, 100 * GB, 120 * GB, 1000 * GB])
-def test_a_night_has_as_few_executors_as_end_it_within_an_hour(volume: float) -> None:
+def test_a_nightly_has_as_few_executors_as_end_it_within_an_hour(volume: float) -> None:
     executors = RATE.executors_for(volume)
-    assert RATE.night(volume, executors)[0] <= 3_600
-    assert executors == 1 or RATE.night(volume, executors - 1)[0] > 3_600
+    assert RATE.nightly(volume, executors)[0] <= 3_600
+    assert executors == 1 or RATE.nightly(volume, executors - 1)[0] > 3_600
 
 
 def test_what_stands_around_emrs_part_stays() -> None:
-    new = emr_cost.with_emr("", _night())
+    new = emr_cost.with_emr("", _nightly())
     assert new.startswith("# What Mendq costs on AWS\n")
     around = f"# Title\n\nBefore.\n\n{new[new.index(emr_cost.BEGIN) :]}\nAfter.\n"
-    again = emr_cost.with_emr(around.replace("Nothing of this ran on EMR", "stale"), _night())
+    again = emr_cost.with_emr(around.replace("Nothing of this ran on EMR", "stale"), _nightly())
     assert again == around
     assert "{" not in new

@@ -12,16 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench import readers
-from bench.night import (
-    KEYS,
-    READERS,
-    count_by_read_json,
-    failed_calls,
-    find_sessions,
-    read_trail,
-)
+from bench.nightly import KEYS, READERS, count_by_read_json, failed_calls, find_sessions, read_trail
 from bench.trail import Trail, trail
-from functions.healing.failed_call import FailedCall, read
+from mendq.model.failed_call import FailedCall, read
 from tests.analytics.conftest import spark
 
 __all__ = ["spark"]
@@ -43,8 +36,8 @@ def test_the_same_trail_every_time_and_half_a_one_is_made_anew(tmp_path: Path) -
     whole = _contents(one)
     assert len(whole) == 4
     assert whole == _contents(other)
-    one.files()[0].write_bytes(b"kept")
-    assert b"kept" in _contents(trail(4, 50, tmp_path / "one")).values()
+    one.files()[0].write_bytes(b"retained")
+    assert b"retained" in _contents(trail(4, 50, tmp_path / "one")).values()
     (one.root / "truth.json").unlink()
     assert _contents(trail(4, 50, tmp_path / "one")) == whole
 

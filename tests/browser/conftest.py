@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Chromium, chromium
-from tests.browser.reports import DESK
+from tests.browser.reports import CONTEXT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -27,7 +27,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 def opened(tmp_path: Path, browser: Chromium) -> Callable[..., Chromium]:
     """Opens HTML at a width in CSS pixels, light unless told."""
 
-    def open_page(html: str, width: int = DESK, *, dark: bool = False) -> Chromium:
+    def open_page(html: str, width: int = CONTEXT, *, dark: bool = False) -> Chromium:
         path = tmp_path / "report.html"
         path.write_text(html, encoding="utf-8")
         browser.open(path, width, dark=dark)

@@ -6,15 +6,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from functions.report import page, read
-from tests.functions.report.hostile import PAYLOADS
-from tests.functions.report.large import largest_week
-from tests.functions.report.week_parts import deed, night, paged, reached_a_person, without_newer
-from tests.functions.report.weeks import DAYS, arn, busy_week, incident, week
+from mendq.report.html_page import page
+from mendq.report.read_summary import read
+from tests.report.hostile import PAYLOADS
+from tests.report.large import largest_week
+from tests.report.week_parts import (
+    nightly,
+    notified,
+    reached_a_person,
+    recommendation,
+    without_newer,
+)
+from tests.report.weeks import DAYS, arn, busy_week, incident, week
 
 WIDE_NAME = "W" * 80
 HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
-# "queue of orders" and "lease expired" in Hebrew and Arabic: made up, nobody's names.
+# "queue of orders" and "visibility timeout expired" in Hebrew and Arabic: made up, nobody's names.
 RIGHT_TO_LEFT = (
     "\u05ea\u05d5\u05e8-\u05d4\u05d6\u05de\u05e0\u05d5\u05ea",
     "\u0637\u0627\u0628\u0648\u0631-1",
@@ -43,30 +50,30 @@ def _all_named(*names: str) -> dict[str, Any]:
         [*cases, *healed],
         by_outcome=dict.fromkeys(names, 1),
         reached_a_person=reached_a_person(
-            *(paged(each, symptom=each, reason=each, state=each, case_id=each) for each in names)
+            *(notified(each, symptom=each, reason=each, state=each, case_id=each) for each in names)
         ),
         do_this_week=[
-            deed(kind, each, reason=each, why="refused", **dict.fromkeys(texts, each))
-            for kind in ("write_into_template", "approve", "mend", "mend_caller", "label_code")
+            recommendation(kind, each, reason=each, why="refused", **dict.fromkeys(texts, each))
+            for kind in ("write_into_template", "approve", "fix", "fix_caller", "name_code")
             for each in names[:2]
         ],
         not_seen={
-            "unlabelled": dict.fromkeys(names, 1),
+            "unknown_code": dict.fromkeys(names, 1),
             "unreadable_files": [{"file": each, "reason": each} for each in names],
-            "nights": [night(DAYS[0], reader="standard_library", why_fallback=names[0])],
+            "nightly_runs": [nightly(DAYS[0], reader="standard_library", why_fallback=names[0])],
         },
     )
 
 
 MISSING = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
-FAR_FEWER = night(DAYS[1], records=900, verdict="far_fewer")
+FAR_FEWER = nightly(DAYS[1], records=900, verdict="far_fewer")
 WEEKS = {
     "busy": busy_week(),
     "quiet": week(),
     "nothing-read": week(not_seen=MISSING),
     "first": week(
         [incident(), incident("emails", outcome="observed")],
-        not_seen={"nights_missing": ["2026-11-09", "2026-11-10"], "nights": [FAR_FEWER]},
+        not_seen={"nights_missing": ["2026-11-09", "2026-11-10"], "nightly_runs": [FAR_FEWER]},
     ),
     "older": without_newer(busy_week()),
     "largest": largest_week(),
@@ -74,7 +81,7 @@ WEEKS = {
     "right-to-left": _all_named(*RIGHT_TO_LEFT),
     "hostile": _all_named(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
 }
-DESK, TABLET, PHONE = 1240, 768, 360
+CONTEXT, TABLET, PHONE = 1240, 768, 360
 SHOTS = Path(__file__).parents[2] / "build" / "browser"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 

@@ -1,4 +1,4 @@
-"""The report as a reader's browser shows it: at a desk, on a phone, in the dark, on paper."""
+"""The report as a reader's browser shows it: at a context, on a phone, in the dark, on paper."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from functions.report.drawing import DARK, LIGHT
-from tests.browser.reports import DESK, OPEN_ALL, PHONE, SHOTS, TABLET, WEEKS, html_of
+from mendq.report.drawing import DARK, LIGHT
+from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, SHOTS, TABLET, WEEKS, html_of
 
 pytestmark = pytest.mark.browser
-LOOKS = [(DESK, False), (DESK, True), (PHONE, False), (PHONE, True)]
+READS = [(CONTEXT, False), (CONTEXT, True), (PHONE, False), (PHONE, True)]
 
 
-@pytest.mark.parametrize(("width", "dark"), [*LOOKS, (TABLET, False)])
+@pytest.mark.parametrize(("width", "dark"), [*READS, (TABLET, False)])
 @pytest.mark.parametrize("name", WEEKS)
 def test_nothing_is_wider_than_the_window(opened: Any, name: str, width: int, dark: bool) -> None:
     shown = opened(html_of(name), width, dark=dark)
@@ -48,7 +48,7 @@ SHOWN = """[...document.querySelectorAll('.wide img, .narrow img')]
 def test_each_window_and_light_has_its_own_picture(opened: Any) -> None:
     html = html_of("busy")
     chosen = set()
-    for width in (DESK, PHONE):
+    for width in (CONTEXT, PHONE):
         for dark in (False, True):
             shown = opened(html, width, dark=dark)
             (one,) = shown.evaluate(SHOWN)
@@ -60,11 +60,11 @@ def test_the_phone_says_what_the_head_of_the_table_says(opened: Any) -> None:
     shown = opened(html_of("busy"), PHONE)
     label = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
     assert shown.evaluate(label) == '"Queue"'
-    assert opened(html_of("busy"), DESK).evaluate(label) == "none"
+    assert opened(html_of("busy"), CONTEXT).evaluate(label) == "none"
 
 
 def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
-    shown = opened(html_of("busy"), DESK, dark=True)
+    shown = opened(html_of("busy"), CONTEXT, dark=True)
     path = SHOTS / "busy.pdf"
     shown.print_a4(path)
     assert b"/MediaBox [0 0 594.9" in path.read_bytes()
@@ -74,7 +74,7 @@ def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
 
 
 def _fills(pdf: bytes) -> set[str]:
-    """The colours that a PDF fills shapes and letters with, as `#rrggbb`."""
+    """The colours that a PDF fills shapes and messages with, as `#rrggbb`."""
     streams = re.findall(rb"FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
     drawn = b"".join(zlib.decompressobj().decompress(each) for each in streams)
     found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.browser.axe import PACKAGE, AxeMissing, axe
-from tests.browser.reports import DESK, OPEN_ALL, PHONE, WEEKS, html_of
+from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, WEEKS, html_of
 
 pytestmark = pytest.mark.browser
 # Every kind in both lights and both widths, one of them in all four.
 LOOKED_AT = [
-    *((name, width, dark) for name in WEEKS for width, dark in ((DESK, False), (PHONE, True))),
-    ("busy", DESK, True),
+    *((name, width, dark) for name in WEEKS for width, dark in ((CONTEXT, False), (PHONE, True))),
+    ("busy", CONTEXT, True),
     ("busy", PHONE, False),
 ]
 RUN_AXE = """axe.run(document, {resultTypes: ['violations']}).then(found => ({
@@ -54,7 +54,7 @@ SCROLLS = """[...document.querySelectorAll('body *')].filter(each =>
   && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX) && each.tabIndex < 0).length"""
 
 
-@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("width", [CONTEXT, PHONE])
 @pytest.mark.parametrize("name", ["busy", "long-names", "largest"])
 def test_whatever_scrolls_or_opens_is_reached_by_keys(opened: Any, name: str, width: int) -> None:
     shown = opened(html_of(name), width)

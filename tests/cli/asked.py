@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from botocore.client import BaseClient
 
-from cli.rights import EVERYBODYS, RIGHTS
+from mendq.cli.permissions import EVERYBODYS, RIGHTS
 from tests.infra.aws_calls import Sent
 
 ROOT = Path(__file__).resolve().parents[2]

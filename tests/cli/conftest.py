@@ -12,19 +12,19 @@ import boto3
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli import account as cli_account
-from cli.__main__ import app
-from cli.rights import RIGHTS
-from functions.settings import HealSettings
+from mendq.cli import account as cli_account
+from mendq.cli.__main__ import app
+from mendq.cli.permissions import RIGHTS
+from mendq.model.settings import HealSettings
 from tests.cli.asked import command_of, noted
-from tests.functions.aws.conftest import Account, moto_account
+from tests.heal.conftest import Account, moto_account
 
 OUTPUTS = {
-    "LedgerTable": "ledger",
+    "CaseTable": "case_store",
     "CaseBucket": "cases",
     "HealFunction": "heal",
     "FollowUpFunction": "follow_up",
-    "SweepFunction": "sweep",
+    "ScanFunction": "scan",
 }
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -111,8 +111,8 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
 def rename_symptom(aws: Account, name: str) -> None:
     """As a Mendq left the newest transition that knew a symptom of that name."""
     client = aws.clients.dynamodb
-    for item in client.scan(TableName="ledger")["Items"]:
+    for item in client.scan(TableName="case_store")["Items"]:
         if "document" in item and item["pk"]["S"].startswith("case#"):
             document = {**json.loads(item["document"]["S"]), "symptom": name}
             renamed = {**item, "document": {"S": json.dumps(document)}}
-            client.put_item(TableName="ledger", Item=renamed)
+            client.put_item(TableName="case_store", Item=renamed)

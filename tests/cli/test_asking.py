@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import pytest
 
-from cli import asking
-from cli.asking import confirm, require_answer
-from cli.exit_codes import Exit, Stopped
+from mendq.cli import output
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.output import confirm, require_answer
 
 
 class Terminal(io.StringIO):
@@ -51,13 +51,13 @@ def test_what_was_typed_before_the_question_is_no_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keyboard, terminal = pty.openpty()
-    asked = asking._answered_yes
+    asked = output._answered_yes
 
     def typed_now(question: str) -> bool:
         os.write(keyboard, b"n\n")
         return asked(question)
 
-    monkeypatch.setattr(asking, "_answered_yes", typed_now)
+    monkeypatch.setattr(output, "_answered_yes", typed_now)
     with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         os.write(keyboard, b"y\n")

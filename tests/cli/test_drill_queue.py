@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from cli.drill_queue import LEASE_SECONDS, drill_queue
-from cli.exit_codes import Exit, Stopped
-from functions.healing.managed import DRILL_TAG
+from mendq.cli.deploy.drill_queue import LEASE_SECONDS, drill_queue
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.model.limits import DRILL_TAG
 from tests.cli.conftest import Operator
 
 NAME = "orders.fifo"

@@ -3,17 +3,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from cli.drill_stages import Ending, Stage
-from functions.healing.case import Case
+from mendq.cli.deploy.drill_queue import Ending, Stage
+from mendq.model.case import Case
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import case_of, move, say, undo
+from tests.heal.operators import case_of, move, say, undo
 
 
 def _lambdas(operator: Operator) -> None:
-    def roll_back(event: Any) -> dict[str, Any]:
+    def rollback(event: Any) -> dict[str, Any]:
         return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
 
-    operator.account.lambdas["RollBackFunction"] = roll_back
+    operator.account.lambdas["RollBackFunction"] = rollback
     operator.account.lambdas["ApproveFunction"] = lambda event: say(
         operator.aws, event["decision"], event["case_id"], event["actor"]
     )
@@ -49,7 +49,7 @@ def test_a_proposal_does_not_go_on_waiting_for_a_person(operator: Operator) -> N
 def test_what_a_person_would_be_called_for_is_closed(operator: Operator) -> None:
     _lambdas(operator)
     operator.applied()
-    move(operator.aws, case_of(operator.aws), "contested")
+    move(operator.aws, case_of(operator.aws), "overridden")
     ending = _ended(operator, case_of(operator.aws))
     assert (ending.fault, ending.case.state) == ("", "closed")
 

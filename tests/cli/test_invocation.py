@@ -10,8 +10,8 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from cli.__main__ import COMMANDS, app
-from cli.account import Account
+from mendq.cli.__main__ import COMMANDS, app
+from mendq.cli.account import Account
 
 NO_STACK = {"Error": {"Code": "ValidationError", "Message": "Stack with id Other does not exist"}}
 OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
@@ -60,7 +60,7 @@ def test_a_stack_of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
     _cloudformation_answers(monkeypatch, OLDER)
     code, line = _one_line("cases")
     assert code == 1
-    assert "LedgerTable" in line
+    assert "CaseTable" in line
 
 
 def test_a_refusal_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_an_endpoint_that_is_no_url(endpoint: str) -> None:
     assert "AWS_ENDPOINT_URL" in line
 
 
-def test_an_endpoint_that_nobody_answers_at_is_told_as_it_is_written() -> None:
+def test_an_endpoint_that_nobody_answers_at_is_said_as_it_is_written() -> None:
     ended = _mendq("cases")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert '"http://127.0.0.1:1/"' in ended.stderr
@@ -90,6 +90,6 @@ def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_who_stops_reading_is_told_nothing() -> None:
+def test_who_stops_reading_is_said_nothing() -> None:
     ended = _mendq("--help", redirected="| true")
     assert ended.stderr == ""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cli.queues import managed_queues
+from mendq.cli.queues import managed_queues
 from tests.cli.conftest import Operator
 
 

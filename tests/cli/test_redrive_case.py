@@ -1,4 +1,4 @@
-"""A case whose letters go back, as operators see it and stop it: no undo that would not be one."""
+"""A case whose messages go back, as operators see it and stop it: no undo that would not be one."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from functions.healing.dead_letters import Redrive
-from functions.healing.states import State
-from functions.healing.steps import SetMessageRetention
+from mendq.model.case import State
+from mendq.model.queue import Redrive
+from mendq.model.steps import SetMessageRetention
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import undo
-from tests.functions.aws.redriving import LONGEST, Redriving
+from tests.heal.operators import undo
+from tests.heal.redriving import LONGEST, Redriving
 
 
 @pytest.fixture
 def world(operator: Operator) -> Redriving:
-    dead_letters = operator.aws.queue("orders-dlq")
-    source = operator.aws.queue("orders", RedrivePolicy=Redrive(dead_letters, 3).text)
-    made = Redriving(operator.aws, source, dead_letters)
+    dlq = operator.aws.queue("orders-dlq")
+    source = operator.aws.queue("orders", RedrivePolicy=Redrive(dlq, 3).text)
+    made = Redriving(operator.aws, source, dlq)
     made.listen()
 
-    def roll_back(event: Mapping[str, Any]) -> dict[str, Any]:
+    def rollback(event: Mapping[str, Any]) -> dict[str, Any]:
         return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
 
-    operator.account.lambdas["RollBackFunction"] = roll_back
+    operator.account.lambdas["RollBackFunction"] = rollback
     return made
 
 
@@ -41,7 +41,7 @@ def test_one_that_is_over_is_shown_without_any_undo(
     assert operator.json("show", case.case_id)["undo"] == []
     said = _said(operator.mendq("show", case.case_id).stdout)
     assert "nothing goes on: what went back stays there" in said
-    assert "roll-back" not in said
+    assert "rollback" not in said
     assert "set-queue-attributes" not in said
     assert "delete-queue" not in said
 
@@ -50,36 +50,36 @@ def test_one_that_goes_on_is_shown_with_what_stops_it(operator: Operator, world:
     case = world.case(State.APPLIED)
     assert operator.json("show", case.case_id)["undo"] == []
     said = _said(operator.mendq("show", case.case_id).stdout)
-    assert f"mendq roll-back {case.case_id}" in said
+    assert f"mendq rollback {case.case_id}" in said
     assert "set-queue-attributes" not in said
     assert "delete-queue" not in said
 
 
-def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_hand(
+def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_mover(
     operator: Operator, world: Redriving
 ) -> None:
     step = SetMessageRetention(345_600, LONGEST)
     case = world.case(State.APPLIED, State.VERIFIED, steps=(world.back(), step))
     operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=operator.aws.url(world.dead_letters),
+        QueueUrl=operator.aws.url(world.dlq),
         Attributes={step.attribute: str(LONGEST)},  # type: ignore[dict-item]
     )
     (command,) = operator.json("show", case.case_id)["undo"]
     assert "MessageRetentionPeriod=345600" in command
-    assert "DeadLetters" not in command
+    assert "Dlq" not in command
 
 
 def test_it_is_stopped_once_a_person_said_so(operator: Operator, world: Redriving) -> None:
     case = world.case(State.APPLIED)
-    preview = operator.mendq("roll-back", case.case_id, "--dry-run")
+    preview = operator.mendq("rollback", case.case_id, "--dry-run")
     assert preview.exit_code == 0
     assert "stopped: the rest is held, and what went back stays there" in _said(preview.stdout)
     assert world.asked == []
-    done = operator.mendq("roll-back", case.case_id, "--yes")
+    done = operator.mendq("rollback", case.case_id, "--yes")
     assert done.exit_code == 0
     assert [each["cancel"] for each in world.asked] == [True]
     assert world.newest().state is State.ROLLED_BACK
-    again = operator.mendq("roll-back", case.case_id, "--yes")
+    again = operator.mendq("rollback", case.case_id, "--yes")
     assert "Rolled back already" in again.stdout
     assert "somebody else" not in again.stdout
 

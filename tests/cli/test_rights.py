@@ -12,9 +12,8 @@ from botocore import xform_name
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.__main__ import COMMANDS, app
-from cli.policies import look, steer
-from cli.rights import LETTERS, LOOKING, OFFLINE, RIGHTS, STEERING
+from mendq.cli.__main__ import COMMANDS, app
+from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, RIGHTS, STEERING, look, steer
 from tests.cli.asked import ROOT
 from tests.infra.named_calls import files_behind, words_of
 
@@ -29,7 +28,7 @@ _CALLED = {
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
 }
-_LOOKS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
+_READS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
 def _commands() -> Iterator[str]:
@@ -42,7 +41,7 @@ def _commands() -> Iterator[str]:
 
 def test_each_command_says_what_it_asks() -> None:
     assert set(RIGHTS) == set(_commands())
-    parts = (LOOKING, STEERING, LETTERS, OFFLINE)
+    parts = (LOOKING, STEERING, MESSAGES, OFFLINE)
     assert sum(map(len, parts)) == len(RIGHTS)
 
 
@@ -57,7 +56,7 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 @cache
 def _words_behind(command: str) -> frozenset[str]:
     run = COMMANDS.get(command)
-    module = run.__module__ if run else "cli.commands.quarantine"
+    module = run.__module__ if run else "mendq.cli.redrive.quarantine"
     return frozenset(
         word
         for path in files_behind(ROOT / Path(*module.split(".")).with_suffix(".py"))
@@ -65,9 +64,9 @@ def _words_behind(command: str) -> frozenset[str]:
     )
 
 
-def test_who_looks_changes_nothing() -> None:
+def test_who_reads_changes_nothing() -> None:
     actions = [each for one in look()["Statement"] for each in one["Action"]]
-    assert all(each.partition(":")[2].startswith(_LOOKS) for each in actions)
+    assert all(each.partition(":")[2].startswith(_READS) for each in actions)
 
 
 def test_who_steers_writes_to_mendqs_own_alone() -> None:

@@ -95,7 +95,7 @@ def shell() -> Iterator[Shell]:
         yield Shell(running)
 
 
-def _lease(queue: Queue) -> int:
+def _visibility(queue: Queue) -> int:
     return int(queue.attributes()["VisibilityTimeout"])
 
 
@@ -115,20 +115,20 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
     shell.mendq("approve", case_id, code=2)
     shell.mendq("freeze", "a test", "--yes")
     shell.mendq("thaw", "--yes")
-    assert _lease(queue) == LEASE_SECONDS
+    assert _visibility(queue) == LEASE_SECONDS
     assert shell.json("approve", case_id, "--yes")["state"] == "applied"
-    raised = _lease(queue)
+    raised = _visibility(queue)
     assert raised > LEASE_SECONDS
     change = f"VisibilityTimeout: {raised} s -> {LEASE_SECONDS} s"
-    shown = shell.text("roll-back", case_id, "--dry-run")
+    shown = shell.text("rollback", case_id, "--dry-run")
     assert "Would be" in shown
     assert f"undone  {change}" in shown
     assert queue.arn.rpartition(":")[2] in shown
-    preview = shell.json("roll-back", case_id, "--dry-run")
+    preview = shell.json("rollback", case_id, "--dry-run")
     assert [each["outcome"] for each in preview["attributes"]] == ["undone"]
-    assert _lease(queue) == raised
-    shell.json("roll-back", case_id, "--yes")
-    assert _lease(queue) == LEASE_SECONDS
+    assert _visibility(queue) == raised
+    shell.json("rollback", case_id, "--yes")
+    assert _visibility(queue) == LEASE_SECONDS
     assert shell.case_in(queue, "rolled_back") == case_id
     shell.mendq("approve", case_id, "--yes", code=1)
     _whole_life_can_be_read(shell, case_id)
@@ -156,7 +156,7 @@ def _whole_life_can_be_read(shell: Shell, case_id: str) -> None:
     assert shown.count(f"  by {shell.person}\n") == 2  # approved and rolled back
     for each in case["transitions"]:
         assert each["reason"] in _on_one_line(shown)
-    again = shell.text("roll-back", case_id)
+    again = shell.text("rollback", case_id)
     assert "Rolled back already" in again
     assert f"VisibilityTimeout: {LEASE_SECONDS} s stands there" in again
     assert shell.person in again
@@ -166,14 +166,14 @@ def _on_one_line(shown: str) -> str:
     return " ".join(shown.split())
 
 
-def test_a_persons_value_is_kept(shell: Shell) -> None:
+def test_a_persons_value_is_retained(shell: Shell) -> None:
     queue = _failing(shell, "heal")
     case_id = shell.case_in(queue, "applied")
     queue.set(VisibilityTimeout="77")
-    answer = shell.json("roll-back", case_id, "--yes", code=3)
-    assert [each["outcome"] for each in answer["attributes"]] == ["kept"]
-    assert _lease(queue) == 77
-    shown = shell.text("roll-back", case_id, "--dry-run", code=3)
+    answer = shell.json("rollback", case_id, "--yes", code=3)
+    assert [each["outcome"] for each in answer["attributes"]] == ["retained"]
+    assert _visibility(queue) == 77
+    shown = shell.text("rollback", case_id, "--dry-run", code=3)
     assert "kept  VisibilityTimeout: 77 s, set since by somebody else" in shown
 
 
@@ -208,7 +208,7 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
     assert queue.arn in found["managed_queues"]
     assert found["outside_selectors"] == []
     sights = {each["symptom"]: each for each in found["symptoms"]}
-    assert queue.arn in sights["lease_expired"]["visible"]
+    assert queue.arn in sights["visibility_timeout_too_short"]["visible"]
     assert not any(queue.arn in {**each["blind"], **each["partly"]} for each in sights.values())
     shown = shell.text("doctor")
     assert "functions: " in shown

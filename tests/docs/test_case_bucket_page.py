@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from functions.healing import examples
-from functions.healing.evidence import Evidence, Sighting
-from functions.healing.states import State
-from functions.healing.sweeping import Finding, Swept, with_managed
-from functions.healing.tags import deployed_by
-from tests.functions.healing.test_guardrails import case
+from mendq.cases.finding import Finding, Scanned, with_managed
+from mendq.catalogue import examples
+from mendq.model.case import State
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.limits import deployed_by
+from tests.heal.test_guardrails import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
 _ROW = re.compile(r"^\| (`.+?`) \|", re.MULTILINE)
@@ -37,7 +37,7 @@ OF_A_STACK = {
     [
         (TRANSITION, case(State.APPLIED).document()),
         (EVIDENCE, Evidence((Sighting.of(REFUSED),)).document() | deployed_by(OF_A_STACK)),
-        (FINDINGS, with_managed(Swept().document(examples.AT), (), whole=True)),
+        (FINDINGS, with_managed(Scanned().document(examples.AT), (), whole=True)),
     ],
 )
 def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:

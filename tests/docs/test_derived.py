@@ -7,19 +7,19 @@ import re
 
 import pytest
 
-from cli.cost import bill
-from cli.cost.bill import Deployed
-from cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
-from cli.policies import look, steer
-from cli.rights import LEDGER, LETTERS, RIGHTS
 from docs import costs, derive, tables
-from functions.catalogue import CATALOGUE
-from functions.healing import advance, redrive_machine
-from functions.healing.moves import MOVES, may_move
-from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_progress import Stage
-from functions.healing.states import FINAL, State
-from infra.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH, EVERY
+from mendq.catalogue import CATALOGUE
+from mendq.cli.cost import bill
+from mendq.cli.cost.bill import Deployed
+from mendq.cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
+from mendq.cli.permissions import CASE_STORE, MESSAGES, RIGHTS, look, steer
+from mendq.model import lifecycle
+from mendq.model.case import FINAL, State
+from mendq.model.lifecycle import MANUAL_TRANSITIONS, may_transition
+from mendq.model.limits import Bounds
+from mendq.model.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH, EVERY
+from mendq.redrive import machine
+from mendq.redrive.progress import Stage
 from tests.architecture.test_documents import ROOT
 from tests.bench.markdown import tables_of
 from tests.infra.synthesized import template_of
@@ -43,7 +43,7 @@ def test_no_document_is_stale_and_every_derived_part_stands_on_a_page(
 
 
 @pytest.mark.parametrize("old", ["\nold\n", "\n", "old", ""])
-def test_what_stands_between_the_marks_is_replaced_and_nothing_else(
+def test_what_stands_between_the_attributes_is_replaced_and_nothing_else(
     old: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(derive, "DERIVED", {"it": lambda: "new"})
@@ -59,25 +59,28 @@ def test_a_mark_that_nobody_derives_stops_it() -> None:
 
 def test_every_row_of_the_states_and_stages_stands_in_its_table() -> None:
     lines = tables.moves().splitlines()
-    for because in [*(row.because for row in advance.TABLE), *(move.because for move in MOVES)]:
+    for because in [
+        *(row.because for row in lifecycle.TABLE),
+        *(move.because for move in MANUAL_TRANSITIONS),
+    ]:
         assert any(line.endswith(f"| {because} |") for line in lines), because
-    assert all(row.when.__doc__ for row in advance.TABLE)
+    assert all(row.when.__doc__ for row in lifecycle.TABLE)
     assert all(f"`{state}`" in tables.moves() for state in State)
-    for row in redrive_machine.TABLE:
+    for row in machine.TABLE:
         assert f"| {row.when.__doc__} | {row.does.__doc__} |" in tables.stage_rows()
     assert all(f"`{stage}`" in tables.stage_rows() for stage in Stage)
 
 
 def test_what_is_in_no_row_may_not_be() -> None:
-    assert not may_move(None, State.VERIFIED)
-    assert not may_move(State.DECLINED, State.APPLIED)
-    assert not may_move(State.PROPOSED, State.APPLIED)
-    assert may_move(State.PROPOSED, State.APPROVED)
-    assert may_move(State.WATCHING, State.CLOSED)
-    assert may_move(None, State.APPLIED)
-    left = {(state, into) for state in FINAL for into in State if may_move(state, into)}
-    assert left == {(State.CLOSED, State.ROLLED_BACK), (State.CLOSED, State.CONTESTED)}
-    assert all(any(may_move(before, state) for before in (None, *State)) for state in State)
+    assert not may_transition(None, State.VERIFIED)
+    assert not may_transition(State.DECLINED, State.APPLIED)
+    assert not may_transition(State.PROPOSED, State.APPLIED)
+    assert may_transition(State.PROPOSED, State.APPROVED)
+    assert may_transition(State.WATCHING, State.CLOSED)
+    assert may_transition(None, State.APPLIED)
+    left = {(state, into) for state in FINAL for into in State if may_transition(state, into)}
+    assert left == {(State.CLOSED, State.ROLLED_BACK), (State.CLOSED, State.OVERRIDDEN)}
+    assert all(any(may_transition(before, state) for before in (None, *State)) for state in State)
 
 
 def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
@@ -101,7 +104,7 @@ def test_both_policies_can_be_copied_and_each_command_is_there() -> None:
     shown = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert [json.loads(each) for each in shown] == [look(), steer()]
     assert all(f"`{each}`" in page for each in RIGHTS)
-    for action in frozenset().union(*LETTERS.values()) - LEDGER:
+    for action in frozenset().union(*MESSAGES.values()) - CASE_STORE:
         assert action.partition(":")[2] in redrive_page, action
     assert "## Look\n" in page
     assert redrive_page.count("(rights.md#look)") == 2

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from functions.healing.mode import Mode
-from infra.alarms import PAGED, WATCHED
+from infra.alarms import NOTIFIED, WATCHED
+from mendq.model.limits import Mode
 from tests.architecture.aws_commands import commands_in
 from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.infra.synthesized import template_of
@@ -38,23 +38,23 @@ def _headings_of_show() -> list[str]:
     ]
 
 
-def test_every_part_of_show_is_told_once() -> None:
+def test_every_part_of_show_is_said_once() -> None:
     assert len(_headings_of_show()) > 5
     assert sorted(_rows("Reading `mendq show`")) == sorted(_headings_of_show())
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_every_mode_is_told(mode: Mode) -> None:
+def test_every_mode_is_said(mode: Mode) -> None:
     assert f"`{mode.name.lower()}`" in _rows("The modes, and what each asks of you")
 
 
-def test_every_alarm_that_reaches_people_is_told_once() -> None:
+def test_every_alarm_that_reaches_people_is_said_once() -> None:
     rows = " ".join(_rows("When you are woken"))
-    told = [each.removesuffix("-") for each in re.findall(r"`(mendq-[a-z-]+)", rows)]
-    assert sorted(told) == sorted(each.called() for each in PAGED)
+    announced = [each.removesuffix("-") for each in re.findall(r"`(mendq-[a-z-]+)", rows)]
+    assert sorted(announced) == sorted(each.called() for each in NOTIFIED)
 
 
-@pytest.mark.parametrize("page", sorted({each.page for each in (*PAGED, *WATCHED)}))
+@pytest.mark.parametrize("page", sorted({each.page for each in (*NOTIFIED, *WATCHED)}))
 def test_what_an_alarms_page_says_to_type_names_the_region(page: str) -> None:
     """The alarm does so, and whoever reads it has another region as the default."""
     texts = (*lines_of(ROOT / page), *named_in(ROOT / page))
@@ -77,12 +77,12 @@ def test_what_is_looked_up_by_name_is_one_part_of_the_stack() -> None:
 
 def test_every_lambda_is_named_and_has_a_log_that_begins_with_its_name() -> None:
     part = PAGE.partition("\n## The log of a Lambda\n")[2].partition("\n## ")[0]
-    told = re.findall(r"`([A-Z][A-Za-z]+)`", part)
+    announced = re.findall(r"`([A-Z][A-Za-z]+)`", part)
     template = template_of("default")
     ours = [
         (name.partition("Function")[0], each["Properties"]["LoggingConfig"]["LogGroup"])
         for name, each in template.all(LAMBDA).items()
     ]
-    assert sorted(told) == sorted(name for name, _ in ours)
+    assert sorted(announced) == sorted(name for name, _ in ours)
     for name, group in ours:
         assert [each for each in template.all(LOG) if each.startswith(name)] == [group]

@@ -38,11 +38,11 @@ def test_every_way_on_which_a_service_sends_by_itself_is_an_arrow() -> None:
         ("IntakeFailedCalls", SENDS, "IntakeQueue"),
         ("IntakeFailedCalls", PARKS, "IntakeUndelivered"),
         ("IntakeQueue", FEEDS, "HealFunction"),
-        ("IntakeQueue", PARKS, "IntakeDeadLetters"),
+        ("IntakeQueue", PARKS, "IntakeDlq"),
         ("SchedulesFollowUp", STARTS, "FollowUpFunction"),
-        ("SchedulesFollowUp", PARKS, "FollowUpDeadLetters"),
+        ("SchedulesFollowUp", PARKS, "FollowUpDlq"),
         ("ReportsBucket", NOTICES, "DeliverReportSummaryWritten"),
-        ("NightApplication", NOTICES, "WatchNightRunEnded"),
+        ("NightlyApplication", NOTICES, "WatchNightlyRunEnded"),
     } <= found
     assert {target for _, does, target in found if does == WRITES} == {"TrailBucket"}
     assert {target for _, does, target in found if does == TELLS} == {
@@ -71,7 +71,7 @@ def test_an_arrow_is_found_in_each_way_to_write_a_reference() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ("tagged", {"heal", "attach_dead_letters", "restore_policy", "redrive", "roll_back"}),
+        ("tagged", {"heal", "attach_dlq", "restore_policy", "redrive", "rollback"}),
         ("default", set()),
     ],
 )
@@ -88,12 +88,12 @@ def test_each_part_is_started_by_what_the_template_says() -> None:
         by = how or title(source, template)
         by_part.setdefault(title(target, template), []).append(by)
     assert by_part["follow_up"] == ["every minute"]
-    assert by_part["start_night"] == ["each day at 02:00 UTC", "each Mon at 06:00 UTC"]
-    assert by_part["heal"] == ["the intake queue", "follow_up", "approve", "sweep"]
+    assert by_part["start_nightly"] == ["each day at 02:00 UTC", "each Mon at 06:00 UTC"]
+    assert by_part["heal"] == ["the intake queue", "follow_up", "approve", "scan"]
     assert by_part["the intake queue"] == ["Failed SQS calls of anyone but Mendq itself"]
-    assert by_part["the nightly job"] == ["start_night"]
-    assert "roll_back" not in by_part
-    assert 'a_person["a person"] --> roll_back["roll_back"]' in stack.picture()
+    assert by_part["the nightly job"] == ["start_nightly"]
+    assert "rollback" not in by_part
+    assert 'a_person["a person"] --> rollback["rollback"]' in stack.picture()
 
 
 def test_every_part_has_a_row_and_stands_in_the_picture() -> None:

@@ -9,7 +9,7 @@ import pytest
 from docs import stack
 from docs.stack_outline import granted_to
 from infra.outline import outline
-from infra.settings import read
+from infra.settings.deployment import read
 from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import REGION, SETTINGS
 from tests.prove.__main__ import PROOFS
@@ -66,6 +66,6 @@ def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
 def test_the_roles_are_those_of_the_template() -> None:
     table = stack.roles()
     assert table in PAGE
-    assert "| `heal`, `restore-policy`, `roll-back` |" in table
+    assert "| `heal`, `restore-policy`, `rollback` |" in table
     changing = [row for row in table.splitlines() if "`SetQueueAttributes`" in row]
-    assert not any("follow-up" in row or "sweep" in row for row in changing)
+    assert not any("follow-up" in row or "scan" in row for row in changing)

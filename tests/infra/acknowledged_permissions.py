@@ -5,7 +5,7 @@ Roles are called by their purpose, resources by what of their ARN has no account
 
 from __future__ import annotations
 
-from functions.healing.quarantines import SUFFIX
+from mendq.model.queue import QUARANTINE_SUFFIX
 
 _ITS_STEPS = (
     "IAM cannot limit it to an attribute: it is limited to queues whose tag lets them be written "
@@ -17,7 +17,7 @@ _OF_A_NEW_QUEUE = (
 _PASSED = "the job's own role alone, and to EMR Serverless alone"
 _ITS_OBJECTS = "the objects that it works on, below their prefix in our buckets"
 _NOT_THERE_YET = "a queue that is not there has no tag to ask for; one that is stays as it is"
-_QUARANTINE = "a quarantine bears no tag; nothing else may be called so, and letters go in alone"
+_QUARANTINE = "a quarantine bears no tag; nothing else may be called so, and messages go in alone"
 
 _WRITES_QUEUES = {("permissions management", "sqs:SetQueueAttributes"): _ITS_STEPS}
 _MAKES_QUEUES = {("permissions management", "sqs:CreateQueue"): _OF_A_NEW_QUEUE}
@@ -26,21 +26,21 @@ _READS = {("data exfiltration", "s3:GetObject"): _ITS_OBJECTS}
 # By role, the kind of finding and the action.
 ACKNOWLEDGED = {
     "heal": _WRITES_QUEUES,
-    "attach-dead-letters": _WRITES_QUEUES | _MAKES_QUEUES,
+    "attach-dlq": _WRITES_QUEUES | _MAKES_QUEUES,
     "restore-policy": _WRITES_QUEUES,
     "redrive": _WRITES_QUEUES | _MAKES_QUEUES,
-    "roll-back": _WRITES_QUEUES,
-    "start-night": {("permissions management", "iam:PassRole"): _PASSED},
-    "watch-night": _READS,
+    "rollback": _WRITES_QUEUES,
+    "start-nightly": {("permissions management", "iam:PassRole"): _PASSED},
+    "watch-nightly": _READS,
     "deliver-report": _READS,
-    "night": _READS,
-    "sweep": _READS,
+    "nightly": _READS,
+    "scan": _READS,
 }
 # By role, the action and the pattern: writes that no condition narrows.
 WILDCARD_WRITES = {
-    "attach-dead-letters": {("sqs:CreateQueue", "*"): _NOT_THERE_YET},
+    "attach-dlq": {("sqs:CreateQueue", "*"): _NOT_THERE_YET},
     "redrive": {
-        (action, f"*{SUFFIX}{ending}"): reason
+        (action, f"*{QUARANTINE_SUFFIX}{ending}"): reason
         for action, reason in (
             ("sqs:CreateQueue", _NOT_THERE_YET),
             ("sqs:SendMessage", _QUARANTINE),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import boto3
 
-from functions.aws.clients import Clients
+from mendq.aws.clients import Clients
 from tests.infra.called_resources import resources_of, table_of, tags_of
 
 REGION = "us-east-1"

@@ -7,8 +7,8 @@ from typing import Any
 
 from moto.sqs.models import sqs_backends
 
-from functions.healing.pulse import QUEUE_NAME
-from tests.functions.aws.conftest import ACCOUNT as MOTO_ACCOUNT
+from mendq.probe.probe import QUEUE_NAME
+from tests.heal.conftest import ACCOUNT as MOTO_ACCOUNT
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
 
 Params = Mapping[str, Any]
@@ -27,7 +27,7 @@ def tags_of(params: Params) -> frozenset[tuple[str, str]]:
 
 
 def table_of(params: Params) -> str:
-    """The ledger is the one table, whatever it is called."""
+    """The case store is the one table, whatever it is called."""
     table = _made("AWS::DynamoDB::Table", "")
     return f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
 
@@ -44,7 +44,7 @@ def _objects(_: str, params: Params) -> list[str]:
 def _queue(_: str, params: Params) -> list[str]:
     name = _queue_name(params)
     if name == QUEUE_NAME:
-        return [_made("AWS::SQS::Queue", "PulseQueue")]
+        return [_made("AWS::SQS::Queue", "ProbeQueue")]
     return [ANYTHING if name is None else f"{QUEUE_ARNS}{name}"]
 
 

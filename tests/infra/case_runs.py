@@ -1,4 +1,4 @@
-"""What follow_up, approve, roll_back and the pulse call, as they do their work in an account."""
+"""What follow_up, approve, rollback and the probe call, as they do their work in an account."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
-from functions.aws.call_owner import ask_owner, call_owner
-from functions.aws.follow_up import follow_up
-from functions.aws.pulse import make_pulse
-from functions.healing.case import Case
-from functions.healing.every_step import STEPS
-from functions.healing.pulse import QUEUE_NAME
-from functions.healing.states import State
-from functions.settings import PulseSettings
-from tests.functions.aws.conftest import Account, moto_account
-from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import OWNERS, case_of, desk_of, fail, say, states, undo
-from tests.functions.aws.redriving import Redriving, redriving
+from mendq.follow_up.follow_up import follow_up
+from mendq.heal.context import ask_owner, call_owner
+from mendq.model.case import Case, State
+from mendq.model.settings import ProbeSettings
+from mendq.model.steps import STEPS
+from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.send import send_probe
+from tests.heal.conftest import Account, moto_account
+from tests.heal.faults import Killed
+from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
+from tests.heal.redriving import Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
 
@@ -62,7 +61,7 @@ def _escalated(account: Account, watched: Account) -> None:
 
 def _follow(watched: Account, **later: float) -> None:
     watched.later(**later)
-    assert follow_up(desk_of(watched), OWNERS, lambda: 60).errors == {}
+    assert follow_up(context_of(watched), OWNERS, lambda: 60).errors == {}
 
 
 def approving() -> Recorded:
@@ -93,13 +92,13 @@ def _approved(account: Account, watched: Account) -> None:
 
 
 def rolling_back() -> Recorded:
-    """One undone, one contested, because a person came while a run was dying; one stopped."""
+    """One undone, one overridden, because a person came while a run was dying; one stopped."""
     answered = BytesIO(b'{"code": ""}')
     answers = {
         "LookupEvents": {"Events": []},
         "Invoke": {"StatusCode": 200, "Payload": answered},
     }
-    recorded = _recorded(answers, _undone, _contested)
+    recorded = _recorded(answers, _undone, _overridden)
     with redriving() as world:
         _stopped(world, recorded)
     page_everybody(recorded)
@@ -120,8 +119,8 @@ def _undone(account: Account, watched: Account) -> None:
     assert account.visibility(queue) == 30
 
 
-def _contested(account: Account, watched: Account) -> None:
-    queue = account.queue("contested.fifo", VisibilityTimeout="30")
+def _overridden(account: Account, watched: Account) -> None:
+    queue = account.queue("overridden.fifo", VisibilityTimeout="30")
     account.later(minutes=5)
     fail(account, queue)
     case_id = case_of(account).case_id
@@ -130,7 +129,7 @@ def _contested(account: Account, watched: Account) -> None:
     account.later(minutes=5)
     account.set_visibility(queue, 40)
     undo(_now(account, watched), case_id)
-    assert states(account)[-1] == "contested"
+    assert states(account)[-1] == "overridden"
     assert account.visibility(queue) == 40
 
 
@@ -151,20 +150,20 @@ class _killed_before_writing:  # noqa: N801 - reads as what it does
 
 
 def pulsing() -> Recorded:
-    """Three pulses, of which none comes round."""
+    """Three probes, of which none comes round."""
     return _recorded({}, _lost)
 
 
 def _lost(account: Account, watched: Account) -> None:
-    settings = PulseSettings(
+    settings = ProbeSettings(
         account.settings.account,
-        ledger_table=account.settings.ledger_table,
+        case_table=account.settings.case_table,
         urgent_topic_arn=account.settings.urgent_topic_arn,
-        pulse_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
+        probe_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
     )
     for hour in range(3):
         now = account.now + timedelta(hours=hour)
-        make_pulse(watched.clients, settings, now, now)
+        send_probe(watched.clients, settings, now, now)
     assert len(account.pages("urgent")) == 1
 
 

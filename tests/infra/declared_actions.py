@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functions.healing.quarantines import SUFFIX
+from mendq.model.queue import QUARANTINE_SUFFIX
 
 Declared = Mapping[tuple[str, str], str]
 
@@ -15,10 +15,10 @@ _LOGS = "Lambda writes what the function logs"
 _POLLER = "Lambda's poller reads the intake queue as the function's role"
 _PARKED = "Lambda parks what it gives up as the function's role"
 _WITH_POLLING = "CDK allows it to whatever polls; on the intake queue alone"
-_WITH_PARKING = "CDK allows it to whatever sends; on the function's own dead-letter queue alone"
+_WITH_PARKING = "CDK allows it to whatever sends; on the function's own DLQ alone"
 _ENCRYPTED = "SNS encrypts a message as whoever publishes it"
-_KEYS = "SQS asks for it on behalf of whoever moves letters of queues that a key encrypts"
-_FIFO = "a FIFO queue's letters go into a quarantine of its kind, by the same call"
+_KEYS = "SQS asks for it on behalf of whoever moves messages of queues that a key encrypts"
+_FIFO = "a FIFO queue's messages go into a quarantine of its kind, by the same call"
 _VERIFIED = "SES asks on whatever is verified for an address, and on a configuration set"
 
 
@@ -31,7 +31,7 @@ def _runtime(function: str) -> Declared:
 
 
 def _parking(function: str) -> Declared:
-    queue = f"{function}DeadLetters"
+    queue = f"{function}Dlq"
     return {
         **_runtime(function),
         ("sqs:SendMessage", queue): _PARKED,
@@ -56,18 +56,18 @@ DECLARED: Mapping[str, Declared] = {
         ("sqs:ChangeMessageVisibility", "IntakeQueue"): _WITH_POLLING,
         ("sqs:GetQueueUrl", "IntakeQueue"): _WITH_POLLING,
     },
-    "attach_dead_letters": {**_runtime("AttachDeadLetters"), **_PUBLISHING},
+    "attach_dlq": {**_runtime("AttachDlq"), **_PUBLISHING},
     "restore_policy": {**_runtime("RestorePolicy"), **_PUBLISHING},
     "redrive": {
         **_runtime("Redrive"),
         **_PUBLISHING,
         ("kms:GenerateDataKey", "key/*"): _KEYS,
         ("kms:Decrypt", "key/*"): _KEYS,
-        ("sqs:CreateQueue", f"*{SUFFIX}.fifo"): _FIFO,
-        ("sqs:SendMessage", f"*{SUFFIX}.fifo"): _FIFO,
+        ("sqs:CreateQueue", f"*{QUARANTINE_SUFFIX}.fifo"): _FIFO,
+        ("sqs:SendMessage", f"*{QUARANTINE_SUFFIX}.fifo"): _FIFO,
     },
-    "start_night": _parking("StartNight"),
-    "watch_night": _parking("WatchNight"),
+    "start_nightly": _parking("StartNightly"),
+    "watch_nightly": _parking("WatchNightly"),
     "deliver_report": {
         **_parking("DeliverReport"),
         **_PUBLISHING,
@@ -84,8 +84,8 @@ DECLARED: Mapping[str, Declared] = {
     },
     "follow_up": {**_parking("FollowUp"), **_PUBLISHING},
     "approve": _runtime("Approve"),
-    "roll_back": {**_runtime("RollBack"), **_PUBLISHING},
-    "sweep": _parking("Sweep"),
-    "pulse": {**_parking("Pulse"), **_PUBLISHING},
+    "rollback": {**_runtime("Rollback"), **_PUBLISHING},
+    "scan": _parking("Scan"),
+    "probe": {**_parking("Probe"), **_PUBLISHING},
     "schedule": {},
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.functions.aws.conftest import Account, moto_account
+from tests.heal.conftest import Account, moto_account
 from tests.infra.aws_calls import Recorded, recording
-from tests.infra.sweep_runs import ANSWERS, found
+from tests.infra.scan_runs import ANSWERS, found
 from tests.infra.synthesized import CALENDAR
 
 
@@ -21,8 +21,8 @@ def healing() -> Recorded:
             account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
         )
         watched = replace(account, clients=recorded.clients)
-        for tell in (_changed, _proposed, _waiting, _many, found, _failing):
-            tell(account, watched)
+        for record_transition in (_changed, _proposed, _waiting, _many, found, _failing):
+            record_transition(account, watched)
     return recorded
 
 
@@ -43,14 +43,14 @@ def _waiting(account: Account, watched: Account) -> None:
     """Evidence is kept, and dropped once it is old."""
     queue = account.queue("waiting.fifo")
     watched.heal(account.late_deletes(queue, "1"))
-    assert account.ledger_items()[(queue, "evidence#lease_expired")]
+    assert account.case_store_items()[(queue, "evidence#visibility_timeout_too_short")]
 
 
 def _many(account: Account, watched: Account) -> None:
     queues = [account.queue(f"bulk-{number}.fifo") for number in range(5)]
     bodies = [account.late_deletes(each, *(f"{each}-{n}" for n in range(3))) for each in queues]
     healed = watched.heal({name: body for each in bodies for name, body in each.items()})
-    assert "mass_symptom" in {each.refusal.code for each in healed.mended.values() if each.refusal}
+    assert "mass_symptom" in {each.refusal.code for each in healed.fixed.values() if each.refusal}
 
 
 def _failing(account: Account, watched: Account) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import boto3
 
 import functions
-from functions.aws.clients import Clients
+from mendq.aws.clients import Clients
 from tests.infra.aws_calls import REGION
 
 ROOT = Path(functions.__file__).resolve().parents[1]
@@ -21,7 +21,7 @@ def operations_named(handler: str) -> set[str]:
     known = _operations()
     return {
         known[word]
-        for path in files_behind(ROOT / f"functions/handlers/{handler}.py")
+        for path in files_behind(ROOT / f"functions/{handler}.py")
         if path.is_relative_to(ROOT / "functions" / "aws")
         for word in words_of(ast.parse(path.read_text()))
         if word in known

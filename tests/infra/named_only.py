@@ -9,7 +9,7 @@ _HELD_BACK = "read by itself only where an hour's pages are spent"
 _PAGES_NOBODY = "a person's own word is no news to people"
 _OPENS_NO_CASE = "heal decides about what was found"
 _OTHER_FACTS = "facts that planning a policy does not need"
-_ONE_LETTER = "for whoever handles one message at a time; many are held and deleted together"
+_ONE_MESSAGE = "for whoever handles one message at a time; many are held and deleted together"
 _LISTED = "tags come with the listing of all queues"
 
 _OF_A_RUN = {
@@ -19,7 +19,7 @@ _OF_A_RUN = {
 }
 NAMED_ONLY: dict[str, dict[str, str]] = {
     "heal": {"Scan": _OPERATORS},
-    "attach_dead_letters": {"Scan": _OPERATORS},
+    "attach_dlq": {"Scan": _OPERATORS},
     "restore_policy": {
         **dict.fromkeys(
             (
@@ -35,7 +35,7 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "Scan": _OPERATORS,
     },
     "redrive": {
-        "ChangeMessageVisibility": _ONE_LETTER,
+        "ChangeMessageVisibility": _ONE_MESSAGE,
         "Scan": _OPERATORS,
     },
     "follow_up": {**_OF_A_RUN, "GetItem": _HELD_BACK, "Scan": _OPERATORS},
@@ -47,11 +47,11 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "PutItem": _PAGES_NOBODY,
         "Scan": _OPERATORS,
     },
-    "roll_back": {
+    "rollback": {
         **_OF_A_RUN,
         "Scan": _OPERATORS,
     },
-    "sweep": {
+    "scan": {
         "GetCalendarState": _OF_A_FREEZE,
         "ListQueueTags": _LISTED,
         "Publish": _OPENS_NO_CASE,
@@ -60,8 +60,8 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
         "TransactWriteItems": _OPENS_NO_CASE,
         "Scan": _OPERATORS,
     },
-    "start_night": {},
-    "watch_night": {},
+    "start_nightly": {},
+    "watch_nightly": {},
     "deliver_report": {},
-    "pulse": {},
+    "probe": {},
 }

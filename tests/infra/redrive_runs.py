@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from functions.aws.applying import apply
-from functions.aws.call_owner import request_about
-from functions.aws.queue_look import tags_of
-from functions.aws.redrive import Ticked, redrive
-from functions.aws.redrive_looks import RedriveRun
-from functions.aws.unfinished import symptom_known_as
-from functions.healing.case import Case
-from functions.healing.facts import Facts
-from functions.healing.letters import HOPS
-from functions.healing.plan import Plan, Refusal
-from functions.healing.states import State
-from functions.healing.steps import SetMessageRetention
-from tests.functions.aws.redriving import LONGEST, SYMPTOM, Redriving, redriving
+from mendq.aws.queue import tags_of
+from mendq.heal.apply import apply
+from mendq.heal.context import request_about
+from mendq.heal.recover import symptom_known_as
+from mendq.model.case import Case, State
+from mendq.model.facts import Facts
+from mendq.model.plan import Plan, Refusal
+from mendq.model.steps import SetMessageRetention
+from mendq.redrive.messages import REDRIVE_COUNT
+from mendq.redrive.reads import RedriveRun
+from mendq.redrive.redrive import Ticked, redrive
+from tests.heal.redriving import LONGEST, SYMPTOM, Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
-from tests.infra.sweep_runs import ANSWERS
+from tests.infra.scan_runs import ANSWERS
 from tests.infra.synthesized import CALENDAR
 
 DAYS_4 = 345_600
@@ -29,7 +28,7 @@ RUNNING = {"Results": [{"Status": "RUNNING", "StartedTimestamp": 1}]}
 
 
 def redriven() -> Recorded:
-    """One taken up, one refused on its claim, one that expires; letters sent back and kept."""
+    """One taken up, one refused on its claim, one that expires; messages sent back and kept."""
     answers: dict[str, Any] = {
         **ANSWERS,
         "GetCalendarState": {"State": "OPEN"},
@@ -59,20 +58,20 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     approved = world.case(State.PROPOSED, State.APPROVED)
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(each.document() for each in steps)
-    case = approved.moved(State.APPLIED, "letters wait", run.now, steps=documents)
+    case = approved.moved(State.APPLIED, "messages wait", run.now, steps=documents)
     symptom = symptom_known_as(SYMPTOM)
     assert symptom is not None
     attributes = tuple(each.attribute for each in symptom.steps)
-    view = run.ledger.look(world.dead_letters, SYMPTOM, attributes)
-    tags = tags_of(run.clients, world.dead_letters) or {}
-    facts = Facts(world.dead_letters, world.account.attributes(world.dead_letters), tags)
-    return apply(case, Plan(steps, "letters wait"), facts, view, symptom, run)
+    view = run.case_store.look(world.dlq, SYMPTOM, attributes)
+    tags = tags_of(run.clients, world.dlq) or {}
+    facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
+    return apply(case, Plan(steps, "messages wait"), facts, view, symptom, run)
 
 
 def _taken_up(world: Redriving, recorded: Recorded) -> None:
     case = _applied(world, world.run(recorded.clients))
     assert isinstance(case, Case), case
-    retention = world.account.attributes(world.dead_letters)["MessageRetentionPeriod"]
+    retention = world.account.attributes(world.dlq)["MessageRetentionPeriod"]
     assert retention == str(LONGEST)
 
 
@@ -95,9 +94,9 @@ def _sent_back(world: Redriving, recorded: Recorded) -> None:
     """Five of eight, the others are let go; one that was sent back before is kept apart."""
     world.send(*"abcdefgh")
     world.account.clients.sqs.send_message(
-        QueueUrl=world.account.url(world.dead_letters),
+        QueueUrl=world.account.url(world.dlq),
         MessageBody="poison",
-        MessageAttributes={HOPS: {"DataType": "Number", "StringValue": "1"}},
+        MessageAttributes={REDRIVE_COUNT: {"DataType": "Number", "StringValue": "1"}},
     )
     case = world.case(State.APPLIED)
     ticked = redrive(request_about(case), world.run(recorded.clients))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from tests.functions.aws.conftest import Account, moto_account
-from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import case_of, move, states
-from tests.functions.aws.policy_events import DEPLOYS
-from tests.functions.aws.restoring import (
+from tests.heal.conftest import Account, moto_account
+from tests.heal.faults import Killed
+from tests.heal.operators import case_of, move, states
+from tests.heal.policy_events import DEPLOYS
+from tests.heal.restoring import (
     EMPTIED,
     GRANTS,
     deny,
@@ -36,7 +36,7 @@ def restoring() -> Recorded:
             "GetCalendarState": {"State": "OPEN"},
         }
     )
-    for act in (_restored, _one_of_many, _contested):
+    for act in (_restored, _one_of_many, _overridden):
         with moto_account() as account:
             account.settings = replace(
                 account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
@@ -66,14 +66,14 @@ def _restored(account: Account, watched: Account) -> None:
 def _one_of_many(account: Account, watched: Account) -> None:
     queue = _approved(account, watched)
     others = [account.queue(f"bulk-{n}") for n in range(5)]
-    account.run().ledger.spread_to(others, "access_denied", account.now)
+    account.run().case_store.spread_to(others, "access_denied", account.now)
     outcome = restore(watched, case_of(account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "mass_symptom"
     assert policy_of(account, queue) == EMPTIED
 
 
-def _contested(account: Account, watched: Account) -> None:
+def _overridden(account: Account, watched: Account) -> None:
     queue = _approved(account, watched)
 
     def kill(**_: object) -> None:
@@ -88,5 +88,5 @@ def _contested(account: Account, watched: Account) -> None:
     set_policy(account, queue, policy_for(DEPLOYS))
     watched.now = account.now
     restore(watched, case_of(account))
-    assert states(account)[-1] == "contested"
+    assert states(account)[-1] == "overridden"
     assert policy_of(account, queue) == policy_for(DEPLOYS)

@@ -13,8 +13,8 @@ from typing import Any
 from unittest.mock import patch
 
 from infra import synthesis
-from infra.emr_package import EmrPackage
-from infra.settings import read
+from infra.packaging.emr import EmrPackage
+from infra.settings.deployment import read
 from infra.stack import Code
 from infra.synthesis import new_app, synthesize
 
@@ -25,28 +25,28 @@ OWN_ROLES = tuple(
     f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
     for purpose in (
         "heal",
-        "attach-dead-letters",
+        "attach-dlq",
         "restore-policy",
         "redrive",
-        "start-night",
-        "watch-night",
+        "start-nightly",
+        "watch-nightly",
         "schedule",
-        "night",
+        "nightly",
         "deliver-report",
         "follow-up",
         "approve",
-        "roll-back",
-        "sweep",
+        "rollback",
+        "scan",
     )
 )
 HEAL_ROLE = OWN_ROLES[0]
-PULSE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-pulse-{REGION}"
+PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-probe-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "tagged": {"tagMayRaiseTo": "heal"},
-    "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"pulseMinutes": 20}},
+    "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"probeMinutes": 20}},
     "named": {
         "mode": "heal",
         "pages": {
@@ -60,7 +60,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
             "sender": "reports@mail.example.com",
             "recipients": ["ada@example.com", "grace@example.org"],
         },
-        "night": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
+        "nightly": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
         "queues": ["orders", "billing-*"],
         "trail": {
             "managementEvents": True,

@@ -12,10 +12,11 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from infra import node, synthesis
-from infra.settings import SettingsRefused
+from infra import synthesis
+from infra.packaging import cdk_cli
+from infra.packaging.wheels import ROOT
+from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, raw_settings
-from infra.wheels import ROOT
 from tests.infra.synthesized import THREE, whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
@@ -47,10 +48,10 @@ def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> None:
-    done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nights": {}})
+    done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nightly_runs": {}})
     assert done.returncode == 1
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
-        "nights",
+        "nightly_runs",
         "mode",
         "queues[0]",
     ]
@@ -75,7 +76,7 @@ def test_three_environments_are_a_stack_each_without_credentials(tmp_path: Path)
 
 
 def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "require_node", partial(node.require_node, tmp_path / "node"))
+    monkeypatch.setattr(cdk_cli, "require_node", partial(cdk_cli.require_node, tmp_path / "node"))
     with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
         runpy.run_path(str(ROOT / "app.py"))
 
@@ -110,7 +111,7 @@ def test_a_cdk_json_that_cannot_be_read_is_one_line(
     broken = tmp_path / "cdk.json"
     broken.write_text('{"context": {"mendq": {"mode": "heal",}}}')
     monkeypatch.setattr(synthesis, "CDK_JSON", broken)
-    with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); mend it"):
+    with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
         new_app(tmp_path / "out")
 
 

@@ -57,7 +57,7 @@ def test_the_files_of_the_trail_expire() -> None:
     assert 90 in [rule.get("ExpirationInDays") for rule in trail["LifecycleConfiguration"]["Rules"]]
 
 
-def test_what_a_later_night_replaced_and_old_logs_go_but_no_report_does() -> None:
+def test_what_a_later_nightly_replaced_and_old_logs_go_but_no_report_does() -> None:
     reports = template_of("default").only("AWS::S3::Bucket", "Reports")
     rules = reports["LifecycleConfiguration"]["Rules"]
     assert reports["VersioningConfiguration"] == {"Status": "Enabled"}

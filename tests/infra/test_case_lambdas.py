@@ -1,4 +1,4 @@
-"""follow_up, approve and roll_back: what they know, and the least that they need."""
+"""follow_up, approve and rollback: what they know, and the least that they need."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from typing import Any
 
 import pytest
 
-from functions.catalogue import CATALOGUE
-from functions.healing import ledger_index
-from functions.healing.mode import Mode
-from functions.healing.steps import Owner, write_actions
-from functions.settings import (
+from mendq.cases import view
+from mendq.catalogue import CATALOGUE
+from mendq.model.limits import Mode
+from mendq.model.settings import (
     ApproveSettings,
     CaseSettings,
     FollowUpSettings,
-    RollBackSettings,
+    RollbackSettings,
     variable_of,
 )
+from mendq.model.steps import Owner, write_actions
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, SETTINGS, Template, template_of
 
 SETTINGS_OF: dict[str, type[CaseSettings]] = {
     "FollowUp": FollowUpSettings,
     "Approve": ApproveSettings,
-    "RollBack": RollBackSettings,
+    "Rollback": RollbackSettings,
 }
 WRITES = write_actions(step for symptom in CATALOGUE for step in symptom.steps)
 # What each owner's function is called in the template.
 OWNERS = {
     Owner.HEAL: "HealFunction",
-    Owner.ATTACH_DEAD_LETTERS: "AttachDeadLettersFunction",
+    Owner.ATTACH_DLQ: "AttachDlqFunction",
     Owner.RESTORE_POLICY: "RestorePolicyFunction",
     Owner.REDRIVE: "RedriveFunction",
 }
-# Whose work takes many minutes, so that roll_back has to stop it first.
+# Whose work takes many minutes, so that rollback has to stop it first.
 GOING_ON = {Owner.REDRIVE: OWNERS[Owner.REDRIVE]}
-OWNERS_OF = {"FollowUp": OWNERS, "Approve": OWNERS, "RollBack": GOING_ON}
+OWNERS_OF = {"FollowUp": OWNERS, "Approve": OWNERS, "Rollback": GOING_ON}
 INVOKE = "lambda:InvokeFunction"
 ORDERS = f"{QUEUE_ARNS}orders"
 
@@ -57,7 +57,7 @@ def _may(name: str, action: str, resource: str, settings: str = "default", **tag
 
 
 def _table(template: Template) -> str:
-    return template.arn_of("AWS::DynamoDB::Table", "Ledger")
+    return template.arn_of("AWS::DynamoDB::Table", "CaseStore")
 
 
 def _queues(template: Template) -> list[str]:
@@ -81,7 +81,7 @@ def test_of_our_lambdas_owners_alone_may_be_called_and_by_roll_back_what_goes_on
 
 
 @pytest.mark.parametrize("name", SETTINGS_OF)
-def test_the_ledger_is_moved_item_by_item_and_never_read_whole(name: str) -> None:
+def test_the_case_store_is_moved_item_by_item_and_never_read_whole(name: str) -> None:
     table = _table(template_of("default"))
     for verb in ("GetItem", "PutItem", "DeleteItem"):
         assert _may(name, f"dynamodb:{verb}", table) == "Allow"
@@ -98,7 +98,7 @@ def test_whoever_a_person_asks_reads_a_case_and_follow_up_need_not() -> None:
 
 
 def test_none_of_them_asks_for_a_freeze_in_a_claim() -> None:
-    """Two write no queue, and what roll_back undoes no freeze stops."""
+    """Two write no queue, and what rollback undoes no freeze stops."""
     table = _table(template_of("default"))
     for name in SETTINGS_OF:
         assert _may(name, "dynamodb:ConditionCheckItem", table) == "ImplicitDeny"
@@ -108,7 +108,7 @@ def test_follow_up_alone_asks_the_index_of_open_cases_that_the_table_has() -> No
     template = template_of("default")
     table = template.only("AWS::DynamoDB::Table")
     (index,) = (each["IndexName"] for each in table["GlobalSecondaryIndexes"])
-    assert index == ledger_index.OPEN_CASES
+    assert index == view.OPEN_CASES
     for name in SETTINGS_OF:
         may = _may(name, "dynamodb:Query", f"{_table(template)}/index/{index}")
         assert may == ("Allow" if name == "FollowUp" else "ImplicitDeny")
@@ -136,12 +136,12 @@ def test_roll_back_writes_no_queue_that_heal_could_not_have_written(
     settings: str, tags: dict[str, str]
 ) -> None:
     for action in WRITES:
-        assert _may("RollBack", action, ORDERS, settings, **tags) != "Allow"
+        assert _may("Rollback", action, ORDERS, settings, **tags) != "Allow"
 
 
 def test_roll_back_makes_no_queue() -> None:
     for settings in SETTINGS:
-        assert _may("RollBack", "sqs:CreateQueue", ORDERS, settings, mendq="heal") != "Allow"
+        assert _may("Rollback", "sqs:CreateQueue", ORDERS, settings, mendq="heal") != "Allow"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_roll_back_makes_no_queue() -> None:
     ],
 )
 def test_roll_back_writes_the_queues_that_others_write(settings: str, tags: dict[str, str]) -> None:
-    for name in ("Heal", "AttachDeadLetters", "RollBack"):
+    for name in ("Heal", "AttachDlq", "Rollback"):
         assert _may(name, "sqs:SetQueueAttributes", ORDERS, settings, **tags) == "Allow"
 
 
@@ -163,21 +163,21 @@ def test_roll_back_writes_the_queues_that_others_write(settings: str, tags: dict
 def test_roll_back_never_writes_our_own_queues(settings: str) -> None:
     for queue in _queues(template_of(settings)):
         for action in WRITES:
-            assert _may("RollBack", action, queue, settings, mendq="heal") == "Deny"
+            assert _may("Rollback", action, queue, settings, mendq="heal") == "Deny"
 
 
 @pytest.mark.parametrize("name", SETTINGS_OF)
 def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -> None:
     settings, named = _settings(name), _settings(name, "proposing")
     assert settings.account == ACCOUNT
-    assert settings.ledger_table.startswith("LedgerTable")
+    assert settings.case_table.startswith("CaseTable")
     assert settings.case_bucket.startswith("CasesBucket")
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")
-    assert (settings.timing.pulse_minutes, named.timing.pulse_minutes) == (60, 20)
+    assert (settings.timing.probe_minutes, named.timing.probe_minutes) == (60, 20)
     if isinstance(named, FollowUpSettings):
         assert named.consent.mode is Mode.PROPOSE
-    if isinstance(settings, FollowUpSettings | ApproveSettings | RollBackSettings):
+    if isinstance(settings, FollowUpSettings | ApproveSettings | RollbackSettings):
         assert settings.owners.keys() == set(OWNERS_OF[name])
         for owner, function in settings.owners.items():
             assert function.startswith(OWNERS[owner])
@@ -186,7 +186,7 @@ def test_what_it_knows_is_where_cases_lie_and_what_the_settings_say(name: str) -
 @pytest.mark.parametrize(("name", "handler"), [("FollowUp", "follow_up"), ("Approve", "approve")])
 def test_each_runs_its_own_handler_without_taking_concurrency(name: str, handler: str) -> None:
     function = _function(name)
-    assert function["Handler"] == f"functions.handlers.{handler}.handler"
+    assert function["Handler"] == f"functions.{handler}.handler"
     assert "ReservedConcurrentExecutions" not in function
 
 
@@ -195,12 +195,12 @@ def test_approve_waits_longer_than_heal_may_take() -> None:
 
 
 def test_roll_back_waits_longer_than_a_redrive_s_call_may_take() -> None:
-    assert _function("RollBack")["Timeout"] >= _function("Redrive")["Timeout"] + 15
+    assert _function("Rollback")["Timeout"] >= _function("Redrive")["Timeout"] + 15
 
 
 @pytest.mark.parametrize(
     ("name", "purpose"),
-    [("FollowUp", "follow-up"), ("Approve", "approve"), ("RollBack", "roll-back")],
+    [("FollowUp", "follow-up"), ("Approve", "approve"), ("Rollback", "rollback")],
 )
 def test_lambda_alone_may_be_it_and_its_name_is_literal(name: str, purpose: str) -> None:
     role = template_of("default").only("AWS::IAM::Role", f"{name}Role")
@@ -213,7 +213,7 @@ def test_who_is_woken_by_the_clock_keeps_what_it_gives_up_for_a_person() -> None
     config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "FollowUp")
     assert 0 < config["MaximumRetryAttempts"] <= 2
     parked = config["DestinationConfig"]["OnFailure"]["Destination"]
-    assert parked.startswith(f"{QUEUE_ARNS}FollowUpDeadLetters")
+    assert parked.startswith(f"{QUEUE_ARNS}FollowUpDlq")
     assert _may("FollowUp", "sqs:SendMessage", parked) == "Allow"
 
 

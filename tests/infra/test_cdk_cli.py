@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from functions.settings import variable_of
-from infra.cdk_cli import CLI, main, with_settings
-from infra.wheels import ROOT
+from infra.packaging.cdk_cli import CLI, main, with_settings
+from infra.packaging.wheels import ROOT
 from local_account.process import STACK_NAME, LocalAccount
 from local_account.where import ACCOUNT, REGION
+from mendq.model.settings import variable_of
 from tests.infra.pinned_cli import cdk, first_error, identity, status
 from tests.infra.synthesized import whole_assembly
 
@@ -110,7 +110,7 @@ def _may_be_raised_to(account: LocalAccount) -> str:
 def test_make_cdk_runs_the_pinned_version() -> None:
     """As the README says it; npx fetches it where it is not there."""
     done = subprocess.run(
-        [sys.executable, "-m", "infra.cdk_cli", "--version"],
+        [sys.executable, "-m", "infra.packaging.cdk_cli", "--version"],
         cwd=ROOT,
         capture_output=True,
         text=True,

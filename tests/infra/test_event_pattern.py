@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from functions.catalogue import CATALOGUE
-from functions.catalogue.symptom import Caught
-from tests.infra.synthesized import (
-    ACCOUNT,
-    HEAL_ROLE,
-    OWN_ROLES,
-    PULSE_ROLE,
-    template_of,
-)
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Caught
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, template_of
 
 
 def _pattern() -> str:
@@ -70,8 +64,8 @@ def test_a_call_of_anyone_else_comes_in(identity: dict[str, Any]) -> None:
     assert _matches_pattern(_pattern(), _event(identity))
 
 
-def test_the_pulses_call_comes_in_though_its_role_is_ours() -> None:
-    assert _matches_pattern(_pattern(), _event(_role(PULSE_ROLE), eventName="SendMessage"))
+def test_the_probes_call_comes_in_though_its_role_is_ours() -> None:
+    assert _matches_pattern(_pattern(), _event(_role(PROBE_ROLE), eventName="SendMessage"))
 
 
 def test_a_role_whose_name_only_begins_like_ours_comes_in() -> None:

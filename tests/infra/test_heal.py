@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.healing.mode import Mode
-from functions.settings import HealSettings
-from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, PULSE_ROLE, template_of
+from mendq.model.limits import Mode
+from mendq.model.settings import HealSettings
+from tests.infra.synthesized import ACCOUNT, CALENDAR, OWN_ROLES, PROBE_ROLE, template_of
 
 
 def _function(name: str = "default") -> Any:
@@ -22,7 +22,7 @@ def test_no_concurrency_is_taken_from_the_accounts_other_functions() -> None:
 def test_it_runs_what_the_zip_was_built_for() -> None:
     assert _function()["Runtime"] == "python3.13"
     assert _function()["Architectures"] == ["arm64"]
-    assert _function()["Handler"] == "functions.handlers.heal.handler"
+    assert _function()["Handler"] == "functions.heal.handler"
 
 
 def test_it_logs_json_to_a_group_that_forgets() -> None:
@@ -49,12 +49,12 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     settings = HealSettings.from_environment(variables)
     assert settings.account == ACCOUNT
     assert settings.own_roles == tuple(each.rpartition("/")[2] for each in OWN_ROLES)
-    assert settings.pulse_role == PULSE_ROLE
+    assert settings.probe_role == PROBE_ROLE
     assert settings.mode is Mode.HEAL
     assert settings.tag_may_raise_to is Mode.OBSERVE
     assert settings.queues == ("orders", "billing-*")
     assert settings.freeze_calendars == (CALENDAR,)
-    assert settings.ledger_table.startswith("LedgerTable")
+    assert settings.case_table.startswith("CaseTable")
     assert settings.case_bucket.startswith("CasesBucket")
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")

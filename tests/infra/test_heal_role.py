@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from functions.catalogue import CATALOGUE
-from functions.healing.looks import look_actions
-from functions.healing.steps import Owner, write_actions
-from infra.settings import read
+from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
+from mendq.catalogue import CATALOGUE
+from mendq.model.facts import read_actions
+from mendq.model.steps import Owner, write_actions
 from tests.infra.permissions import decision
 from tests.infra.synthesized import CALENDAR, QUEUE_ARNS, SETTINGS, Template, template_of
 
 WRITES = write_actions((step for symptom in CATALOGUE for step in symptom.steps), Owner.HEAL)
-LOOKS = look_actions(need for symptom in CATALOGUE for need in symptom.every_need)
+READS = read_actions(need for symptom in CATALOGUE for need in symptom.every_need)
 SET = "sqs:SetQueueAttributes"
 NO_QUEUE = f"{QUEUE_ARNS}not-named"
 
@@ -105,7 +105,7 @@ def test_a_tag_that_says_anything_else_forbids_even_what_is_named(mode: str) -> 
 def test_our_own_queues_are_never_written(name: str, tags: dict[str, str]) -> None:
     """All that the template has: a new one is forbidden or fails here."""
     own = _own_queues(name)
-    assert any("Pulse" in each for each in own)
+    assert any("Probe" in each for each in own)
     for queue in own:
         for action in WRITES:
             assert _may(name, action, queue, tags) == "Deny", (action, queue)
@@ -159,7 +159,7 @@ def _policy_characters(template: Template, kind: str) -> dict[str, list[int]]:
 
 
 def test_it_may_look_as_its_facts_need() -> None:
-    for look in LOOKS:
+    for look in READS:
         resource = {
             "queue": NO_QUEUE,
             "function": "arn:aws:lambda:us-east-1:111122223333:function:consumer",
@@ -176,7 +176,7 @@ def test_what_it_may_do_on_any_resource_is_looking() -> None:
         if statement["Resource"] == "*"
         for action in _as_list(statement["Action"])
     }
-    assert everywhere == {look.iam_action for look in LOOKS if look.resource == "any"}
+    assert everywhere == {look.iam_action for look in READS if look.resource == "any"}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_it_takes_messages_from_the_intake_alone() -> None:
     ]
 
 
-def test_the_ledger_is_read_and_written_item_by_item_and_of_one_queue_at_a_time() -> None:
+def test_the_case_store_is_read_and_written_item_by_item_and_of_one_queue_at_a_time() -> None:
     table = f"arn:{next(iter(template_of('default').all('AWS::DynamoDB::Table')))}"
     items = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
     for verb in (*items, "Query"):

@@ -15,18 +15,18 @@ def _rule() -> Any:
     return template_of("default").only("AWS::Events::Rule", "Intake")
 
 
-DEAD_LETTERS = (
-    "IntakeDeadLetters",
+DLQ = (
+    "IntakeDlq",
     "IntakeUndelivered",
-    "StartNightDeadLetters",
-    "WatchNightDeadLetters",
-    "DeliverReportDeadLetters",
-    "FollowUpDeadLetters",
-    "PulseDeadLetters",
+    "StartNightlyDlq",
+    "WatchNightlyDlq",
+    "DeliverReportDlq",
+    "FollowUpDlq",
+    "ProbeDlq",
 )
 
 
-@pytest.mark.parametrize("start", ["IntakeQueue", "PulseQueue", *DEAD_LETTERS])
+@pytest.mark.parametrize("start", ["IntakeQueue", "ProbeQueue", *DLQ])
 def test_a_queue_of_ours_is_encrypted_and_reached_over_tls_alone(start: str) -> None:
     assert _queue(start)["SqsManagedSseEnabled"] is True
     policy = template_of("default").only("AWS::SQS::QueuePolicy", f"{start}Policy")
@@ -38,8 +38,8 @@ def test_what_waits_too_long_is_stale_and_goes() -> None:
     assert _queue("IntakeQueue")["MessageRetentionPeriod"] == 4 * 3_600
 
 
-@pytest.mark.parametrize("start", DEAD_LETTERS)
-def test_dead_letters_are_kept_as_long_as_sqs_can(start: str) -> None:
+@pytest.mark.parametrize("start", DLQ)
+def test_dlq_are_retained_as_long_as_sqs_can(start: str) -> None:
     assert _queue(start)["MessageRetentionPeriod"] == 14 * 86_400
 
 
@@ -47,7 +47,7 @@ def test_poison_and_what_eventbridge_cannot_deliver_end_in_two_places() -> None:
     (target,) = _rule()["Targets"]
     poison = _queue("IntakeQueue")["RedrivePolicy"]["deadLetterTargetArn"]
     undelivered = target["DeadLetterConfig"]["Arn"]
-    assert poison.split(":")[-1].startswith("IntakeDeadLetters")
+    assert poison.split(":")[-1].startswith("IntakeDlq")
     assert undelivered.split(":")[-1].startswith("IntakeUndelivered")
     assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 3_600
 

@@ -9,11 +9,12 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_lambda as lambda_
 
-from functions import settings as every_settings
-from functions.settings import ConsentSettings, FollowUpSettings, LambdaSettings, OwnerSettings
-from infra.lambda_environment import ENVIRONMENT_CHARACTERS, hand_over
-from infra.settings import SettingsRefused, read
+from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, deliver
+from infra.settings.deployment import read
+from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, synthesize
+from mendq.model import settings as every_settings
+from mendq.model.settings import ConsentSettings, FollowUpSettings, LambdaSettings, OwnerSettings
 
 KINDS = [
     each
@@ -56,9 +57,9 @@ def _as_long_as(kind: type[LambdaSettings], characters: int) -> Any:
 def test_every_lambda_that_knows_the_queues_holds_as_much_and_no_more(
     kind: type[LambdaSettings],
 ) -> None:
-    hand_over(_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS))
+    deliver(_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
-        hand_over(_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS + 1))
+        deliver(_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS + 1))
 
 
 def test_a_name_that_only_the_deployment_knows_counts_at_its_longest() -> None:
@@ -66,14 +67,14 @@ def test_a_name_that_only_the_deployment_knows_counts_at_its_longest() -> None:
     topic = cdk.CfnResource(stack, "Topic", type="AWS::SNS::Topic")
     settings = _as_long_as(FollowUpSettings, ENVIRONMENT_CHARACTERS)
     with pytest.raises(SettingsRefused):
-        hand_over(_function(), replace(settings, ledger_table=topic.ref))
+        deliver(_function(), replace(settings, case_table=topic.ref))
 
 
 def test_it_names_the_setting_that_takes_most() -> None:
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     settings = _settings(OwnerSettings, queues=("q" * 100,), freeze_calendars=calendars)
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer calendars"):
-        hand_over(_function(), settings)
+        deliver(_function(), settings)
 
 
 @pytest.mark.usefixtures("light_code")
@@ -85,4 +86,4 @@ def test_it_is_one_mistake_of_the_whole_deployment(
         synthesize(read({"queues": names}), new_app(tmp_path_factory.mktemp("large")))
     (mistake,) = refused.value.mistakes
     assert mistake.path == "queues"
-    assert "tag the queues instead" in mistake.cure
+    assert "tag the queues instead" in mistake.remedy

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
-from functions.settings import HealSettings
-from infra.elf import foreign_libraries
-from infra.packaging import THIS_MACHINE, ForeignLibrary, refuse_foreign_libraries, stage
-from infra.wheels import WheelsUnavailable
+from infra.packaging.wheels import WheelsUnavailable
+from infra.packaging.zips import (
+    THIS_MACHINE,
+    ForeignLibrary,
+    foreign_libraries,
+    refuse_foreign_libraries,
+    stage,
+)
+from mendq.model.settings import HealSettings
 from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, asset_of
 from tests.infra.test_elf import X86_64, elf
 from tests.infra.zips import digest, in_isolation, modules, ours
@@ -40,7 +45,7 @@ OWN_CALL = {
 }
 
 HANDLE = """
-from functions.handlers.heal import handler
+from functions.heal import handler
 
 class Context:
     aws_request_id = "11111111-2222-3333-4444-555555555555"
@@ -87,12 +92,12 @@ def _batch(body: str) -> dict[str, object]:
 def _handle(event: object, *folders: Path) -> Any:
     settings = HealSettings(
         ACCOUNT,
-        ledger_table="ledger",
+        case_table="case_store",
         case_bucket="cases",
         urgent_topic_arn="urgent",
         info_topic_arn="info",
         own_roles=(HEAL_ROLE.rpartition("/")[2],),
-        pulse_role="pulse",
+        probe_role="probe",
     )
     return in_isolation(HANDLE, json.dumps(event), folders, settings.to_environment())
 
@@ -114,7 +119,7 @@ def test_alone_with_boto3_it_gives_an_unreadable_record_back(host_zip: Path, run
 
 
 def test_the_shipped_zip_holds_the_same_modules(lambda_zip: Path, host_zip: Path) -> None:
-    assert "functions/handlers/heal" in modules(host_zip)
+    assert "functions/heal" in modules(host_zip)
     assert modules(lambda_zip) == modules(host_zip)
 
 
@@ -154,21 +159,21 @@ def test_staging_twice_gives_the_same_bytes(lambda_zip: Path, tmp_path: Path) ->
 
 def test_the_assembly_ships_what_was_staged(lambda_zip: Path) -> None:
     assert digest(asset_of("Heal")) == digest(lambda_zip)
-    assert asset_of("StartNight") == asset_of("Heal")
+    assert asset_of("StartNightly") == asset_of("Heal")
 
 
-def test_without_wheels_one_line_says_the_cure(tmp_path: Path) -> None:
+def test_without_wheels_one_line_says_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(WheelsUnavailable) as missing:
         stage(tmp_path, wheels=tmp_path / ".wheels")
     assert str(missing.value) == (
-        "there are no wheels in .wheels/; run `.venv/bin/python -m infra.wheels`"
+        "there are no wheels in .wheels/; run `.venv/bin/python -m infra.packaging.wheels`"
     )
 
 
-def test_wheels_of_another_lock_say_the_cure_in_one_line(tmp_path: Path) -> None:
+def test_wheels_of_another_lock_say_the_remedy_in_one_line(tmp_path: Path) -> None:
     wheels = tmp_path / ".wheels"
     wheels.mkdir()
     with pytest.raises(WheelsUnavailable) as stale:
         stage(tmp_path, wheels=wheels)
-    assert "run `.venv/bin/python -m infra.wheels`" in str(stale.value)
+    assert "run `.venv/bin/python -m infra.packaging.wheels`" in str(stale.value)
     assert "\n" not in str(stale.value)

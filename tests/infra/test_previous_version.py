@@ -64,7 +64,7 @@ def _after() -> Any:
     return copy.deepcopy(template_of("default").raw["Resources"])
 
 
-def test_nothing_that_is_kept_begins_anew() -> None:
+def test_nothing_that_is_retained_begins_anew() -> None:
     assert list(lost(_before(), _after())) == []
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.healing.night_workers import WORKER
-from infra.prices import (
+from mendq.model.prices import (
     DASHBOARD_MONTH,
     DATA_EVENT,
     EMR_GB_HOUR,
@@ -11,6 +10,7 @@ from infra.prices import (
     S3_GET,
     emr_worker_hour,
 )
+from mendq.model.settings import WORKER
 
 
 def test_a_price_is_for_so_many_units() -> None:

@@ -12,7 +12,7 @@ import pytest
 from cloudsplaining.scan.policy_document import PolicyDocument
 from policy_sentry.querying.actions import get_action_data
 
-from infra.settings import read
+from infra.settings.deployment import read
 from tests.infra.acknowledged_permissions import ACKNOWLEDGED, WILDCARD_WRITES
 from tests.infra.synthesized import QUEUE_ARNS, REGION, SETTINGS, Template, template_of
 
@@ -139,13 +139,13 @@ def test_what_is_found_on_named_resources_has_its_reason() -> None:
     assert found == {purpose: set(reasons) for purpose, reasons in ACKNOWLEDGED.items()}
 
 
-def test_while_nothing_may_act_no_role_manages_permissions_but_to_start_the_night() -> None:
+def test_while_nothing_may_act_no_role_manages_permissions_but_to_start_the_nightly() -> None:
     found = _splained(template_of("default"), KINDS, strictly=True)
     assert {
         purpose
         for purpose, each in found.items()
         if any(kind == "permissions management" for kind, _ in each)
-    } == {"start-night"}
+    } == {"start-nightly"}
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -212,13 +212,13 @@ def test_only_the_service_that_takes_it_on_may_be_a_role() -> None:
 
 
 def _users(template: Template) -> dict[str, str]:
-    """By role, the service that some resource hands it to; start_night hands its job's on."""
+    """By role, the service that some resource hands it to; start_nightly hands its job's on."""
     users = {}
     for each in template.all("AWS::Lambda::Function").values():
         properties = each["Properties"]
         users[properties["Role"].removeprefix("arn:")] = "lambda"
         for value in properties["Environment"]["Variables"].values():
-            if value.removeprefix("arn:").startswith("NightRole"):
+            if value.removeprefix("arn:").startswith("NightlyRole"):
                 users[value.removeprefix("arn:")] = "emr-serverless"
     for each in template.all("AWS::Scheduler::Schedule").values():
         users[each["Properties"]["Target"]["RoleArn"].removeprefix("arn:")] = "scheduler"

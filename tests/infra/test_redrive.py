@@ -1,4 +1,4 @@
-"""redrive: of which queues it may move letters, and of which it never can."""
+"""redrive: of which queues it may move messages, and of which it never can."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from functions.aws.course_ledger import CLAIM_SECONDS
-from functions.healing.every_step import STEPS
-from functions.healing.redrive_bounds import Bounds
-from functions.healing.redrive_step import LETTER_ACTIONS
-from functions.healing.steps import write_actions
-from functions.settings import HealSettings, RedriveSettings
+from mendq.model.limits import Bounds
+from mendq.model.settings import HealSettings, RedriveSettings
+from mendq.model.steps import MESSAGE_ACTIONS, STEPS, write_actions
+from mendq.redrive.store import CLAIM_SECONDS
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
 
 NAME = "Redrive"
-MOVES = (*LETTER_ACTIONS, "sqs:SetQueueAttributes")
+MANUAL_TRANSITIONS = (*MESSAGE_ACTIONS, "sqs:SetQueueAttributes")
 ORDERS, NOT_NAMED = f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}not-named"
 QUARANTINES = [f"{QUEUE_ARNS}orders-quarantine", f"{QUEUE_ARNS}orders-quarantine.fifo"]
 # "named" has the prefix `billing-*`.
@@ -41,9 +39,9 @@ def _may(
     return decision(statements, action, resource, tags, keys)
 
 
-@pytest.mark.parametrize("action", MOVES)
+@pytest.mark.parametrize("action", MANUAL_TRANSITIONS)
 @pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
-def test_while_nothing_may_act_it_cannot_move_a_letter(action: str, tags: dict[str, str]) -> None:
+def test_while_nothing_may_act_it_cannot_move_a_message(action: str, tags: dict[str, str]) -> None:
     assert _may("default", action, ORDERS, tags) == "ImplicitDeny"
 
 
@@ -53,21 +51,21 @@ def test_while_nothing_may_act_it_has_no_quarantine(action: str) -> None:
     assert _may("default", "kms:Decrypt", KEY, keys=VIA_SQS) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("action", MOVES)
+@pytest.mark.parametrize("action", MANUAL_TRANSITIONS)
 @pytest.mark.parametrize("tag", ["propose", "heal"])
-def test_of_a_queue_whose_tag_lets_it_letters_are_moved(action: str, tag: str) -> None:
+def test_of_a_queue_whose_tag_lets_it_messages_are_moved(action: str, tag: str) -> None:
     for settings in ("tagged", "proposing", "named"):
         assert _may(settings, action, NOT_NAMED, {"mendq": tag}) == "Allow"
 
 
-@pytest.mark.parametrize("action", MOVES)
+@pytest.mark.parametrize("action", MANUAL_TRANSITIONS)
 def test_of_a_queue_that_the_settings_name_and_of_no_other(action: str) -> None:
     assert _may("named", action, ORDERS) == "Allow"
     assert _may("named", action, NOT_NAMED) == "ImplicitDeny"
     assert _may("tagged", action, ORDERS) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("action", MOVES)
+@pytest.mark.parametrize("action", MANUAL_TRANSITIONS)
 @pytest.mark.parametrize(
     "tags",
     [
@@ -88,7 +86,7 @@ def test_a_tag_that_says_anything_else_forbids_it(action: str, tags: dict[str, s
 @pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
 def test_of_our_own_queues_it_never_takes_nor_sends(settings: str, tags: dict[str, str]) -> None:
     for queue in template_of(settings).all("AWS::SQS::Queue"):
-        for action in (*MOVES, "sqs:CreateQueue"):
+        for action in (*MANUAL_TRANSITIONS, "sqs:CreateQueue"):
             assert _may(settings, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 
 
@@ -102,7 +100,7 @@ def test_a_quarantine_is_made_and_sent_to_and_never_emptied(
     assert _may(settings, "sqs:CreateQueue", quarantine) == "Allow"
     assert _may(settings, "sqs:SendMessage", quarantine, tags) == "Allow"
     assert _may(settings, "sqs:GetQueueAttributes", quarantine, tags) == "Allow"
-    for action in set(MOVES) - {"sqs:SendMessage"}:
+    for action in set(MANUAL_TRANSITIONS) - {"sqs:SendMessage"}:
         assert _may(settings, action, quarantine, tags) == "Deny"
         assert _may(settings, action, f"{QUEUE_ARNS}billing-dlq", {"mendq": "heal"}) == "Allow"
 
@@ -110,10 +108,10 @@ def test_a_quarantine_is_made_and_sent_to_and_never_emptied(
 @pytest.mark.parametrize("settings", ["tagged", "proposing", "named"])
 @pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
 def test_no_other_lambda_touches_a_quarantine(settings: str, tags: dict[str, str]) -> None:
-    for name in ("HealRole", "AttachDeadLettersRole", "RestorePolicyRole", "RollBackRole"):
+    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollBackRole"):
         statements = template_of(settings).statements(name)
         for quarantine in OF_A_PREFIX:
-            for action in (*MOVES, *write_actions(STEPS)):
+            for action in (*MANUAL_TRANSITIONS, *write_actions(STEPS)):
                 assert decision(statements, action, quarantine, tags) == "Deny", name
 
 
@@ -157,9 +155,9 @@ def test_it_may_do_nothing_else(action: str) -> None:
         assert _may("named", action, resource, {"mendq": "heal"}) == "ImplicitDeny"
 
 
-@pytest.mark.parametrize("action", LETTER_ACTIONS)
-def test_no_other_lambda_moves_a_letter_of_a_managed_queue(action: str) -> None:
-    for name in ("HealRole", "AttachDeadLettersRole", "RestorePolicyRole", "RollBackRole"):
+@pytest.mark.parametrize("action", MESSAGE_ACTIONS)
+def test_no_other_lambda_moves_a_message_of_a_managed_queue(action: str) -> None:
+    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollBackRole"):
         statements = template_of("named").statements(name)
         assert decision(statements, action, ORDERS, {"mendq": "heal"}) == "ImplicitDeny", name
 
@@ -176,7 +174,7 @@ def test_it_knows_what_heal_knows_of_modes_and_queues(settings: str) -> None:
 
 
 def test_it_runs_its_own_handler_under_a_literal_name() -> None:
-    assert _function()["Handler"] == "functions.handlers.redrive.handler"
+    assert _function()["Handler"] == "functions.redrive.handler"
     role = template_of("default").only("AWS::IAM::Role", f"{NAME}Role")
     assert role["RoleName"] == f"mendq-redrive-{REGION}"
 

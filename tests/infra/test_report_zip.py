@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from infra.elf import AARCH64, foreign_libraries, machine
-from infra.packaging import LAMBDAS, REPORT, THIS_MACHINE, stage
-from tests.functions.report.weeks import busy_week
+from infra.packaging.zips import (
+    AARCH64,
+    LAMBDAS,
+    REPORT,
+    THIS_MACHINE,
+    foreign_libraries,
+    machine,
+    stage,
+)
 from tests.infra.synthesized import asset_of
 from tests.infra.zips import digest, in_isolation, megabytes, modules, ours
+from tests.report.weeks import busy_week
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LIMIT_MEGABYTES = 250
 CHARTS = ("altair", "vl_convert")
 
 DRAW = """
-from functions.handlers.deliver_report import handler
-from functions.report import page, read, verdict_text
+from functions.deliver_report import handler
+from mendq.report import page, read, verdict_text
 
 summary = read(sys.stdin.buffer.read())
 drawn = {"page": page(summary), "verdict": verdict_text(summary), "outside": outside()}
@@ -53,7 +60,7 @@ def test_alone_with_boto3_it_draws_a_page(host_zip: Path, runtime: Path) -> None
 
 
 def test_the_shipped_zip_holds_the_same_modules(shipped: Path, host_zip: Path) -> None:
-    assert "functions/handlers/deliver_report" in modules(host_zip)
+    assert "functions/deliver_report" in modules(host_zip)
     assert modules(shipped) == modules(host_zip)
 
 
@@ -97,7 +104,7 @@ def test_staging_twice_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> No
 
 
 def test_every_handler_is_shipped_once() -> None:
-    handlers = {each.name for each in Path("functions/handlers").glob("[!_]*.py")}
+    handlers = {each.name for each in Path("functions").glob("[!_]*.py")}
     lambdas = asset_of("Heal") / "functions" / "handlers"
     report = asset_of("DeliverReport") / "functions" / "handlers"
     shipped = [each.name for folder in (lambdas, report) for each in folder.glob("[!_]*.py")]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions.healing.looks import POLICY_CHECKS
-from functions.settings import HealSettings, RestorePolicySettings
+from mendq.model.facts import POLICY_CHECKS
+from mendq.model.settings import HealSettings, RestorePolicySettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, template_of
 
@@ -77,7 +77,7 @@ def test_it_may_do_nothing_else(action: str) -> None:
 def test_it_alone_asks_access_analyzer() -> None:
     for check in POLICY_CHECKS:
         assert _may("default", check.iam_action, "*") == "Allow"
-        for name in ("Heal", "AttachDeadLetters", "RollBack", "FollowUp", "Approve", "Sweep"):
+        for name in ("Heal", "AttachDlq", "Rollback", "FollowUp", "Approve", "Scan"):
             others = template_of("default").statements(f"{name}Role")
             assert decision(others, check.iam_action, "*") == "ImplicitDeny"
 
@@ -94,7 +94,7 @@ def test_it_knows_what_heal_knows_of_modes_and_queues(settings: str) -> None:
 
 
 def test_it_runs_its_own_handler_under_a_literal_name() -> None:
-    assert _function()["Handler"] == "functions.handlers.restore_policy.handler"
+    assert _function()["Handler"] == "functions.restore_policy.handler"
     role = template_of("default").only("AWS::IAM::Role", f"{NAME}Role")
     assert role["RoleName"] == "mendq-restore-policy-us-east-1"
 

@@ -14,41 +14,41 @@ from typing import Any
 
 import pytest
 
-from infra.settings import read
-from tests.infra import test_night_grants
+from infra.settings.deployment import read
+from tests.infra import test_nightly_grants
 from tests.infra.aws_calls import Call, Recorded
 from tests.infra.case_runs import approving, following_up, pulsing, rolling_back
 from tests.infra.declared_actions import DECLARED
 from tests.infra.heal_runs import healing
 from tests.infra.named_calls import operations_named
 from tests.infra.named_only import NAMED_ONLY
-from tests.infra.night_runs import delivering, starting_a_night, watching_a_night
+from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_nightly
 from tests.infra.owner_runs import attaching
 from tests.infra.permissions import decision
 from tests.infra.redrive_runs import redriven
 from tests.infra.restore_runs import restoring
-from tests.infra.sweep_runs import sweeping
+from tests.infra.scan_runs import sweeping
 from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, template_of
 
 LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "heal": healing,
     "restore_policy": restoring,
-    "attach_dead_letters": attaching,
+    "attach_dlq": attaching,
     "redrive": redriven,
-    "start_night": starting_a_night,
-    "watch_night": watching_a_night,
+    "start_nightly": starting_a_nightly,
+    "watch_nightly": watching_a_nightly,
     "deliver_report": delivering,
     "follow_up": following_up,
     "approve": approving,
-    "roll_back": rolling_back,
-    "sweep": sweeping,
-    "pulse": pulsing,
+    "rollback": rolling_back,
+    "scan": sweeping,
+    "probe": pulsing,
 }
 # Asked in its own file, both ways too: Spark's answers take a while.
 ASKED_BY_SPARK = {
-    "night": (
-        test_night_grants.test_all_that_is_asked_is_granted,
-        test_night_grants.test_all_that_is_granted_is_asked,
+    "nightly": (
+        test_nightly_grants.test_all_that_is_asked_is_granted,
+        test_nightly_grants.test_all_that_is_granted_is_asked,
     )
 }
 
@@ -98,8 +98,8 @@ def _without(statements: Sequence[Mapping[str, Any]], taken: Grant) -> list[Mapp
         {**whole, "Action": actions},
         {**whole, "Action": taken.action, "Resource": resources},
     ]
-    kept = [each for each in parts if each["Action"] and each["Resource"]]
-    return [*statements[: taken.statement], *kept, *statements[taken.statement + 1 :]]
+    retained = [each for each in parts if each["Action"] and each["Resource"]]
+    return [*statements[: taken.statement], *retained, *statements[taken.statement + 1 :]]
 
 
 def _allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:

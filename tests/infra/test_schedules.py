@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.handlers.start_night import JOBS
+from functions.start_nightly import JOBS
 from infra.settings.deployment import WEEKDAYS
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, template_of
@@ -22,7 +22,7 @@ def _schedule(start: str, name: str = "default") -> Any:
     return template_of(name).only("AWS::Scheduler::Schedule", f"Schedules{start}")
 
 
-TICKS = ["FollowUp", "Sweep", "Pulse"]
+TICKS = ["FollowUp", "Scan", "Probe"]
 
 
 def _role() -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def test_the_expressions_are_ones_that_scheduler_reads(name: str) -> None:
     assert WEEKLY.fullmatch(_schedule("Weekly", name)["ScheduleExpression"])
 
 
-def test_the_night_starts_when_the_settings_say_in_utc() -> None:
+def test_the_nightly_starts_when_the_settings_say_in_utc() -> None:
     for name, hour in (("default", 2), ("named", 3)):
         schedule = _schedule("Nightly", name)
         assert schedule["ScheduleExpression"] == f"cron(0 {hour} * * ? *)"
@@ -56,8 +56,8 @@ def test_every_weekday_that_can_be_set_is_one_that_scheduler_knows() -> None:
     )
 
 
-@pytest.mark.parametrize(("start", "job"), [("Nightly", "night"), ("Weekly", "week")])
-def test_each_sends_a_job_that_start_night_knows_and_the_time_it_stands_for(
+@pytest.mark.parametrize(("start", "job"), [("Nightly", "nightly"), ("Weekly", "week")])
+def test_each_sends_a_job_that_start_nightly_knows_and_the_time_it_stands_for(
     start: str, job: str
 ) -> None:
     sent = json.loads(_schedule(start)["Target"]["Input"])
@@ -71,13 +71,13 @@ def test_open_cases_are_looked_after_each_minute() -> None:
     assert _schedule("FollowUp")["ScheduleExpression"] == "rate(1 minute)"
 
 
-def test_what_is_left_of_an_hours_round_is_swept_every_ten_minutes() -> None:
-    assert _schedule("Sweep")["ScheduleExpression"] == "rate(10 minutes)"
+def test_what_is_left_of_an_hours_round_is_scanned_every_ten_minutes() -> None:
+    assert _schedule("Scan")["ScheduleExpression"] == "rate(10 minutes)"
 
 
-def test_the_pulse_is_made_as_often_as_the_settings_say() -> None:
-    assert _schedule("Pulse")["ScheduleExpression"] == "rate(60 minutes)"
-    assert _schedule("Pulse", "proposing")["ScheduleExpression"] == "rate(20 minutes)"
+def test_the_probe_is_made_as_often_as_the_settings_say() -> None:
+    assert _schedule("Probe")["ScheduleExpression"] == "rate(60 minutes)"
+    assert _schedule("Probe", "proposing")["ScheduleExpression"] == "rate(20 minutes)"
 
 
 @pytest.mark.parametrize("start", TICKS)
@@ -88,7 +88,7 @@ def test_a_tick_sends_the_time_it_stands_for_and_gives_up_before_it_is_old_news(
     assert json.loads(target["Input"]) == {"time": "<aws.scheduler.scheduled-time>"}
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 300, "MaximumRetryAttempts": 2}
     assert target["Arn"].startswith(f"arn:{start}Function")
-    assert f"{start}DeadLetters" in target["DeadLetterConfig"]["Arn"]
+    assert f"{start}Dlq" in target["DeadLetterConfig"]["Arn"]
 
 
 @pytest.mark.parametrize("start", ["Nightly", "Weekly"])
@@ -98,8 +98,8 @@ def test_each_is_punctual_tried_again_within_bounds_and_then_parked(start: str) 
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
     assert 0 < target["RetryPolicy"]["MaximumRetryAttempts"] <= 185
     assert 60 <= target["RetryPolicy"]["MaximumEventAgeInSeconds"] <= 86_400
-    assert "StartNightDeadLetters" in target["DeadLetterConfig"]["Arn"]
-    assert target["Arn"].startswith("arn:StartNightFunction")
+    assert "StartNightlyDlq" in target["DeadLetterConfig"]["Arn"]
+    assert target["Arn"].startswith("arn:StartNightlyFunction")
 
 
 def test_scheduler_alone_may_be_their_role_for_this_account() -> None:
@@ -112,9 +112,9 @@ def test_scheduler_alone_may_be_their_role_for_this_account() -> None:
 
 def test_their_role_may_start_these_and_park_beside_them() -> None:
     template = template_of("default")
-    started = ("StartNight", *TICKS)
+    started = ("StartNightly", *TICKS)
     functions = {template.arn_of("AWS::Lambda::Function", each) for each in started}
-    parked = {template.arn_of("AWS::SQS::Queue", f"{each}DeadLetters") for each in started}
+    parked = {template.arn_of("AWS::SQS::Queue", f"{each}Dlq") for each in started}
     assert {(each["Action"], one) for each in _role() for one in _as_list(each["Resource"])} == {
         *(("lambda:InvokeFunction", each) for each in functions),
         *(("sqs:SendMessage", each) for each in parked),

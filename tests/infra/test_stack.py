@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from functions.healing.managed import Consent
-from functions.healing.mode import Mode
-from infra.settings import read
+from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
+from mendq.model.limits import Consent, Mode
 from tests.infra.synthesized import SETTINGS, template_of
 
 TWO = [
@@ -33,18 +32,18 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert set(outputs) == {
         "TrailBucket",
         "CaseBucket",
-        "LedgerTable",
+        "CaseTable",
         "ReportBucket",
-        "NightApplication",
-        "AttachDeadLettersFunction",
+        "NightlyApplication",
+        "AttachDlqFunction",
         "RestorePolicyFunction",
         "RedriveFunction",
         "HealFunction",
         "FollowUpFunction",
         "ApproveFunction",
         "RollBackFunction",
-        "SweepFunction",
-        "PulseFunction",
+        "ScanFunction",
+        "ProbeFunction",
         "UrgentTopic",
         "InfoTopic",
         "IntakeQueue",
@@ -52,7 +51,7 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert outputs["TrailBucket"]["Value"].startswith("TrailBucket")
     assert outputs["CaseBucket"]["Value"].startswith("CasesBucket")
     assert outputs["ReportBucket"]["Value"].startswith("ReportsBucket")
-    assert outputs["LedgerTable"]["Value"].startswith("LedgerTable")
+    assert outputs["CaseTable"]["Value"].startswith("CaseTable")
     assert outputs["IntakeQueue"]["Value"].startswith("IntakeQueue")
 
 
@@ -68,7 +67,7 @@ def test_no_queue_of_ours_is_managed_whatever_prefix_fits_it(settings: str) -> N
 
 
 @pytest.mark.parametrize(
-    "name", ["Heal", "AttachDeadLetters", "FollowUp", "Approve", "RollBack", "Sweep", "Pulse"]
+    "name", ["Heal", "AttachDlq", "FollowUp", "Approve", "Rollback", "Scan", "Probe"]
 )
 def test_outsiders_find_the_lambdas_by_their_outputs(name: str) -> None:
     assert template_of("default").outputs[f"{name}Function"]["Value"].startswith(f"{name}Function")

@@ -15,7 +15,7 @@ from cfnlint.api import ManualArgs, lint
 
 from infra import stack
 from infra.acknowledgements import expected
-from infra.settings import read
+from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
 from tests.infra.synthesized import SETTINGS, folder_of
 

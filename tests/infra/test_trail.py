@@ -4,17 +4,10 @@ from typing import Any
 
 import pytest
 
-from cli.commands.drill import drill_queue_name
-from cli.doctor.visibility import Trail, logged
-from cli.drill_queue import LATE_CALL
-from tests.infra.synthesized import (
-    ACCOUNT,
-    OWN_ROLES,
-    PULSE_ROLE,
-    QUEUE_ARNS,
-    REGION,
-    template_of,
-)
+from mendq.cli.deploy.drill import drill_queue_name
+from mendq.cli.deploy.drill_queue import LATE_CALL
+from mendq.cli.doctor.visibility import Trail, logged
+from tests.infra.synthesized import ACCOUNT, OWN_ROLES, PROBE_ROLE, QUEUE_ARNS, REGION, template_of
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/mendq"
 
@@ -38,7 +31,7 @@ def test_an_existing_trail_is_left_alone() -> None:
     assert template.outputs["TrailBucket"]["Value"] == "our-cloudtrail-logs"
 
 
-def test_without_named_queues_only_our_own_pulse_and_drills_are_logged() -> None:
+def test_without_named_queues_only_our_own_probe_and_drills_are_logged() -> None:
     (own,) = _selectors("default")
     assert own["resources.ARN"] == {
         "StartsWith": [f"{QUEUE_ARNS}mendq-pulse.fifo", f"{QUEUE_ARNS}mendq-drill-"]
@@ -57,12 +50,12 @@ def test_the_drill_that_the_deploying_page_asks_for_is_seen(name: str) -> None:
 
 
 def test_named_queues_are_logged_with_the_named_calls_alone() -> None:
-    named, pulse, _ = _selectors("named")
+    named, probe, _ = _selectors("named")
     assert named["resources.ARN"] == {
         "StartsWith": [f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}billing-"]
     }
     assert named["eventName"] == {"Equals": ["DeleteMessage", "ChangeMessageVisibility"]}
-    assert "eventName" not in pulse, "the pulse is seen whatever calls are chosen"
+    assert "eventName" not in probe, "the probe is seen whatever calls are chosen"
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
@@ -78,10 +71,10 @@ def test_every_data_event_selector_leaves_our_own_sessions_out(name: str) -> Non
         assert selector["resources.type"] == {"Equals": ["AWS::SQS::Queue"]}
 
 
-def test_the_pulses_own_role_is_not_left_out_of_what_is_logged() -> None:
-    (pulse,) = _selectors("default")
-    session = f"{PULSE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
-    assert not session.startswith(tuple(pulse["userIdentity.arn"]["NotStartsWith"]))
+def test_the_probes_own_role_is_not_left_out_of_what_is_logged() -> None:
+    (probe,) = _selectors("default")
+    session = f"{PROBE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
+    assert not session.startswith(tuple(probe["userIdentity.arn"]["NotStartsWith"]))
 
 
 def test_management_events_are_narrowed_by_the_fields_that_a_trail_allows() -> None:

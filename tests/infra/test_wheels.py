@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import wheels
+from infra.packaging import wheels
 
 
 def test_a_lock_that_cannot_be_fetched_keeps_what_was_there(
@@ -21,7 +21,7 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there(
     (folder / "kept.whl").write_bytes(b"")
     with pytest.raises(wheels.WheelsUnavailable) as unavailable:
         wheels.fill({lock: wheels.LAMBDA_PYTHON}, folder)
-    assert str(unavailable.value).endswith(wheels.CURE)
+    assert str(unavailable.value).endswith(wheels.REMEDY)
     assert "\n" not in str(unavailable.value)
     assert [each.name for each in tmp_path.glob(".wheels*")] == [".wheels"]
     assert [each.name for each in folder.iterdir()] == ["kept.whl"]

@@ -82,7 +82,7 @@ def _template(bucket_open_to_cloudtrail: bool) -> dict[str, Any]:
         },
         "Application": {
             "Type": "AWS::EMRServerless::Application",
-            "Properties": {"Name": "night", "ReleaseLabel": "emr-7.14.0", "Type": "SPARK"},
+            "Properties": {"Name": "nightly", "ReleaseLabel": "emr-7.14.0", "Type": "SPARK"},
         },
         "Detector": {
             "Type": "AWS::CloudWatch::AnomalyDetector",

@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 from typer.testing import CliRunner, Result
 
-from cli.__main__ import app
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from mendq.cli.__main__ import app
 
 
 def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Result:

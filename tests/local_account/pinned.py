@@ -22,7 +22,7 @@ REFUSED_CALLS = 3
 OLD_MINUTES = 90
 COLUMNS = 100
 # Longer than Mendq waits for what CloudTrail tells, and short of what needs nobody's word.
-TOLD_MINUTES = 25
+SAID_MINUTES = 25
 
 
 @dataclass
@@ -84,19 +84,19 @@ class PinnedQueue:
     def mendq(self, *arguments: str) -> Result:
         return mendq_here(self.account, *arguments, columns=COLUMNS)
 
-    def told(self, *arguments: str) -> Any:
+    def announced(self, *arguments: str) -> Any:
         """The document of `--json`; what is said beside it goes to standard error."""
         return json.loads(self.mendq(*arguments, "--json").stdout)
 
     def send(self) -> None:
         self.caller.sqs.send_message(QueueUrl=self.queue.url, MessageBody="hello")
 
-    def overwritten_by(self, sqs: Any, told: bool = True) -> str:
+    def overwritten_by(self, sqs: Any, announced: bool = True) -> str:
         """The policy that stands there then; `told`: CloudTrail had the time to tell of it."""
         text = policy(statement(self.queue, f"arn:aws:iam::{ACCOUNT}:user/{uuid.uuid4().hex}"))
         sqs.set_queue_attributes(QueueUrl=self.queue.url, Attributes={"Policy": text})
-        if told:
-            self.account.put_back(self.queue.arn, TOLD_MINUTES, of="last_change")
+        if announced:
+            self.account.put_back(self.queue.arn, SAID_MINUTES, of="last_change")
         return text
 
     def refuse(self, names: str = "resource-based") -> None:
@@ -108,7 +108,7 @@ class PinnedQueue:
 
     def case(self) -> dict[str, Any]:
         """The newest; empty where there is none."""
-        cases = self.told("cases")
+        cases = self.announced("cases")
         return dict(next((each for each in cases if each["queue_arn"] == self.queue.arn), {}))
 
     def until(self, state: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class PinnedQueue:
         eventually(come)
         return found
 
-    def paged(self, box: Mailbox, subject: str) -> Message:
+    def notified(self, box: Mailbox, subject: str) -> Message:
         """The one page about this queue that begins so."""
 
         def mine() -> list[Message]:

@@ -103,7 +103,9 @@ def eventually(
 
 
 def fail_late(queue: Queue, times: int) -> None:
-    """Delete that many messages of a FIFO queue when its own lease on them has ended."""
+    """Delete that many messages of a FIFO queue when its own visibility timeout on them has
+    ended.
+    """
     for _ in range(times):
         queue.send()
     received: list[Any] = []

@@ -7,26 +7,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.aws.course_ledger import CourseLedger, course_key
-from functions.aws.ledger import Ledger
-from functions.aws.ledger_writes import Entry
-from functions.healing.case import Case, opened
-from functions.healing.evidence import Evidence, Sighting
-from functions.healing.redrive_progress import RedriveProgress
-from functions.healing.redrive_step import HELD, RedriveDeadLetters
-from functions.healing.states import State
 from local_account.process import LocalAccount
-from tests.local_account.dead_letters import Pipe, naming
+from mendq.cases.table import CaseStore
+from mendq.cases.transactions import Entry
+from mendq.model.case import Case, State, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.steps import HELD, RedriveMessages
+from mendq.redrive.progress import RedriveProgress
+from mendq.redrive.store import CourseStore, course_key
+from tests.local_account.dlq import Pipe, naming
 from tests.local_account.queues import new_queue
 
-SYMPTOM = "dead_letters_waiting"
+SYMPTOM = "dlq_messages_waiting"
 HEAL = {"mendq": "heal"}
 A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Redriven:
-    """A case that says that letters go back, and the calls that follow_up would make."""
+    """A case that says that messages go back, and the calls that follow_up would make."""
 
     account: LocalAccount
     pipe: Pipe
@@ -48,8 +47,8 @@ class Redriven:
 
     @property
     def course(self) -> RedriveProgress:
-        client, table = self.account.client("dynamodb"), self.account.outputs["LedgerTable"]
-        course = CourseLedger(client, table).course_of(self.pipe.dead.arn)
+        client, table = self.account.client("dynamodb"), self.account.outputs["CaseTable"]
+        course = CourseStore(client, table).course_of(self.pipe.dead.arn)
         assert course is not None
         return course
 
@@ -60,14 +59,14 @@ class Redriven:
         over = replace(over, moved_at=now.began_at - timedelta(hours=1))
         text = json.dumps(over.document(), sort_keys=True)
         self.account.client("dynamodb").update_item(
-            TableName=self.account.outputs["LedgerTable"],
+            TableName=self.account.outputs["CaseTable"],
             Key=course_key(self.pipe.dead.arn),
             UpdateExpression="SET document = :text",
             ExpressionAttributeValues={":text": {"S": text}},
         )
 
 
-def redriven(account: LocalAccount, letters: int) -> Redriven:
+def redriven(account: LocalAccount, messages: int) -> Redriven:
     """Nobody else ticks it: it is due tomorrow."""
     dead = new_queue(account, tags=HEAL)
     source = new_queue(account, tags=HEAL, RedrivePolicy=naming(dead), VisibilityTimeout="1")
@@ -76,19 +75,19 @@ def redriven(account: LocalAccount, letters: int) -> Redriven:
         source.send()
         source.delete(source.receive())
     account.put_back(source.arn, minutes=10)
-    pipe.die(*(f"letter {number}" for number in range(letters)))
+    pipe.die(*(f"message {number}" for number in range(messages)))
     now = datetime.now(UTC)
     case = opened(
         State.APPLIED,
         queue_arn=dead.arn,
         symptom=SYMPTOM,
-        reason="its cause is mended",
+        reason="its cause is fixed",
         evidence=Evidence((Sighting.of_measurement(now),)),
-        steps=(RedriveDeadLetters(HELD, source.arn),),
+        steps=(RedriveMessages(HELD, source.arn),),
         now=now,
         actor="redrive",
     )
-    ledger = Ledger(account.client("dynamodb"), account.outputs["LedgerTable"])
-    seen = ledger.look(dead.arn, SYMPTOM, ())
-    ledger.record(Entry(case, seen, "a test", "a test", {}, {}, now + A_DAY))
+    case_store = CaseStore(account.client("dynamodb"), account.outputs["CaseTable"])
+    seen = case_store.look(dead.arn, SYMPTOM, ())
+    case_store.record(Entry(case, seen, "a test", "a test", {}, {}, now + A_DAY))
     return Redriven(account, pipe, case)

@@ -16,7 +16,7 @@ DOCUMENT = policy()
 
 
 @pytest.fixture
-def told(account: LocalAccount) -> Iterator[LocalAccount]:
+def announced(account: LocalAccount) -> Iterator[LocalAccount]:
     yield account
     account.end_access_analyzer_answers()
 
@@ -48,21 +48,21 @@ def test_both_checks_are_refused_and_listed(account: LocalAccount) -> None:
 
 @pytest.mark.account
 @pytest.mark.parametrize("result", ["PASS", "FAIL"])
-def test_both_answer_as_they_are_told_and_no_longer(told: LocalAccount, result: str) -> None:
-    told.have_access_analyzer_answer(result)
-    client = told.client("accessanalyzer")
+def test_both_answer_as_they_are_said_and_no_longer(announced: LocalAccount, result: str) -> None:
+    announced.have_access_analyzer_answer(result)
+    client = announced.client("accessanalyzer")
     for check in _checks(client):
         assert check()["result"] == result
     assert error_of(lambda: client.validate_policy(policyDocument="{}", policyType="x"))[0] == (
         "NotEmulated"
     )
-    told.end_access_analyzer_answers()
+    announced.end_access_analyzer_answers()
     assert error_of(_checks(client)[0])[0] == "NotEmulated"
 
 
 @pytest.mark.account
-def test_who_may_not_check_is_denied(told: LocalAccount) -> None:
-    told.have_access_analyzer_answer("PASS")
-    _, nobody = user(told)
-    code, _ = error_of(_checks(told.client("accessanalyzer", **nobody))[0])
+def test_who_may_not_check_is_denied(announced: LocalAccount) -> None:
+    announced.have_access_analyzer_answer("PASS")
+    _, nobody = user(announced)
+    code, _ = error_of(_checks(announced.client("accessanalyzer", **nobody))[0])
     assert code.startswith("AccessDenied")

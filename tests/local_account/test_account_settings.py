@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.healing.mode import Mode
-from infra.settings import TrailSettings
+from infra.settings.deployment import TrailSettings
 from local_account.account_settings import checked, raw_settings
 from local_account.cannot_start import CannotStart
+from mendq.model.limits import Mode
 
 
 def test_without_a_file_it_observes_and_sees_every_call() -> None:

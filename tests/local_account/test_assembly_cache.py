@@ -36,13 +36,13 @@ def test_other_settings_make_another(repository: Path) -> None:
     assert digest_of('{"mode": "heal"}') != digest_of("{}")
 
 
-def test_a_kept_assembly_is_taken(repository: Path) -> None:
-    kept = repository / "build" / "account" / digest_of("{}")
-    kept.mkdir(parents=True)
-    (kept / "manifest.json").touch()
+def test_a_retained_assembly_is_taken(repository: Path) -> None:
+    retained = repository / "build" / "account" / digest_of("{}")
+    retained.mkdir(parents=True)
+    (retained / "manifest.json").touch()
     said: list[str] = []
-    assert Synthesis().assembly_for({}, said.append) == kept
-    assert said == [f"the stack as synthesized before: build/account/{kept.name}"]
+    assert Synthesis().assembly_for({}, said.append) == retained
+    assert said == [f"the stack as synthesized before: build/account/{retained.name}"]
 
 
 def test_a_folder_that_cannot_be_written(repository: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_synthesis_that_fails_leaves_nothing(
 
 def test_old_assemblies_are_forgotten(repository: Path) -> None:
     cache = repository / "build" / "account"
-    for number in range(assembly_cache.KEPT + 3):
+    for number in range(assembly_cache.RETAINED + 3):
         (cache / str(number)).mkdir(parents=True)
     assembly_cache._forget_old()
-    assert len(list(cache.iterdir())) == assembly_cache.KEPT
+    assert len(list(cache.iterdir())) == assembly_cache.RETAINED

@@ -1,4 +1,4 @@
-"""Dead-letter queues in the account: approved, made and attached under the deployed role."""
+"""DLQs in the account: approved, made and attached under the deployed role."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from functions.healing.dead_letters import Redrive, RedriveAllow
 from local_account.process import LocalAccount
+from mendq.model.queue import Redrive, RedriveAllow
 from tests.local_account.queues import Queue, new_queue
 
 pytestmark = pytest.mark.account
-SYMPTOM = "dead_letter_queue_missing"
+SYMPTOM = "dlq_missing"
 PROPOSE = {"mendq": "propose"}
 PUT_BACK_MINUTES = 66
 
@@ -28,7 +28,7 @@ def _invoke(account: LocalAccount, function: str, event: dict[str, Any]) -> dict
 
 
 def _case_about(account: LocalAccount, queue: Queue) -> dict[str, Any]:
-    """The one that heal opens about what a sweep found."""
+    """The one that heal opens about what a scan found."""
     found = {"found": [{"queue_arn": queue.arn, "symptom": SYMPTOM}]}
     _invoke(account, "Heal", found)
     s3, bucket = account.client("s3"), account.outputs["CaseBucket"]
@@ -68,7 +68,7 @@ def test_a_queue_whose_messages_come_back_gets_one_and_gives_it_up_again(
     assert json.loads(made["RedriveAllowPolicy"]) == json.loads(allowed.text)
     assert not sqs.list_queue_tags(QueueUrl=url).get("Tags")
     undone = _invoke(
-        account, "RollBack", {"case_id": case["case_id"], "actor": "a test", "dry_run": False}
+        account, "Rollback", {"case_id": case["case_id"], "actor": "a test", "dry_run": False}
     )
     outcomes = {each["attribute"]: each["outcome"] for each in undone["attributes"]}
     assert outcomes == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}

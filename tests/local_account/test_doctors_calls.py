@@ -99,7 +99,7 @@ def test_alarms_that_ring(account: LocalAccount, session: boto3.Session) -> None
     alarm = ringing()[name]
     cloudwatch.set_alarm_state(AlarmName=name, StateValue="OK", StateReason="a test")
     assert (alarm["Namespace"], alarm["MetricName"]) == ("Mendq", "WeeksFailed")
-    assert alarm["AlarmDescription"].endswith("Runbook: docs/runbooks/nights_and_report.md")
+    assert alarm["AlarmDescription"].endswith("Runbook: docs/runbooks/nightly_and_report.md")
     assert alarm["AlarmActions"] == [account.outputs["InfoTopic"]]
 
 

@@ -13,9 +13,9 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from cli.__main__ import app
 from local_account.account_settings import checked, first_steps, raw_settings
 from local_account.where import ACCOUNT
+from mendq.cli.__main__ import app
 from tests.local_account.assemblies import write_assembly
 
 URL = "http://127.0.0.1:4566"

@@ -33,7 +33,7 @@ def _has_looked_at(account: LocalAccount, queue: Queue) -> bool:
 
 
 @pytest.mark.parametrize("auth", ["true", "false"])
-def test_only_the_queue_that_says_heal_gets_a_longer_lease(auth: str) -> None:
+def test_only_the_queue_that_says_heal_gets_a_longer_visibility(auth: str) -> None:
     with LocalAccount(environment={"AUTH": auth}) as account:
         observed, untagged, healed = (
             new_queue(account, fifo=True, tags=tags, VisibilityTimeout=str(LEASE_SECONDS))
@@ -48,7 +48,7 @@ def test_only_the_queue_that_says_heal_gets_a_longer_lease(auth: str) -> None:
             HEALED_WITHIN_SECONDS,
         )
         assert time.monotonic() - failed_at < HEALED_WITHIN_SECONDS
-        # The Lambda has looked at the others as well: they came before the one it mended.
+        # The Lambda has looked at the others as well: they came before the one it fixed.
         for each in (observed, untagged):
             eventually(partial(_has_looked_at, account, each))
         assert [_configuration(each) for each in (observed, untagged)] == before

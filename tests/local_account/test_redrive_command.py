@@ -1,4 +1,4 @@
-"""`mendq redrive` and `mendq quarantine` in a shell, on letters that really died."""
+"""`mendq redrive` and `mendq quarantine` in a shell, on messages that really died."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from functions.healing.dead_letters import Redrive
-from functions.healing.letters import HOPS, QUARANTINED
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from mendq.model.queue import Redrive
+from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT
 from tests.cli.test_tour import Shell
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -35,19 +35,19 @@ def _name(queue: Queue) -> str:
 
 
 def _pair(shell: Shell, *, fifo: bool = False, **tags: str) -> tuple[Queue, Queue]:
-    """A source and its dead-letter queue; whatever is received from the latter is hidden long."""
-    letters = new_queue(shell.account, fifo=fifo, VisibilityTimeout=HIDDEN_SECONDS)
-    return _source_of(shell, letters, **tags), letters
+    """A source and its DLQ; whatever is received from the latter is hidden long."""
+    messages = new_queue(shell.account, fifo=fifo, VisibilityTimeout=HIDDEN_SECONDS)
+    return _source_of(shell, messages, **tags), messages
 
 
-def _source_of(shell: Shell, letters: Queue, **tags: str) -> Queue:
-    policy = Redrive(letters.arn, 1).text
-    return new_queue(shell.account, fifo=letters.is_fifo, tags=tags, RedrivePolicy=policy)
+def _source_of(shell: Shell, messages: Queue, **tags: str) -> Queue:
+    policy = Redrive(messages.arn, 1).text
+    return new_queue(shell.account, fifo=messages.is_fifo, tags=tags, RedrivePolicy=policy)
 
 
-def _die(source: Queue, letters: Queue, bodies: list[Any], groups: int = 3) -> None:
+def _die(source: Queue, messages: Queue, bodies: list[Any], groups: int = 3) -> None:
     """Each of these is received twice, which is once too often."""
-    before = letters.count()
+    before = messages.count()
     for number, body in enumerate(bodies):
         fifo = {"MessageGroupId": f"g{number % groups}", "MessageDeduplicationId": f"{number}"}
         source.sqs.send_message(
@@ -61,7 +61,7 @@ def _die(source: Queue, letters: Queue, bodies: list[Any], groups: int = 3) -> N
 
     def all_died() -> bool:
         source.sqs.receive_message(QueueUrl=source.url, MaxNumberOfMessages=10, VisibilityTimeout=0)
-        return letters.count() == before + len(bodies)
+        return messages.count() == before + len(bodies)
 
     eventually(all_died)
 
@@ -88,56 +88,58 @@ def _none_is_held(queue: Queue) -> None:
 
 
 def test_what_a_person_chooses_goes_back(shell: Shell) -> None:
-    source, letters = _pair(shell)
+    source, messages = _pair(shell)
     _die(
-        source, letters, [{"n": each, "error": {"code": "XY"[each % 3 == 0]}} for each in range(24)]
+        source,
+        messages,
+        [{"n": each, "error": {"code": "XY"[each % 3 == 0]}} for each in range(24)],
     )
     asked = (
         "--where",
         "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'",
     )
     shown = shell.text("redrive", _name(source), *asked, "--dry-run", "--yes")
-    assert "24 letters seen, 8 match" in shown
-    assert (letters.count(), source.count()) == (24, 0)
+    assert "24 messages seen, 8 match" in shown
+    assert (messages.count(), source.count()) == (24, 0)
     done = shell.json("redrive", source.url, *asked, "--yes")
     assert done == {"matched": 8, "moved": 8, "left": 16, "failed": 0}
-    assert (letters.count(), source.count()) == (16, 8)
-    _none_is_held(letters)
+    assert (messages.count(), source.count()) == (16, 8)
+    _none_is_held(messages)
     arrived = list(_arrived(source))
-    assert {each["MessageAttributes"][HOPS]["StringValue"] for each in arrived} == {"1"}
+    assert {each["MessageAttributes"][REDRIVE_COUNT]["StringValue"] for each in arrived} == {"1"}
     numbers = sorted(json.loads(each["Body"])["n"] for each in arrived)
     assert numbers == [each for each in range(24) if each % 2 == 0 and each % 3]
 
 
-def test_of_a_shared_dead_letter_queue_only_its_own_go(shell: Shell) -> None:
-    source, letters = _pair(shell)
-    other = _source_of(shell, letters)
-    _die(source, letters, [{"n": each} for each in range(5)])
-    _die(other, letters, [{"n": each} for each in range(10, 17)])
-    letters.send("by hand")
+def test_of_a_shared_dlq_only_its_own_go(shell: Shell) -> None:
+    source, messages = _pair(shell)
+    other = _source_of(shell, messages)
+    _die(source, messages, [{"n": each} for each in range(5)])
+    _die(other, messages, [{"n": each} for each in range(10, 17)])
+    messages.send("by hand")
     assert shell.json("redrive", _name(source), "--all", "--yes")["moved"] == 5
     assert sorted(_numbers(source)) == list(range(5))
-    assert (letters.count(), other.count()) == (8, 0)
+    assert (messages.count(), other.count()) == (8, 0)
     shown = " ".join(shell.text("redrive", _name(other), "--all", "--dry-run").split())
-    assert "somebody sent 1 letter to" in shown
+    assert "somebody sent 1 message to" in shown
     assert "for which of its 2 sources" in shown
 
 
 def test_a_fifo_queue_keeps_each_group_s_order(shell: Shell) -> None:
-    source, letters = _pair(shell, fifo=True)
-    _die(source, letters, [{"n": each} for each in range(36)])
+    source, messages = _pair(shell, fifo=True)
+    _die(source, messages, [{"n": each} for each in range(36)])
     done = shell.json("redrive", _name(source), "--where", "body.n >= `3`", "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (33, 3, 0)
     numbers = _numbers(source)
     for group in range(3):
         assert [each for each in numbers if each % 3 == group] == list(range(group + 3, 36, 3))
-    _none_is_held(letters)
+    _none_is_held(messages)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_lets_go_and_says_what_was_done(shell: Shell, ending: signal.Signals) -> None:
-    source, letters = _pair(shell)
-    _die(source, letters, [{"n": each} for each in range(30)])
+    source, messages = _pair(shell)
+    _die(source, messages, [{"n": each} for each in range(30)])
     environment = {
         **os.environ,
         "AWS_ENDPOINT_URL": shell.account.endpoint_url,
@@ -165,19 +167,19 @@ def test_an_interrupt_lets_go_and_says_what_was_done(shell: Shell, ending: signa
     done = json.loads(out)
     assert 4 <= done["moved"] < 30
     assert done["moved"] + done["left"] == 30
-    _none_is_held(letters)
-    assert (source.count(), letters.count()) == (done["moved"], done["left"])
-    assert sorted(_numbers(source) + _numbers(letters)) == list(range(30))
+    _none_is_held(messages)
+    assert (source.count(), messages.count()) == (done["moved"], done["left"])
+    assert sorted(_numbers(source) + _numbers(messages)) == list(range(30))
 
 
 def test_what_sqs_moves_itself_is_left_to_it(shell: Shell) -> None:
-    source, letters = _pair(shell)
-    _die(source, letters, [{"n": each} for each in range(20)])
-    shell.account.put_move_task(letters.arn)
+    source, messages = _pair(shell)
+    _die(source, messages, [{"n": each} for each in range(20)])
+    shell.account.put_move_task(messages.arn)
     error = shell.json("redrive", _name(source), "--all", "--yes", code=1)["error"]
     assert error["code"] == "move_task_running"
-    assert (letters.count(), source.count()) == (20, 0)
-    shell.account.put_move_task(letters.arn, "CANCELLED")
+    assert (messages.count(), source.count()) == (20, 0)
+    shell.account.put_move_task(messages.arn, "CANCELLED")
     assert shell.json("redrive", _name(source), "--all", "--yes")["failed"] == 0
     assert sorted(_numbers(source)) == list(range(20))
 
@@ -189,7 +191,12 @@ def test_a_quarantine_is_seen_returned_and_dropped(shell: Shell, tmp_path: Path)
         "QueueUrl"
     ]
     quarantine = Queue(source.sqs, url, is_fifo=False)
-    why = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "case-1", "hops": 1}
+    why = {
+        "why": "came back",
+        "at": "2026-11-21T20:00:00+00:00",
+        "case": "case-1",
+        "redrive_count": 1,
+    }
     mark = json.dumps({**why, "source": source.arn})
     for number in range(6):
         quarantine.sqs.send_message(
@@ -198,7 +205,7 @@ def test_a_quarantine_is_seen_returned_and_dropped(shell: Shell, tmp_path: Path)
             MessageAttributes={QUARANTINED: {"DataType": "String", "StringValue": mark}},
         )
     found = {each["queue_arn"]: each for each in shell.json("quarantine", "list")}
-    assert found[quarantine.arn]["letters"] == 6
+    assert found[quarantine.arn]["messages"] == 6
     assert name in "".join(shell.text("quarantine", "list").split())
     assert "came back" in shell.text("quarantine", "peek", _name(source))
     asked = ("--where", "body.n < `2`", "--yes")

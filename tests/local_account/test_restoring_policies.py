@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from functions.healing.paging import Severity
 from local_account.demo.mailbox import Mailbox
 from local_account.demo.steering import DONE
 from local_account.process import LocalAccount
+from mendq.model.case import Severity
 from tests.local_account.callers import user
-from tests.local_account.pinned import TOLD_MINUTES, PinnedQueue, Role
+from tests.local_account.pinned import SAID_MINUTES, PinnedQueue, Role
 from tests.local_account.queues import eventually
 
 pytestmark = pytest.mark.account
@@ -64,7 +64,7 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
     pinned: PinnedQueue, box: Mailbox
 ) -> None:
     emptied, case_id = _proposed(pinned)
-    page = pinned.paged(box, "Mendq proposed: access denied")
+    page = pinned.notified(box, "Mendq proposed: access denied")
     assert page.severity is Severity.INFO
     assert f"by {pinned.caller.arn}" in page.text
     assert f"{pinned.deployer.arn} overwrote it" in page.text
@@ -75,23 +75,23 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
     assert pinned.policy == pinned.good
     assert pinned.case()["state"] == "applied"
     pinned.send()
-    last = pinned.told("show", case_id)["transitions"][-1]
+    last = pinned.announced("show", case_id)["transitions"][-1]
     assert (last["actor"], last["to"]) == ("restore_policy", "applied")
-    undone = pinned.mendq("roll-back", case_id, "--yes").output
+    undone = pinned.mendq("rollback", case_id, "--yes").output
     assert "  printed  Policy" in undone
     assert "aws sqs set-queue-attributes" in undone
     assert pinned.policy == pinned.good, "a policy is never rolled back by a write"
 
 
 def test_until_cloudtrail_had_the_time_to_tell_the_calls_wait(pinned: PinnedQueue) -> None:
-    emptied = pinned.overwritten_by(pinned.deployer.sqs, told=False)
+    emptied = pinned.overwritten_by(pinned.deployer.sqs, announced=False)
     pinned.refuse()
-    pin = pinned.told("pin", pinned.queue.arn, "--show")
+    pin = pinned.announced("pin", pinned.queue.arn, "--show")
     assert (pin["good"], pin["passes"]) == (False, True)
     eventually(lambda: _judged_by_heal(pinned, "pin_not_judged_yet"))
     assert pinned.case() == {}
-    pinned.account.put_back(pinned.queue.arn, TOLD_MINUTES, of="last_change")
-    assert pinned.told("pin", pinned.queue.arn, "--show")["good"]
+    pinned.account.put_back(pinned.queue.arn, SAID_MINUTES, of="last_change")
+    assert pinned.announced("pin", pinned.queue.arn, "--show")["good"]
     pinned.refuse()
     pinned.until("proposed")
     assert pinned.policy == emptied
@@ -114,7 +114,7 @@ def test_what_a_person_wrote_over_it_is_a_person_s(pinned: PinnedQueue, box: Mai
     pinned.account.have_access_analyzer_answer("PASS")
     pinned.refuse()
     case = pinned.until("escalated")
-    page = pinned.paged(box, "Mendq escalated: access denied")
+    page = pinned.notified(box, "Mendq escalated: access denied")
     assert page.severity is Severity.URGENT
     assert "is not put back: arn:aws:iam::000000000000:root has changed it since" in page.text
     assert pinned.mendq("approve", case["case_id"], "--yes").exit_code == NOT_DONE
@@ -126,26 +126,26 @@ def test_a_person_s_change_after_the_proposal_makes_the_pin_stale(
 ) -> None:
     _proposed(pinned)
     pinned.account.have_access_analyzer_answer("PASS")
-    revoked = pinned.overwritten_by(pinned.queue.sqs, told=False)
+    revoked = pinned.overwritten_by(pinned.queue.sqs, announced=False)
     _not_written(pinned, revoked, "has changed it since")
-    assert "has changed it since" in pinned.paged(box, "Mendq expired: access denied").text
+    assert "has changed it since" in pinned.notified(box, "Mendq expired: access denied").text
 
 
 @pytest.mark.parametrize(
-    ("told", "because"),
+    ("announced", "because"),
     [
         ("FAIL", "CheckNoPublicAccess: CheckNoPublicAccess answers as it was told to; It was told"),
         (None, "Access Analyzer's CheckNoPublicAccess of the pinned policy did not answer"),
     ],
 )
 def test_without_a_pass_of_access_analyzer_nothing_is_written(
-    pinned: PinnedQueue, box: Mailbox, told: str | None, because: str
+    pinned: PinnedQueue, box: Mailbox, announced: str | None, because: str
 ) -> None:
     emptied, _ = _proposed(pinned)
-    if told:
-        pinned.account.have_access_analyzer_answer(told)
+    if announced:
+        pinned.account.have_access_analyzer_answer(announced)
     _not_written(pinned, emptied, because)
-    page = pinned.paged(box, "Mendq expired: access denied")
+    page = pinned.notified(box, "Mendq expired: access denied")
     assert because in page.text
     assert "You approved it, and it was not done" in page.text
 
@@ -159,7 +159,7 @@ def test_of_its_own_account_s_caller_the_page_names_the_pin_and_leaves_it(
     emptied = pinned.overwritten_by(pinned.deployer.sqs)
     pinned.refuse("identity-based")
     pinned.until("escalated")
-    page = pinned.paged(box, "Mendq escalated: access denied")
+    page = pinned.notified(box, "Mendq escalated: access denied")
     assert f"{pinned.deployer.arn} overwrote it" in page.text
     assert "It is not put back" in page.text
     assert pinned.policy == emptied

@@ -15,11 +15,10 @@ from unittest.mock import patch
 import pytest
 from typer.testing import CliRunner
 
-from cli.__main__ import app
-from cli.policies import look, steer
-from cli.rights import RIGHTS
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
+from mendq.cli.__main__ import app
+from mendq.cli.permissions import RIGHTS, look, steer
 from tests.cli.asked import command_of, noted
 from tests.local_account.callers import policy, user
 from tests.local_account.mendq_here import mendq_here
@@ -28,7 +27,7 @@ from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 pytestmark = [pytest.mark.account, pytest.mark.long]
 LEASE_SECONDS = 2
 OLD_MINUTES = 90
-KEPT = 4  # the table and three buckets
+RETAINED = 4  # the table and three buckets
 
 
 class Person:
@@ -113,13 +112,13 @@ def test_who_may_look_sees_all_and_changes_nothing(
     assert case_id in [each["case_id"] for each in looker.mendq("cases")]
     assert looker.mendq("show", case_id)["state"] == "proposed"
     assert looker.mendq("export", str(tmp_path))["written"]
-    assert looker.mendq("sweep", "--dry-run")["not_looked_at"] == {}
+    assert looker.mendq("scan", "--dry-run")["not_looked_at"] == {}
     looker.mendq("report", code=4)
     assert looker.mendq("cost")["not_looked_at"] == []
-    assert len(looker.mendq("kept")) == KEPT
+    assert len(looker.mendq("retained")) == RETAINED
     looker.mendq("quarantine", "list")
     looker.is_refused("approve", case_id, "--yes")
-    looker.is_refused("roll-back", case_id, "--yes")
+    looker.is_refused("rollback", case_id, "--yes")
     looker.is_refused("freeze", "why", "--yes")
     looker.account.put_back(queue.arn, OLD_MINUTES)
     looker.is_refused("pin", queue.arn, "--yes")
@@ -135,7 +134,7 @@ def test_who_may_steer_needs_nothing_else_and_all_of_it(
     looker.is_refused("thaw", "--yes")
     steerer.mendq("thaw", "--yes")
     assert steerer.mendq("approve", case_id, "--yes")["state"] == "applied"
-    steerer.mendq("roll-back", case_id, "--yes")
+    steerer.mendq("rollback", case_id, "--yes")
     steerer.account.put_back(queue.arn, OLD_MINUTES)
     steerer.mendq("pin", queue.arn, "--yes")
     assert steerer.mendq("drill", "--yes", "--minutes", "2")["done"]

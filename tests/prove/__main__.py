@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.prove.budgets import BUDGETS
-from tests.prove.counted_nights import COUNTED_NIGHTS
+from tests.prove.counted_nightly_runs import COUNTED_NIGHTLY_RUNS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
@@ -19,8 +19,8 @@ from tests.prove.proof import Proof
 from tests.prove.races import RACES
 from tests.prove.redrives import REDRIVES
 from tests.prove.runner import keep, run, tabulate
+from tests.prove.scans import SCANS
 from tests.prove.storms import STORMS
-from tests.prove.sweeps import SWEEPS
 from tests.prove.window import WINDOW
 
 PROOFS: tuple[Proof, ...] = (
@@ -31,9 +31,9 @@ PROOFS: tuple[Proof, ...] = (
     *WINDOW,
     *BUDGETS,
     *FUZZ,
-    *SWEEPS,
+    *SCANS,
     *REDRIVES,
-    *COUNTED_NIGHTS,
+    *COUNTED_NIGHTLY_RUNS,
     *MUTANTS,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"

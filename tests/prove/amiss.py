@@ -8,8 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import case_of, desk_of, fail, move, outcomes, say, undo
+from tests.heal.faults import Killed
+from tests.heal.operators import case_of, context_of, fail, move, outcomes, say, undo
 from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
 from tests.prove.world import World
 
@@ -24,7 +24,7 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
 
     def turn() -> bool:
         answered = undo(world.account, case_id)
-        return "error" not in answered and outcomes(answered) == {"VisibilityTimeout": "kept"}
+        return "error" not in answered and outcomes(answered) == {"VisibilityTimeout": "retained"}
 
     return turn
 
@@ -54,7 +54,7 @@ def approved_too_late(world: World) -> Turn:
 
     def turn() -> bool:
         say(world.account, "approve", case_id)
-        return world.minute() and not desk_of(world.account).open_cases.listed()
+        return world.minute() and not context_of(world.account).open_cases.listed()
 
     return turn
 

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from functions.healing.limits import Limits
-from tests.functions.aws.conftest import settings
-from tests.functions.aws.operators import say
+from mendq.model.limits import Limits
+from tests.heal.conftest import settings
+from tests.heal.operators import say
 from tests.prove.proof import Proof, Proving
 from tests.prove.world import World, world
 
@@ -30,7 +30,7 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
         steps = int(timedelta(days=days) / STEP)
         for step in range(steps):
             _step(made, queue, step, dice)
-            proving.tell(step / steps)
+            proving.record_transition(step / steps)
         timing = made.account.settings.timing
         states = {each["to"] for each in made.account.transitions()}
     most = max(sum(timedelta() <= at - each < A_DAY for each in written) for at in written)
@@ -56,7 +56,7 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
 
 
 def _step(made: World, queue: str, step: int, dice: random.Random) -> None:
-    """The need outgrows every lease that Mendq can have written."""
+    """The need outgrows every visibility timeout that Mendq can have written."""
     mode = dice.choice(("heal", "heal", "heal", "propose"))
     made.account.tag(queue, mendq=mode, **{"mendq:max-processing-seconds": str(60 + 20 * step)})
     ids = (f"{step}-{n}" for n in range(3))

@@ -7,9 +7,9 @@ from typing import Any
 
 import boto3
 
-from functions.aws.clients import LambdaSession
+from mendq.aws.clients import LambdaSession
 
-LEDGER_WRITES = frozenset(
+CASE_STORE_WRITES = frozenset(
     {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
 )
 
@@ -33,8 +33,8 @@ class CountedCalls:
         return self.by_operation.total()
 
     @property
-    def ledger_writes(self) -> int:
-        return sum(self.of("dynamodb", each) for each in LEDGER_WRITES)
+    def case_store_writes(self) -> int:
+        return sum(self.of("dynamodb", each) for each in CASE_STORE_WRITES)
 
     @property
     def queue_writes(self) -> int:

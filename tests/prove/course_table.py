@@ -1,4 +1,4 @@
-"""The ledger's item of a redrive's course, kept as DynamoDB keeps one and as quick as a dict.
+"""The case store's item of a redrive's course, kept as DynamoDB keeps one and as quick as a dict.
 
 moto reads each expression anew, which takes longer than a whole tick; of a course's item there are
 a handful. What is read of other items is read from moto's tables.
@@ -16,7 +16,7 @@ from typing import Any
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 
-from tests.functions.aws.conftest import ACCOUNT, REGION
+from tests.heal.conftest import ACCOUNT, REGION
 
 COURSE = "redrive"
 Item = dict[str, Any]

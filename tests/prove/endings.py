@@ -1,4 +1,4 @@
-"""How a scene ended: every value of queue, ledger and case bucket, and the pages sent."""
+"""How a scene ended: every value of queue, case store and case bucket, and the pages sent."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from functions.healing.moves import may_move
-from functions.healing.paging import Severity
-from functions.healing.states import State
-from tests.functions.aws.conftest import Account
+from mendq.model.case import Severity, State
+from mendq.model.lifecycle import may_transition
+from tests.heal.conftest import Account
 
 # What differs between two runs that end the same: times, and which invocation it was.
 _TIMES = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|\+00:00)?|\b1\d{9}(\.\d+)?\b"
 )
 # A page does not wait for CloudTrail: where its answer is lost, the page says that.
-_NOT_TOLD_BY_CLOUDTRAIL = re.compile(r"not known: CloudTrail did not say \(ReadTimeoutError\)")
+_NOT_SAID_BY_CLOUDTRAIL = re.compile(r"not known: CloudTrail did not say \(ReadTimeoutError\)")
 _NOBODY = "nobody in the 90 days that CloudTrail keeps; it may lag by minutes"
 _INVOCATIONS = re.compile(r"invocation-\d+")
 
@@ -45,9 +44,9 @@ class Ending:
         return sorted(each for each in places if self.left.get(each) != other.left.get(each))
 
     @property
-    def is_contested(self) -> bool:
+    def is_overridden(self) -> bool:
         """The careful side: what may be a person's value is told and left."""
-        return self.states[-1:] == ("contested",) and not self.claimed
+        return self.states[-1:] == ("overridden",) and not self.claimed
 
     @property
     def queue(self) -> dict[str, str]:
@@ -61,15 +60,15 @@ class Ending:
 def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
     """As the account stands now."""
     cases = account.transitions()
-    ledger = {
+    case_store = {
         f"{'case' if pk.startswith('case#') else 'queue'} {sk}": item
-        for (pk, sk), item in account.ledger_items().items()
+        for (pk, sk), item in account.case_store_items().items()
         if pk == queue_arn or pk.startswith("case#")
     }
     everything = {
         "queue": account.attributes(queue_arn),
         "others": {each: account.attributes(each) for each in others_than(queue_arn, account)},
-        "ledger": ledger,
+        "case_store": case_store,
         "cases": dict(enumerate(cases)),
     }
     pages = [text for each in Severity for text in account.pages(each)]
@@ -77,8 +76,8 @@ def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
         left=dict(_places(everything)),
         states=tuple(each["to"] for each in cases),
         over=over,
-        claimed=any("claim_owner" in each for each in ledger.values()),
-        pages=Counter(_told_by_all(_timeless(json.dumps(each))) for each in pages),
+        claimed=any("claim_owner" in each for each in case_store.values()),
+        pages=Counter(_said_by_all(_timeless(json.dumps(each))) for each in pages),
         unlisted=unlisted(cases),
     )
 
@@ -97,7 +96,7 @@ def unlisted(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(
         f"{before} to {after}"
         for before, after in moved
-        if not may_move(State(before) if before else None, State(after))
+        if not may_transition(State(before) if before else None, State(after))
     )
 
 
@@ -109,8 +108,8 @@ def _places(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, _timeless(json.dumps(value, sort_keys=True, default=str))
 
 
-def _told_by_all(page: str) -> str:
-    return _NOT_TOLD_BY_CLOUDTRAIL.sub(_NOBODY, page)
+def _said_by_all(page: str) -> str:
+    return _NOT_SAID_BY_CLOUDTRAIL.sub(_NOBODY, page)
 
 
 def _timeless(text: str) -> str:

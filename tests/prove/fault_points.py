@@ -1,4 +1,4 @@
-"""Every AWS call of a case's life, struck: queue, ledger and case bucket end the same."""
+"""Every AWS call of a case's life, struck: queue, case store and case bucket end the same."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from tests.functions.aws.conftest import ACCOUNT, REGION
-from tests.functions.aws.faults import KINDS, Fault, Killed
+from tests.heal.conftest import ACCOUNT, REGION
+from tests.heal.faults import KINDS, Fault, Killed
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving
@@ -19,7 +19,7 @@ from tests.prove.world import World, world
 PAIRS_SECONDS = 120
 # What the longest scene takes by itself; one that a fault spoils is followed by another.
 TURNS = 2
-# What the ledger does on a condition alone.
+# What the case store does on a condition alone.
 CONDITIONAL = frozenset({"dynamodb.TransactWriteItems", "dynamodb.UpdateItem"})
 
 Point = tuple[str, int]
@@ -49,7 +49,7 @@ class Judged:
     """What there is to say of many endings."""
 
     same: int = 0
-    contested: list[Struck] = field(default_factory=list)
+    overridden: list[Struck] = field(default_factory=list)
     otherwise: list[tuple[Struck, list[str]]] = field(default_factory=list)
     torn: int = 0
     not_over: list[Struck] = field(default_factory=list)
@@ -61,14 +61,14 @@ class Judged:
         ending, wanted = struck.ending, undisturbed.ending
         differs = ending.differs_from(wanted)
         self.same += not differs
-        if differs and ending.is_contested:
-            self.contested.append(struck)
+        if differs and ending.is_overridden:
+            self.overridden.append(struck)
         elif differs:
             self.otherwise.append((struck, differs))
         self.torn += ending.queue not in (wanted.queue, undisturbed.begun_as.queue)
         if not ending.over:
             self.not_over.append(struck)
-        if not ending.is_contested and set(ending.pages) != set(wanted.pages):
+        if not ending.is_overridden and set(ending.pages) != set(wanted.pages):
             self.mistold.append(struck)
         self.pages_twice += ending.pages_sent_twice
         self.unlisted.update(ending.unlisted)
@@ -88,7 +88,7 @@ def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES)
         here = sum(kind == "killed_before" for kind, _ in undisturbed.points)
         calls += here
         proving.figure(f"{scene.name}: aws_calls", here)
-        proving.tell((n + 1) / len(scenes))
+        proving.record_transition((n + 1) / len(scenes))
     proving.figure("scenes", len(scenes))
     proving.figure("aws_calls", calls)
     proving.figure("fault_points", points)
@@ -175,10 +175,10 @@ def _come_again(
 
 
 def _state_of(made: World, queue_arn: str, faults: Sequence[Fault]) -> str:
-    """As the ledger says, once it is filed too; the faults do not hear the question."""
+    """As the case store says, once it is filed too; the faults do not hear the question."""
     for each in faults:
         each.is_deaf = True
-    items = made.account.ledger_items()
+    items = made.account.case_store_items()
     for each in faults:
         each.is_deaf = False
     cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
@@ -196,11 +196,11 @@ def _queue_of(made: World) -> str:
 
 def _tell(proving: Proving, judged: Judged) -> None:
     proving.figure("ended_the_same", judged.same)
-    proving.figure("ended_contested", len(judged.contested))
+    proving.figure("ended_overridden", len(judged.overridden))
     proving.figure("ended_otherwise", len(judged.otherwise))
     proving.figure("pages_sent_twice", judged.pages_twice)
     for what, these in (
-        ("contested", judged.contested),
+        ("overridden", judged.overridden),
         ("not over", judged.not_over),
         ("mistold", judged.mistold),
     ):
@@ -208,7 +208,7 @@ def _tell(proving: Proving, judged: Judged) -> None:
             proving.figure(f"{what}: {struck.scene.name}", _where(struck))
     for struck, places in judged.otherwise[:3]:
         proving.figure(f"otherwise: {struck.scene.name}, {_where(struck)}", ", ".join(places))
-    proving.holds("each ends as without a fault, or contested", whether=not judged.otherwise)
+    proving.holds("each ends as without a fault, or overridden", whether=not judged.otherwise)
     proving.holds("each is over in the turns that come by themselves", whether=not judged.not_over)
     proving.holds("the queue is as before or as after, never between", whether=judged.torn == 0)
     proving.holds("docs/states.md lists every transition", whether=not judged.unlisted)
@@ -229,7 +229,7 @@ FAULT_POINTS = (
     ),
     Proof(
         "faults_in_pairs",
-        "Two faults in one such life change nothing of its end, or it ends contested.",
+        "Two faults in one such life change nothing of its end, or it ends overridden.",
         in_pairs,
     ),
 )

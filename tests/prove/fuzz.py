@@ -15,11 +15,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from functions.catalogue import CATALOGUE, match
-from functions.catalogue.symptom import Symptom
-from functions.healing.error_codes import KNOWN_CODES
-from functions.healing.failed_call import FailedCall, Unreadable, read
-from tests.functions.healing.test_failed_call import JSON, record
+from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue.symptom import Symptom
+from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
+from tests.model.test_failed_call import JSON, record
 from tests.prove.proof import Proof, Proving
 
 FUZZ_SECONDS = 60
@@ -33,12 +32,12 @@ EVENT_NAMES = (
 # CloudTrail cuts messages here; a cut one may end in the caller's text and says nothing.
 CUT_AT_CHARACTERS = 1_024
 
-Seen = Counter[str]
+Observation = Counter[str]
 
 
 def never_raises(proving: Proving, seconds: float = FUZZ_SECONDS) -> None:
-    seen: Seen = Counter()
-    rounds: tuple[Callable[[int, Seen], None], ...] = (_anything, _records, _mutants)
+    seen: Observation = Counter()
+    rounds: tuple[Callable[[int, Observation], None], ...] = (_anything, _records, _mutants)
     for turn in proving.time_box(seconds, at_least=len(rounds)):
         rounds[turn % len(rounds)](turn, seen)
     for name, count in sorted(seen.items()):
@@ -52,7 +51,7 @@ def never_raises(proving: Proving, seconds: float = FUZZ_SECONDS) -> None:
 
 
 def middle_never_decides(proving: Proving, seconds: float = FUZZ_SECONDS / 3) -> None:
-    seen: Seen = Counter()
+    seen: Observation = Counter()
     for turn in proving.time_box(seconds, at_least=3):
         _callers_text(turn, seen)
     for name, count in sorted(seen.items()):
@@ -61,7 +60,7 @@ def middle_never_decides(proving: Proving, seconds: float = FUZZ_SECONDS / 3) ->
     proving.holds("symptoms were among them", whether=seen["same_symptom"] > 0)
 
 
-def _try(document: object, seen: Seen) -> None:
+def _try(document: object, seen: Observation) -> None:
     seen["executions"] += 1
     try:
         call = read(document)
@@ -89,12 +88,12 @@ def _round(turn: int, test: Callable[..., None], *strategies: Any) -> None:
     seed(turn)(plain(drawing(test)))()
 
 
-def _anything(turn: int, seen: Seen) -> None:
+def _anything(turn: int, seen: Observation) -> None:
     junk = st.binary(max_size=600) | JSON | JSON.map(lambda each: json.dumps(each, default=str))
     _round(turn, lambda document: _try(document, seen), junk)
 
 
-def _records(turn: int, seen: Seen) -> None:
+def _records(turn: int, seen: Observation) -> None:
     """Calls of the catalogue's examples and others, with any value in any field."""
     fields = st.dictionaries(st.sampled_from(sorted(record())), JSON, max_size=2)
     codes = st.sampled_from(CODES) | st.text(max_size=30)
@@ -106,7 +105,7 @@ def _records(turn: int, seen: Seen) -> None:
     _round(turn, test, st.sampled_from(_known_calls()) | others, fields)
 
 
-def _mutants(turn: int, seen: Seen) -> None:
+def _mutants(turn: int, seen: Observation) -> None:
     """Bytes of good records with some of them turned, cut out or doubled."""
     dice = random.Random(turn)  # noqa: S311 - repeatable, no secret
     good = [json.dumps(_dressed(*each)).encode() for each in _known_calls()]
@@ -146,7 +145,7 @@ def _known_messages() -> list[str]:
     return sorted({message for _, _, message in _known_calls()})
 
 
-def _callers_text(turn: int, seen: Seen) -> None:
+def _callers_text(turn: int, seen: Observation) -> None:
     """SQS's sentence around a harmless value and around a hostile one: the same symptom.
 
     A message that CloudTrail may have cut may point to none.

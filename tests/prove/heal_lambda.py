@@ -13,12 +13,12 @@ from datetime import datetime, tzinfo
 from typing import Any
 from unittest.mock import patch
 
-from functions.handlers import heal
-from tests.functions.aws.conftest import Account
-from tests.functions.handlers.test_heal import Context
+from functions import heal
+from tests.functions.test_heal import Context
+from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
 
-# infra/heal.py: what the event source mapping hands over at once.
+# infra/lambdas/heal.py: what the event source mapping hands over at once.
 BATCH_MESSAGES = 1_000
 
 
@@ -56,7 +56,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
     output = io.StringIO()
     with (
         patch.dict(os.environ, account.settings.to_environment()),
-        patch("functions.handlers.heal.datetime", _Clock(account)),
+        patch("functions.heal.datetime", _Clock(account)),
         _logging_to(output),
     ):
         _, clients = heal._cold_start()

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from functions.healing.guardrails import FEW_QUEUES
-from tests.functions.aws.conftest import Account, moto_account
+from mendq.heal.guardrails import FEW_QUEUES
+from tests.heal.conftest import Account, moto_account
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
-from tests.prove.quick_ledger import quick_ledger
+from tests.prove.quick_case_store import quick_case_store
 
 QUEUES = 1_000
 CALLS_A_QUEUE = 3
@@ -21,7 +21,7 @@ Cases = Sequence[Mapping[str, Any]]
 
 def at_once(proving: Proving, queues: int = QUEUES) -> None:
     """As full as batches go, one after another in the same minute."""
-    with moto_account() as account, quick_ledger():
+    with moto_account() as account, quick_case_store():
         cases = _failing_queues(
             proving, account, queues, BATCH_MESSAGES // CALLS_A_QUEUE, minutes=0
         )
@@ -37,7 +37,7 @@ def at_once(proving: Proving, queues: int = QUEUES) -> None:
 
 def in_tens(proving: Proving, queues: int = QUEUES_IN_TENS) -> None:
     """Slowly enough for the budget of writes a minute, so that only their number stops it."""
-    with moto_account() as account, quick_ledger():
+    with moto_account() as account, quick_case_store():
         cases = _failing_queues(proving, account, queues, TENS, minutes=1)
         share = account.settings.limits.mass_symptom_share
         most = int(max(FEW_QUEUES, share * queues))
@@ -66,7 +66,7 @@ def _failing_queues(
             account.later(seconds=5)
             again |= lambda_.deliver(bodies)
             account.later(minutes=minutes)
-            proving.tell(first / queues)
+            proving.record_transition(first / queues)
         come_again = len(again)
         again = _once_more(account, lambda_, again)
     cases = account.transitions()
@@ -100,7 +100,7 @@ def _note(proving: Proving, cases: Cases, lambda_: HealLambda, queues: int) -> N
     proving.figure("invocations", lambda_.invocations)
     proving.figure("aws_calls", lambda_.calls.total)
     proving.figure("queue_writes", lambda_.calls.queue_writes)
-    proving.figure("ledger_writes", lambda_.calls.ledger_writes)
+    proving.figure("case_store_writes", lambda_.calls.case_store_writes)
     proving.figure("case_bucket_puts", lambda_.calls.of("s3", "PutObject"))
     proving.figure("pages", lambda_.calls.of("sns", "Publish"))
     for state, count in _states(cases).items():

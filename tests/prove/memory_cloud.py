@@ -1,6 +1,6 @@
 """The account that redrives stand in: SQS, CloudWatch and the course's item are in memory.
 
-The rest of the ledger, the case bucket and the topics are moto's.
+The rest of the case store, the case bucket and the topics are moto's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from unittest.mock import patch
 
 import boto3
 
-from functions.aws.clients import Clients
-from tests.functions.aws.conftest import REGION, Account, moto_account
+from mendq.aws.clients import Clients
+from tests.heal.conftest import REGION, Account, moto_account
 from tests.prove.course_table import ConditionFailed, CourseTable
 from tests.prove.memory_sqs import MemorySqs, Refuses
 from tests.prove.proof import BEGINS_AT
-from tests.prove.quick_ledger import quick_ledger
+from tests.prove.quick_case_store import quick_case_store
 from tests.prove.struck_calls import StruckCalls
 
 
@@ -70,7 +70,7 @@ def cloud() -> Iterator[Cloud]:
     clients = Clients(boto3.Session(region_name=REGION))
     # Spelling out who calls takes botocore longer than a call takes here.
     nobody = patch("botocore.useragent.UserAgentString.to_string", lambda _: "nobody")
-    with moto_account(clients) as account, quick_ledger(), nobody:
+    with moto_account(clients) as account, quick_case_store(), nobody:
         account.now = BEGINS_AT
         made = Cloud(account, CourseTable(), StruckCalls(lambda *_: None))
         made.calls.answers = made.answer

@@ -1,4 +1,4 @@
-"""One queue in memory, with SQS's own ideas of visibility, order, copies and dead letters.
+"""One queue in memory, with SQS's own ideas of visibility, order, copies and DLQ messages.
 
 No time passes but what whoever uses it says. A standard queue hands out a message twice now and
 then, and forgets a delete; a FIFO queue does neither.
@@ -49,7 +49,7 @@ class MemoryQueue:
     copies: float = 0.0
     forgets: float = 0.0
     most_receives: int | None = None
-    dead_letters: MemoryQueue | None = None
+    dlq: MemoryQueue | None = None
     messages: dict[str, Message] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
     _sent: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class MemoryQueue:
 
     def _is_dead(self, message: Message) -> bool:
         most = self.most_receives
-        return most is not None and self.dead_letters is not None and message.receives >= most
+        return most is not None and self.dlq is not None and message.receives >= most
 
     def _bury(self, message: Message, now: float) -> None:
         """SQS keeps its id and, of a standard queue, when it was sent."""
@@ -159,8 +159,8 @@ class MemoryQueue:
         message.source_arn, message.receives, message.hidden_until = self.arn, 0, 0.0
         message.handle = ""
         message.sent_at = now if self.is_fifo else message.sent_at
-        assert self.dead_letters is not None
-        self.dead_letters.messages[message.message_id] = message
+        assert self.dlq is not None
+        self.dlq.messages[message.message_id] = message
         self.happened["died"] += 1
 
     def _held(self, handle: str, now: float) -> Message | None:

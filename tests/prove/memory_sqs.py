@@ -10,7 +10,7 @@ from hashlib import md5
 from random import Random
 from typing import Any
 
-from tests.functions.aws.conftest import ACCOUNT, REGION
+from tests.heal.conftest import ACCOUNT, REGION
 from tests.prove.memory_queue import MemoryQueue, Message
 
 _ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
@@ -106,7 +106,7 @@ class MemorySqs:
 
     def _list_dead_letter_source_queues(self, asked: Asked) -> Answer:
         target = self._queue(asked)
-        names = [name for name, each in self.queues.items() if each.dead_letters is target]
+        names = [name for name, each in self.queues.items() if each.dlq is target]
         return {
             "queueUrls": [f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}" for name in names]
         }
@@ -119,7 +119,7 @@ class MemorySqs:
     def _send_message_batch(self, asked: Asked) -> Answer:
         queue = self._queue(asked)
         answer: Answer = {"Successful": [], "Failed": []}
-        beside = queue.dead_letters is not None and self.task_of(queue.dead_letters) is not None
+        beside = queue.dlq is not None and self.task_of(queue.dlq) is not None
         self.happened["sent_beside_a_task"] += beside
         for entry in asked["Entries"]:
             if self.random.random() < self.fails:

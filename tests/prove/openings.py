@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from functions.catalogue import CATALOGUE
-from tests.functions.aws.operators import case_of, fail, say
+from mendq.catalogue import CATALOGUE
+from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
 
 Turn = Callable[[], bool]

@@ -19,7 +19,7 @@ BEGINS_AT = datetime(2026, 11, 16, 6, 1, tzinfo=UTC)
 class Proving:
     """One proof on its way: it notes figures, asks its claims, and tells how far it has come."""
 
-    tell: Callable[[float], None] = lambda _share: None
+    record_transition: Callable[[float], None] = lambda _share: None
     figures: dict[str, Figure] = field(default_factory=dict)
     claims: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Proving:
         started = time.monotonic()
         turn = 0
         while (gone := time.monotonic() - started) < seconds or turn < at_least:
-            self.tell(min(1.0, gone / seconds))
+            self.record_transition(min(1.0, gone / seconds))
             yield turn
             turn += 1
 

@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, Phase, seed, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from moto.sqs.models import sqs_backends
 
-from functions.healing.case import SILENT_DAYS
-from functions.healing.limits import Limits
-from tests.functions.aws.conftest import ACCOUNT, REGION, every_client
-from tests.functions.aws.conftest import settings as settings_of
-from tests.functions.aws.operators import say, undo
+from mendq.model.case import SILENT_DAYS
+from mendq.model.limits import Limits
+from tests.heal.conftest import ACCOUNT, REGION, every_client
+from tests.heal.conftest import settings as settings_of
+from tests.heal.operators import say, undo
 from tests.prove.endings import unlisted
 from tests.prove.proof import Proof, Proving
 from tests.prove.world import world
@@ -37,7 +37,7 @@ QUEUE = "orders.fifo"
 SILENT = timedelta(days=SILENT_DAYS)
 LIMITS = Limits(visibility_ceiling_seconds=9_000)
 
-ACTORS = ("heal", "heal", "follow_up", "roll_back", "approve", "close")
+ACTORS = ("heal", "heal", "follow_up", "rollback", "approve", "close")
 COMING_IN = (*ACTORS, "person", "person", "cloudformation", "the_claim_runs_out")
 PERSONS_SECONDS = (20, 40, 45, 100)
 
@@ -53,7 +53,7 @@ class Frame:
 
 
 @dataclass
-class Told:
+class AlarmDescription:
     """What is known without asking Mendq; `ours` is what Mendq wrote last and nobody undid."""
 
     ours: int | None = None
@@ -83,7 +83,12 @@ class Races(RuleBasedStateMachine):
         self.account.settings = settings_of(limits=LIMITS)
         self.queue = self.account.queue(QUEUE, VisibilityTimeout=str(TEMPLATE_SECONDS))
         self.account.later(minutes=5)
-        self.told, self.frames, self.events, self.persons = Told(), list[Frame](), 0, 0
+        self.announced, self.frames, self.events, self.persons = (
+            AlarmDescription(),
+            list[Frame](),
+            0,
+            0,
+        )
         for client in every_client(self.account.clients):
             writes = client is self.account.clients.sqs_for_writing
             hook = partial(self._come_by, writes=writes)
@@ -124,9 +129,11 @@ class Races(RuleBasedStateMachine):
                 self._act(actor)
             assert "claim_owner" not in self.account.attribute_item(self.queue)
             cases = self.account.transitions()
-            told = {(each["before"], each["after"]) for case in cases for each in case["steps"]}
-            for _, before, after in self.told.writes:
-                assert (str(before), str(after)) in told
+            announced = {
+                (each["before"], each["after"]) for case in cases for each in case["steps"]
+            }
+            for _, before, after in self.announced.writes:
+                assert (str(before), str(after)) in announced
             assert unlisted(cases) == ()
             self.seen.update(f"became_{case['to']}" for case in cases)
 
@@ -135,7 +142,7 @@ class Races(RuleBasedStateMachine):
         acts: dict[str, Callable[[], object]] = {
             "heal": self._heal,
             "follow_up": self.world.minute,
-            "roll_back": lambda: undo(self.account, self.world.case_id(self.queue)),
+            "rollback": lambda: undo(self.account, self.world.case_id(self.queue)),
             "approve": lambda: say(self.account, "approve", self.world.case_id(self.queue)),
             "close": lambda: say(self.account, "close", self.world.case_id(self.queue)),
             "person": self._person,
@@ -159,7 +166,7 @@ class Races(RuleBasedStateMachine):
     def _set(self, seconds: int) -> None:
         self.seen["values_set_by_people"] += 1
         self.account.set_visibility(self.queue, seconds)
-        self.told.set_by_a_person(seconds, self.account.now)
+        self.announced.set_by_a_person(seconds, self.account.now)
 
     def _stands(self) -> int:
         queue: Any = sqs_backends[ACCOUNT][REGION].queues[QUEUE]
@@ -185,28 +192,28 @@ class Races(RuleBasedStateMachine):
         stands, now = self._stands(), self.account.now
         self.seen["writes_of_mendq"] += 1
         came_in = any(at == frame.calls for at, _ in frame.coming_in)
-        if stands != frame.looked or (came_in and self.told.silent(now)):
+        if stands != frame.looked or (came_in and self.announced.silent(now)):
             assert came_in, "somebody wrote between look and write, and it is not one round trip"
             self.seen["writes_within_the_window"] += 1
-        elif frame.actor == "roll_back":
-            assert stands == self.told.ours, "a rollback takes back what is not Mendq's"
+        elif frame.actor == "rollback":
+            assert stands == self.announced.ours, "a rollback takes back what is not Mendq's"
         else:
-            assert not self.told.silent(now), "a person's value is overwritten"
-            day = [each for each in self.told.writes if now - each[0] < timedelta(days=1)]
+            assert not self.announced.silent(now), "a person's value is overwritten"
+            day = [each for each in self.announced.writes if now - each[0] < timedelta(days=1)]
             assert len(day) < LIMITS.writes_per_attribute_per_day
         self._note(frame, stands, after)
 
     def _note(self, frame: Frame, stands: int, after: int) -> None:
         now = self.account.now
         before = frame.looked if frame.looked is not None else stands
-        self.told.overruled_at = None
-        if frame.actor == "roll_back":
+        self.announced.overruled_at = None
+        if frame.actor == "rollback":
             self.seen["rollbacks"] += 1
-            self.told.ours, self.told.undone_at = None, now
-            self.told.writes.append((now - timedelta(days=2), before, after))
+            self.announced.ours, self.announced.undone_at = None, now
+            self.announced.writes.append((now - timedelta(days=2), before, after))
         else:
-            self.told.ours = after
-            self.told.writes.append((now, before, after))
+            self.announced.ours = after
+            self.announced.writes.append((now, before, after))
 
 
 def race(turn: int, examples: int = EXAMPLES_A_ROUND) -> Counter[str]:

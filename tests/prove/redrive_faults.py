@@ -1,4 +1,4 @@
-"""Every call of a redrive's life, struck: no letter is lost, and it comes to the same end.
+"""Every call of a redrive's life, struck: no message is lost, and it comes to the same end.
 
 A run that dies is tried after each call that changes something, because until the next one nothing
 is different; an answer is lost, or asked for again, where there is something to be done twice.
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from functions.healing.redrive_bounds import Bounds
-from functions.healing.states import State
+from mendq.model.case import State
+from mendq.model.limits import Bounds
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Seen
+from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 
 SEED = 7
-_QUICK = Mix(good=10, poison=2, bounds=LATE, lease_seconds=10, receives=1)
+_QUICK = Mix(good=10, poison=2, bounds=LATE, needed_seconds=10, receives=1)
 _PARTS = replace(IN_PARTS, growth=12)
 SCENES = (
     ("standard, at once", _QUICK),
@@ -28,7 +28,7 @@ SCENES = (
 )
 OF_ANY_CALL = ("refused",)
 OF_A_CHANGE = ("killed_after", "answer_lost", "sent_twice")
-_LOOKS = ("Get", "List", "Query", "TransactGet")
+_READS = ("Get", "List", "Query", "TransactGet")
 # A canary, and a second copy of each where a run died with it in hand.
 _CANARIES = 2 * LATE.canary
 WANTED = frozenset(
@@ -49,7 +49,7 @@ def struck_everywhere(
     proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]] = SCENES
 ) -> None:
     """`share` of the calls of each scene, evenly spread."""
-    seen, struck, every = Seen(), 0, set[str]()
+    seen, struck, every = Observation(), 0, set[str]()
     with cloud() as here:
         for done, (name, mix) in enumerate(scenes):
             world = RedrivenWorld(here, mix, SEED)
@@ -62,16 +62,16 @@ def struck_everywhere(
                 _struck_at(world, at, kind)
                 struck += 1
                 _judge(world, seen, f"{name}, {kind} at call {at}, {calls[at - 1]}")
-                proving.tell((done + at / len(calls)) / len(scenes))
+                proving.record_transition((done + at / len(calls)) / len(scenes))
     proving.figure("fault_points", struck)
     proving.figure("operations", len(every))
     proving.holds("each kind of call of mover and tick is among them", whether=every >= WANTED)
-    seen.tell(proving)
+    seen.record_transition(proving)
 
 
 def _points(calls: list[str]) -> Iterator[tuple[int, str]]:
     for at, operation in enumerate(calls, start=1):
-        changes = not operation.startswith(_LOOKS)
+        changes = not operation.startswith(_READS)
         for kind in (*OF_ANY_CALL, *(OF_A_CHANGE if changes else ())):
             yield at, kind
 
@@ -86,10 +86,10 @@ def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
         world.passes()
 
 
-def _judge(world: RedrivenWorld, seen: Seen, told: str) -> None:
+def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
     """Verified, all are where they belong; halted, a canary has gone and no more."""
     if not world.ended or not world.settle():
-        seen.wrong.append(f"{told}: not over")
+        seen.wrong.append(f"{announced}: not over")
     poison = {each for each in world.names if each.startswith("poison")}
     is_whole = (
         set(world.consumers.processed) == world.names - poison
@@ -98,5 +98,7 @@ def _judge(world: RedrivenWorld, seen: Seen, told: str) -> None:
     )
     has_halted = world.ended is State.ESCALATED and world.sqs.into[world.source.name] <= _CANARIES
     if not (is_whole if world.ended is State.VERIFIED else has_halted):
-        seen.wrong.append(f"{told}: {world.ended}, {world.progress and world.progress.because}")
-    seen.add(world, told)
+        seen.wrong.append(
+            f"{announced}: {world.ended}, {world.progress and world.progress.because}"
+        )
+    seen.add(world, announced)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from functions.healing.states import State
+from mendq.model.case import State
 from tests.prove.memory_cloud import Cloud, cloud
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Seen
+from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import MINUTE, RedrivenWorld
 
@@ -58,7 +58,7 @@ FOR_A_WHILE: tuple[
 
 def stopped(proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]] = SCENES) -> None:
     """`share` of the minutes of each scene, evenly spread."""
-    seen = Seen()
+    seen = Observation()
     with cloud() as here:
         for done, (name, mix) in enumerate(scenes):
             minutes = _minutes(RedrivenWorld(here, mix, SEED))
@@ -70,8 +70,8 @@ def stopped(proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]
                     world = _at(here, mix, at)
                     begin(world)
                     _for_a_while(world, end, seen, f"{name}, {what} at minute {at}")
-                proving.tell((done + at / minutes) / len(scenes))
-    seen.tell(proving)
+                proving.record_transition((done + at / minutes) / len(scenes))
+    seen.record_transition(proving)
 
 
 def _minutes(world: RedrivenWorld) -> int:
@@ -93,18 +93,18 @@ def _at(here: Cloud, mix: Mix, minutes: int) -> RedrivenWorld:
 
 
 def _for_good(
-    world: RedrivenWorld, act: Callable[[RedrivenWorld], None], seen: Seen, told: str
+    world: RedrivenWorld, act: Callable[[RedrivenWorld], None], seen: Observation, announced: str
 ) -> None:
     act(world)
     sent = world.sent_back
     world.tick()
     if world.ended is not State.ESCALATED:
-        seen.wrong.append(f"{told}: {world.ended} after a tick")
-    _judge(world, sent, seen, told)
+        seen.wrong.append(f"{announced}: {world.ended} after a tick")
+    _judge(world, sent, seen, announced)
 
 
 def _for_a_while(
-    world: RedrivenWorld, end: Callable[[RedrivenWorld], None], seen: Seen, told: str
+    world: RedrivenWorld, end: Callable[[RedrivenWorld], None], seen: Observation, announced: str
 ) -> None:
     """It waits, and then goes on to its end."""
     sent = world.sent_back
@@ -112,17 +112,17 @@ def _for_a_while(
         world.tick()
         world.passes()
     if world.sent_back != sent or world.ended or world.state() is not State.APPLIED:
-        seen.wrong.append(f"{told}: {world.ended}, {world.sent_back - sent} sent")
+        seen.wrong.append(f"{announced}: {world.ended}, {world.sent_back - sent} sent")
     end(world)
     _minutes(world)
     if world.ended is not State.VERIFIED or world.dead.messages:
-        seen.wrong.append(f"{told}: {world.ended} afterwards")
-    _judge(world, world.sent_back, seen, told)
+        seen.wrong.append(f"{announced}: {world.ended} afterwards")
+    _judge(world, world.sent_back, seen, announced)
 
 
-def _judge(world: RedrivenWorld, sent: int, seen: Seen, told: str) -> None:
+def _judge(world: RedrivenWorld, sent: int, seen: Observation, announced: str) -> None:
     if world.sent_back != sent:
-        seen.wrong.append(f"{told}: {world.sent_back - sent} letters went after it")
+        seen.wrong.append(f"{announced}: {world.sent_back - sent} messages went after it")
     if not world.settle():
-        seen.wrong.append(f"{told}: not at rest")
-    seen.add(world, told)
+        seen.wrong.append(f"{announced}: not at rest")
+    seen.add(world, announced)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from functions.healing.redrive_bounds import Bounds
+from mendq.model.limits import Bounds
 from tests.prove.proof import Proving
 from tests.prove.redriven_world import RedrivenWorld
 
 # Longer than any that nothing stops.
 MOST_MINUTES = 400
 MOST_MOVES = 2
-# The shipped bounds stop at the first poison letters: with these they run through every stage.
+# The shipped bounds stop at the first poison messages: with these they run through every stage.
 LATE = Bounds(halt_returned=10_000, halt_share=1.0)
 IN_PARTS = replace(LATE, mover_per_tick=10)
 
 
 @dataclass
-class Seen:
+class Observation:
     """What there is to say of many redrives."""
 
     counts: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, world: RedrivenWorld, told: str) -> None:
+    def add(self, world: RedrivenWorld, announced: str) -> None:
         """Once it is over and its consumers have come to rest."""
         mix, counts = world.mix, self.counts
         counts["runs"] += 1
@@ -39,19 +39,19 @@ class Seen:
             times > 1 for times in world.consumers.processed.values()
         )
         counts["quarantined"] += len(world.quarantined)
-        counts["left_in_dead_letter_queues"] += len(world.dead.bodies)
+        counts["left_in_dlqs"] += len(world.dead.bodies)
         counts["calls"] += len(world.calls)
         counts.update(world.happened)
         counts.update(world.sqs.happened)
         self.ended[f"ended_{world.ended or 'taken_back'}"] += 1
         if world.lost:
-            self.wrong.append(f"{told}: lost {sorted(world.lost)[:3]}")
+            self.wrong.append(f"{announced}: lost {sorted(world.lost)[:3]}")
 
     @property
     def moves_a_message(self) -> float:
         return self.counts["moves"] / max(1, self.counts["messages"])
 
-    def tell(self, proving: Proving) -> None:
+    def record_transition(self, proving: Proving) -> None:
         for name, value in sorted({**self.counts, **self.ended}.items()):
             proving.figure(name, value)
         for each in self.wrong[:3]:

@@ -1,4 +1,4 @@
-"""What waits in a dead-letter queue, and those who handle what goes back."""
+"""What waits in a DLQ, and those who handle what goes back."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from functions.healing.redrive_bounds import Bounds
+from mendq.model.limits import Bounds
 from tests.prove.memory_queue import MemoryQueue, Message
 
 
 @dataclass(frozen=True)
 class Mix:
-    """What waits in a dead-letter queue, and who works at its source.
+    """What waits in a DLQ, and who works at its source.
 
-    `poison` is never handled, `slow` often takes longer than its lease. `groups` of a FIFO queue;
-    0 for a standard one. `unsteady` is how likely SQS is at its worst at any moment.
+    `poison` is never handled, `slow` often takes longer than its visibility timeout. `groups` of a
+    FIFO queue; 0 for a standard one. `unsteady` is how likely SQS is at its worst at any moment.
     """
 
     good: int
@@ -24,12 +24,12 @@ class Mix:
     groups: int = 0
     bounds: Bounds = field(default_factory=Bounds)
     deletes_per_second: float = 100.0
-    lease_seconds: int = 20
+    needed_seconds: int = 20
     receives: int = 3
     unsteady: float = 0.0
 
     @property
-    def letters(self) -> int:
+    def messages(self) -> int:
         return self.good + self.poison + self.slow
 
 
@@ -43,16 +43,16 @@ class Consumers:
     busy: list[tuple[float, Message, str, float]] = field(default_factory=list)
 
     def work(self, now: float) -> None:
-        lease = int(self.queue.attributes["VisibilityTimeout"])
+        visibility = int(self.queue.attributes["VisibilityTimeout"])
         done = [each for each in self.busy if each[0] <= now]
         self.busy = [each for each in self.busy if each[0] > now]
         for at, message, handle, until in done:
             self.processed[message.body] += 1
             if at < until:
                 self.queue.delete(handle, now if self.queue.is_fifo is False else at)
-        while received := self.queue.receive(10, now, lease):
+        while received := self.queue.receive(10, now, visibility):
             self.busy += [
-                (now + lease * self._share(each.body), each, each.handle, now + lease)
+                (now + visibility * self._share(each.body), each, each.handle, now + visibility)
                 for each in received
                 if not each.body.startswith("poison")
             ]

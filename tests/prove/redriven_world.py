@@ -1,4 +1,4 @@
-"""A redrive from its case's first minute to its end: letters, consumers, ticks, and time.
+"""A redrive from its case's first minute to its end: messages, consumers, ticks, and time.
 
 No time passes but here; the ticks and the mover are what is deployed.
 """
@@ -11,28 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from functions.aws.redrive import Ticked, redrive
-from functions.aws.redrive_looks import RedriveRun, RedriveStart
-from functions.aws.run import Outcome
-from functions.aws.telling import Telling, tell
-from functions.healing.case import Case, opened
-from functions.healing.dead_letters import Redrive
-from functions.healing.evidence import Evidence, Sighting
-from functions.healing.facts import Facts
-from functions.healing.redrive_progress import RedriveProgress
-from functions.healing.redrive_step import HELD, RedriveDeadLetters
-from functions.healing.states import State
-from functions.healing.steps import Owner
-from functions.settings import RedriveSettings
-from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import desk_of
+from mendq.cases.record import Notification, record_transition
+from mendq.heal.context import Outcome
+from mendq.model.case import Case, State, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts
+from mendq.model.queue import Redrive
+from mendq.model.settings import RedriveSettings
+from mendq.model.steps import HELD, Owner, RedriveMessages
+from mendq.redrive.progress import RedriveProgress
+from mendq.redrive.reads import RedriveRun, RedriveStart
+from mendq.redrive.redrive import Ticked, redrive
+from tests.heal.faults import Killed
+from tests.heal.operators import context_of
 from tests.prove.memory_cloud import Cloud
 from tests.prove.memory_queue import MemoryQueue, Message
 from tests.prove.memory_sqs import MemorySqs
 from tests.prove.redriven_consumers import Consumers, Mix
 from tests.prove.struck_calls import Strike
 
-SYMPTOM = "dead_letters_waiting"
+SYMPTOM = "dlq_messages_waiting"
 MINUTE = 60
 STEP = 10
 _TAGS = {"mendq": "heal"}
@@ -63,7 +61,7 @@ class RedrivenWorld:
         self.dead = self._made(f"{base}-dlq{ending}")
         policy = Redrive(self.dead.arn, self.mix.receives).text
         self.source = self._made(f"{base}{ending}", RedrivePolicy=policy)
-        self.source.dead_letters, self.source.most_receives = self.dead, self.mix.receives
+        self.source.dlq, self.source.most_receives = self.dead, self.mix.receives
         for each in (self.source, self.dead):
             each.copies, each.forgets = unsteady, unsteady / 10
         self.consumers = Consumers(self.source, self.random)
@@ -109,12 +107,12 @@ class RedrivenWorld:
 
     def run(self) -> RedriveRun:
         """An invocation of the redrive Lambda."""
-        desk, settings = desk_of(self.cloud.account), self.cloud.account.settings
+        context, settings = context_of(self.cloud.account), self.cloud.account.settings
         return RedriveRun(
-            clients=desk.clients,
+            clients=context.clients,
             settings=RedriveSettings(
                 settings.account,
-                ledger_table=settings.ledger_table,
+                case_table=settings.case_table,
                 case_bucket=settings.case_bucket,
                 urgent_topic_arn=settings.urgent_topic_arn,
                 info_topic_arn=settings.info_topic_arn,
@@ -122,8 +120,8 @@ class RedrivenWorld:
                 autonomy=settings.autonomy,
                 bounds=self.mix.bounds,
             ),
-            owner=desk.owner,
-            now=desk.now,
+            owner=context.owner,
+            now=context.now,
             remaining_seconds=lambda: 60,
             write=RedriveStart(settings.consent).write,
             whose=Owner.REDRIVE,
@@ -170,25 +168,25 @@ class RedrivenWorld:
         return False
 
     def state(self) -> State:
-        """As the ledger says."""
+        """As the case store says."""
         with self.cloud.calls.run():
-            desk = desk_of(self.cloud.account)
-            case = desk.ledger.look(self.dead.arn, SYMPTOM, ()).case
+            context = context_of(self.cloud.account)
+            case = context.case_store.look(self.dead.arn, SYMPTOM, ()).case
         assert case is not None
         return case.state
 
     def cause_comes_back(self) -> None:
         """A case of a cause is open at the source."""
-        self._open(self.source.arn, "lease_expired", State.ESCALATED)
+        self._open(self.source.arn, "visibility_timeout_too_short", State.ESCALATED)
 
     def freeze(self) -> None:
         item = {**_FREEZE, "reason": {"S": "an incident"}}
         with self.cloud.calls.run():
-            self.cloud.account.clients.dynamodb.put_item(TableName="ledger", Item=item)
+            self.cloud.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
 
     def thaw(self) -> None:
         with self.cloud.calls.run():
-            self.cloud.account.clients.dynamodb.delete_item(TableName="ledger", Key=_FREEZE)
+            self.cloud.account.clients.dynamodb.delete_item(TableName="case_store", Key=_FREEZE)
 
     def produce(self, body: str) -> None:
         """A new message at the source."""
@@ -196,9 +194,9 @@ class RedrivenWorld:
         self.source.put(Message(body, self._now, group="new" if self.mix.groups else ""), self._now)
 
     def _made(self, name: str, **attributes: str) -> MemoryQueue:
-        lease = str(self.mix.lease_seconds)
+        visibility = str(self.mix.needed_seconds)
         queue = self.sqs.make(
-            name, VisibilityTimeout=lease, MessageRetentionPeriod="1209600", **attributes
+            name, VisibilityTimeout=visibility, MessageRetentionPeriod="1209600", **attributes
         )
         queue.tags = dict(_TAGS)
         return queue
@@ -209,23 +207,25 @@ class RedrivenWorld:
         self.random.shuffle(kinds)
         for n, kind in enumerate(kinds):
             group = f"group-{n % mix.groups}" if mix.groups else ""
-            letter = Message(f"{kind} {n}", self._now - 3_600, group=group)
-            letter.source_arn = self.source.arn
-            self.dead.messages[letter.message_id] = letter
-            self.names.add(letter.body)
+            message = Message(f"{kind} {n}", self._now - 3_600, group=group)
+            message.source_arn = self.source.arn
+            self.dead.messages[message.message_id] = message
+            self.names.add(message.body)
 
     def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
         with self.cloud.calls.run():
-            desk = desk_of(self.cloud.account)
+            context = context_of(self.cloud.account)
             case = opened(
                 state,
                 queue_arn=queue_arn,
                 symptom=symptom,
-                reason="letters wait",
-                evidence=Evidence.of([Sighting.of_measurement(desk.now)]),
-                steps=(RedriveDeadLetters(HELD, self.source.arn),) if redriven else (),
-                now=desk.now,
+                reason="messages wait",
+                evidence=Evidence.of([Sighting.of_measurement(context.now)]),
+                steps=(RedriveMessages(HELD, self.source.arn),) if redriven else (),
+                now=context.now,
                 actor="heal",
             )
-            view = desk.ledger.look(queue_arn, symptom, ())
-            return tell(case, view, Telling(None, Facts(queue_arn, {}, {})), desk, desk.owner)
+            view = context.case_store.look(queue_arn, symptom, ())
+            return record_transition(
+                case, view, Notification(None, Facts(queue_arn, {}, {})), context, context.owner
+            )

@@ -1,16 +1,16 @@
-"""Letters that go back: none is lost, whoever dies, comes in between or is handed out twice."""
+"""Messages that go back: none is lost, whoever dies, comes in between or is handed out twice."""
 
 from __future__ import annotations
 
 from collections import Counter
 from random import Random
 
-from functions.healing.redrive_bounds import Bounds
+from mendq.model.limits import Bounds
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proof, Proving
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import stopped
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Seen
+from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 from tests.prove.struck_calls import KINDS, Strike
@@ -23,14 +23,14 @@ CALLS_OF_A_TICK = 60
 
 def conserved(proving: Proving, messages: int = MESSAGES) -> None:
     """Random mixes in bad weather, until there were so many messages."""
-    seen, struck, turn = Seen(), Counter[tuple[str, str]](), 0
+    seen, struck, turn = Observation(), Counter[tuple[str, str]](), 0
     with cloud() as here:
         while seen.counts["messages"] < messages:
             turn += 1
             drawn = Random(SEED * 100_000 + turn)  # noqa: S311 - the same again
             world = RedrivenWorld(here, mix_of(drawn), turn)
             _through(world, drawn, seen, f"run {turn}")
-            proving.tell(min(1.0, seen.counts["messages"] / messages))
+            proving.record_transition(min(1.0, seen.counts["messages"] / messages))
         struck.update(here.calls.struck)
     proving.figure("seed", SEED)
     proving.figure("faults", struck.total())
@@ -43,27 +43,27 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
         "runs died and met, copies were handed out, others moved too, or nothing was tried",
         whether=all(seen.counts[each] for each in happened),
     )
-    seen.tell(proving)
+    seen.record_transition(proving)
 
 
 def mix_of(drawn: Random) -> Mix:
     """Mostly good, some poison, some slow; standard or FIFO."""
-    letters = drawn.randint(10, 240)
-    poison, slow = (round(letters * drawn.uniform(0, share)) for share in (0.2, 0.1))
+    messages = drawn.randint(10, 240)
+    poison, slow = (round(messages * drawn.uniform(0, share)) for share in (0.2, 0.1))
     return Mix(
-        good=letters - poison - slow,
+        good=messages - poison - slow,
         poison=poison,
         slow=slow,
         groups=drawn.choice((0, 0, 0, 1, 5, 40)),
         bounds=drawn.choice((LATE, IN_PARTS, IN_PARTS, Bounds())),
         deletes_per_second=drawn.choice((20, 100, 600)),
-        lease_seconds=drawn.choice((10, 20, 30)),
+        needed_seconds=drawn.choice((10, 20, 30)),
         receives=drawn.randint(1, 4),
         unsteady=drawn.choice((0, 0.1, 0.3)),
     )
 
 
-def _through(world: RedrivenWorld, drawn: Random, seen: Seen, told: str) -> None:
+def _through(world: RedrivenWorld, drawn: Random, seen: Observation, announced: str) -> None:
     """To its end, with everything that may happen on the way."""
     for minute in range(MOST_MINUTES):
         if drawn.random() < 0.1:
@@ -78,8 +78,8 @@ def _through(world: RedrivenWorld, drawn: Random, seen: Seen, told: str) -> None
     world.thaw()
     is_over = minute < MOST_MINUTES - 1 and world.settle()
     if not is_over:
-        seen.wrong.append(f"{told}: not over, {world.progress and world.progress.because}")
-    seen.add(world, told)
+        seen.wrong.append(f"{announced}: not over, {world.progress and world.progress.because}")
+    seen.add(world, announced)
 
 
 def _strikes(world: RedrivenWorld, drawn: Random) -> dict[int, Strike]:
@@ -114,12 +114,12 @@ def _person_acts(world: RedrivenWorld, drawn: Random) -> bool:
 REDRIVES = (
     Proof(
         "redrive",
-        "Every dead letter is handled, in quarantine or still there, whatever happens on its way.",
+        "Every DLQ message is handled, in quarantine or still there, whatever happens on its way.",
         conserved,
     ),
     Proof(
         "redrive_faults",
-        "A fault at any call of a redrive loses no letter, and copies few.",
+        "A fault at any call of a redrive loses no message, and copies few.",
         struck_everywhere,
     ),
     Proof(

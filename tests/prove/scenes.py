@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from functions.healing.dead_letters import Redrive
-from functions.healing.mode import Mode
-from tests.functions.aws.conftest import settings
-from tests.functions.aws.faults import REDELIVERED_AFTER_MINUTES
-from tests.functions.aws.operators import case_of, fail, say, undo
-from tests.functions.aws.restoring import deny, deploy, pinned_queue
-from tests.functions.aws.sweeping import Sweeping
+from mendq.model.limits import Mode
+from mendq.model.queue import Redrive
+from tests.heal.conftest import settings
+from tests.heal.faults import REDELIVERED_AFTER_MINUTES
+from tests.heal.operators import case_of, fail, say, undo
+from tests.heal.restoring import deny, deploy, pinned_queue
+from tests.heal.sweeping import Sweeping
 from tests.prove import amiss
 from tests.prove.openings import (
     ASKED_EVERY_MINUTES,
@@ -32,7 +32,7 @@ from tests.prove.openings import (
 from tests.prove.world import World
 
 
-def _mended(world: World) -> Turn:
+def _fixed(world: World) -> Turn:
     return delivered(world, queue(world))
 
 
@@ -41,7 +41,7 @@ def _proposed(world: World) -> Turn:
 
 
 def _refused(world: World) -> Turn:
-    """One and a half times its lease is more than the ceiling."""
+    """One and a half times its visibility timeout is more than the ceiling."""
     return delivered(world, queue(world, VisibilityTimeout="800"))
 
 
@@ -58,7 +58,7 @@ def _pair(world: World) -> Turn:
 
 
 def _ineffective(world: World, **tags: str) -> None:
-    """Mended, and the calls fail as before."""
+    """Fixed, and the calls fail as before."""
     queue_arn = queue(world)
     world.account.tag(queue_arn, mendq="heal", **tags)
     fail(world.account, queue_arn)
@@ -120,11 +120,11 @@ def _roll_back(world: World) -> Turn:
     return lambda: bool(undo(world.account, case_id))
 
 
-DEAD_LETTERS = "dead_letter_queue_missing"
+DLQ = "dlq_missing"
 
 
 def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
-    """A sweep found it and a person approved; nobody has carried it out."""
+    """A scan found it and a person approved; nobody has carried it out."""
     world.find(queue_arn, symptom)
     world.account.later(minutes=5)
     world.heal_is_up = False
@@ -133,7 +133,7 @@ def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
     world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
 
 
-def _without_dead_letters(world: World) -> str:
+def _without_dlq(world: World) -> str:
     """Its messages come back."""
     account = world.account
     queue_arn = account.queue("orders", VisibilityTimeout="30")
@@ -146,17 +146,17 @@ def _without_dead_letters(world: World) -> str:
 
 
 def _made_and_attached(world: World) -> Turn:
-    _approved_to(world, DEAD_LETTERS, _without_dead_letters(world))
+    _approved_to(world, DLQ, _without_dlq(world))
     return asked_of_owner(world)
 
 
 def _made_again(world: World) -> Turn:
     account = world.account
-    letters = account.queue("any-name", tag=None)
-    queue_arn = account.queue("orders", RedrivePolicy=Redrive(letters, 5).text)
-    account.clients.sqs.delete_queue(QueueUrl=account.url(letters))
+    messages = account.queue("any-name", tag=None)
+    queue_arn = account.queue("orders", RedrivePolicy=Redrive(messages, 5).text)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
     account.later(days=1)
-    _approved_to(world, DEAD_LETTERS, queue_arn)
+    _approved_to(world, DLQ, queue_arn)
     return asked_of_owner(world)
 
 
@@ -183,12 +183,14 @@ def _put_back(world: World) -> Turn:
     return asked_of_owner(world)
 
 
-def _letters_of_a_mended_cause(world: World) -> str:
-    """Their source's lease was too short, and the longer one is proven; they would expire soon."""
+def _messages_of_a_fixed_cause(world: World) -> str:
+    """Their source's visibility timeout was too short, and the longer one is proven; they would
+    expire soon.
+    """
     account = world.account
     dead = account.queue("orders-dlq", MessageRetentionPeriod="432000")
     source = account.queue("orders", VisibilityTimeout="30", RedrivePolicy=Redrive(dead, 5).text)
-    account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody="letter")
+    account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody="message")
     account.later(days=1)
     fail(account, source)
     account.later(minutes=20)
@@ -202,9 +204,9 @@ def _letters_of_a_mended_cause(world: World) -> str:
     return dead
 
 
-def _letters_taken_up(world: World) -> Turn:
+def _messages_taken_up(world: World) -> Turn:
     """What they are kept for is raised, and none is moved."""
-    _approved_to(world, "dead_letters_waiting", _letters_of_a_mended_cause(world))
+    _approved_to(world, "dlq_messages_waiting", _messages_of_a_fixed_cause(world))
     return asked_of_owner(world)
 
 
@@ -212,12 +214,12 @@ SCENES = (
     *(
         Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
         for name, begin, goal in (
-            ("mended", _mended, "applied"),
+            ("fixed", _fixed, "applied"),
             ("two attributes at once", _pair, "applied"),
             ("proposed", _proposed, "proposed"),
             ("refused", _refused, "refused"),
             ("only paged", _only_paged, "escalated"),
-            ("mended while the case bucket is down", amiss.bucket_down, "applied"),
+            ("fixed while the case bucket is down", amiss.bucket_down, "applied"),
         )
     ),
     *(
@@ -225,15 +227,15 @@ SCENES = (
         for name, begin, goal in (
             ("heal, taking up what was approved", approved, "applied"),
             ("heal, taking up what did not help", _next_step, "applied"),
-            ("attach_dead_letters, a queue made and attached", _made_and_attached, "applied"),
-            ("attach_dead_letters, a queue made again", _made_again, "applied"),
+            ("attach_dlq, a queue made and attached", _made_and_attached, "applied"),
+            ("attach_dlq, a queue made again", _made_again, "applied"),
             ("restore_policy, a pinned policy put back", _put_back, "applied"),
-            ("redrive, letters of a mended cause taken up", _letters_taken_up, "applied"),
+            ("redrive, messages of a fixed cause taken up", _messages_taken_up, "applied"),
             ("follow_up, verified and watched", _verified, "watching"),
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
             ("follow_up, escalated", _nobody_acted, "escalated"),
-            ("follow_up, contested", amiss.overruled, "contested"),
+            ("follow_up, overridden", amiss.overruled, "overridden"),
             ("follow_up, a fix that died at its write", amiss.fix_died, "applied"),
             ("follow_up, a rollback that died at its write", amiss.roll_back_died, "rolled_back"),
         )
@@ -245,9 +247,9 @@ SCENES = (
             ("approve, declined", _said("decline"), "declined"),
             ("approve, and the plan would be another", amiss.approved_too_late, "expired"),
             ("approve, closed", amiss.closed, "closed"),
-            ("roll_back", _roll_back, "rolled_back"),
-            ("roll_back, a person's value kept", amiss.roll_back_of_a_persons_value, "applied"),
-            ("roll_back, a dead-letter queue detached", _detached, "rolled_back"),
+            ("rollback", _roll_back, "rolled_back"),
+            ("rollback, a person's value kept", amiss.roll_back_of_a_persons_value, "applied"),
+            ("rollback, a DLQ detached", _detached, "rolled_back"),
         )
     ),
 )

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
-from functions.healing.evidence import EvidenceNeeded
-from functions.healing.mode import Mode
-from functions.healing.noted_failures import NOTED_EVERY
-from functions.healing.spread import SLOT
-from tests.functions.aws.conftest import Account, moto_account, settings
+from mendq.cases.view import SLOT
+from mendq.heal.observation import NOTED_EVERY
+from mendq.model.evidence import EvidenceNeeded
+from mendq.model.limits import Mode
+from tests.heal.conftest import Account, moto_account, settings
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
 
 CALLS = 1_000_000
 A_DAY_SECONDS = 86_400
 # A transition is recorded, and marked once it lies in the case bucket.
-LEDGER_WRITES_OF_A_TRANSITION = 2
+CASE_STORE_WRITES_OF_A_TRANSITION = 2
 # Spread and claim beside it, and one more where its evidence came in two.
-LEDGER_WRITES_OF_A_MENDING = LEDGER_WRITES_OF_A_TRANSITION + 3
+CASE_STORE_WRITES_OF_A_FIX = CASE_STORE_WRITES_OF_A_TRANSITION + 3
 # A queue that goes on showing a symptom is noted anew every other slot, and forgotten once.
 SPREAD_NOTED_EVERY = 2 * SLOT
 
@@ -50,12 +50,12 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
     with proving.timed("wall_seconds"), heal_lambda(account) as lambda_:
         for bodies in batches(account, queue_arn, calls, seconds):
             again += len(lambda_.deliver(bodies))
-            proving.tell(lambda_.invocations * BATCH_MESSAGES / calls)
+            proving.record_transition(lambda_.invocations * BATCH_MESSAGES / calls)
     proving.figure("failed_calls", calls)
     proving.figure("invocations", lambda_.invocations)
     proving.figure("aws_calls", lambda_.calls.total)
     proving.figure("set_queue_attributes", lambda_.calls.of("sqs", "SetQueueAttributes"))
-    proving.figure("ledger_writes", lambda_.calls.ledger_writes)
+    proving.figure("case_store_writes", lambda_.calls.case_store_writes)
     proving.figure("case_bucket_puts", lambda_.calls.of("s3", "PutObject"))
     proving.figure("transitions", len(account.transitions()))
     proving.figure("pages", lambda_.calls.of("sns", "Publish"))
@@ -69,20 +69,21 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
     return lambda_, queue_arn
 
 
-def mended(proving: Proving, calls: int = CALLS) -> None:
+def fixed(proving: Proving, calls: int = CALLS) -> None:
     with moto_account() as account:
         seconds = A_DAY_SECONDS * calls / CALLS
         lambda_, queue_arn = storm(proving, account, calls, seconds)
         proving.holds("one write of the queue at most", whether=lambda_.calls.queue_writes <= 1)
         proving.holds(
-            "its lease went from 30 s to 45 s", whether=account.visibility(queue_arn) == 45
+            "its visibility timeout went from 30 s to 45 s",
+            whether=account.visibility(queue_arn) == 45,
         )
         # What fails while the case is open says whether it helped: the first few, then some.
         noted = EvidenceNeeded().distinct_events + int(seconds / NOTED_EVERY.total_seconds())
-        most = LEDGER_WRITES_OF_A_MENDING + noted
+        most = CASE_STORE_WRITES_OF_A_FIX + noted
         proving.holds(
-            f"the ledger is written at most {most} times",
-            whether=lambda_.calls.ledger_writes <= most,
+            f"the case store is written at most {most} times",
+            whether=lambda_.calls.case_store_writes <= most,
         )
 
 
@@ -93,18 +94,20 @@ def observed(proving: Proving, calls: int = CALLS) -> None:
         lambda_, queue_arn = storm(proving, account, calls, seconds)
         tellings = 1 + int(seconds / 60 / account.settings.timing.cooldown_minutes)
         proving.holds("no write of the queue", whether=lambda_.calls.queue_writes == 0)
-        proving.holds("its lease is still 30 s", whether=account.visibility(queue_arn) == 30)
+        proving.holds(
+            "its visibility timeout is still 30 s", whether=account.visibility(queue_arn) == 30
+        )
         proving.holds(
             f"it is told at most once a cooldown: {tellings} times",
             whether=len(account.transitions()) <= tellings,
         )
         # In observe mode nothing is open, so it is told again once a cooldown.
-        most = LEDGER_WRITES_OF_A_TRANSITION * tellings + 2 * (
+        most = CASE_STORE_WRITES_OF_A_TRANSITION * tellings + 2 * (
             1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds())
         )
         proving.holds(
-            f"the ledger is written at most {most} times",
-            whether=lambda_.calls.ledger_writes <= most,
+            f"the case store is written at most {most} times",
+            whether=lambda_.calls.case_store_writes <= most,
         )
 
 
@@ -112,7 +115,7 @@ STORMS = (
     Proof(
         "storm",
         "A million failed calls about one queue in a day are one write, told once.",
-        mended,
+        fixed,
     ),
     Proof(
         "storm_observed",

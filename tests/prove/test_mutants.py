@@ -120,5 +120,5 @@ def test_a_run_kills_a_mutant_and_leaves_the_source_as_it_is(tmp_path: Path) -> 
     subprocess.run([*command, "a frozen account is written to"], cwd=ROOT, check=True)
     found = {each["verdict"]: each["by"] for each in json.loads(results.read_text())}
     assert found.keys() == {"holds", "killed"}
-    assert found["killed"].startswith("tests/functions/healing/test_guardrails.py::")
+    assert found["killed"].startswith("tests/heal/test_guardrails.py::")
     assert source.read_bytes() == before

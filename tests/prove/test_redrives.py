@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from moto.dynamodb.models import dynamodb_backends
 
-from functions.aws import redrive
-from functions.aws.course_ledger import CourseLedger
-from functions.aws.message_mover import MessageMover
-from functions.aws.redrive_looks import situation_of
-from functions.aws.send_batches import Destination, FifoOrder, MoveResult
-from functions.healing.letters import Letter
-from functions.healing.redrive_machine import RedriveSituation
-from functions.healing.redrive_progress import RedriveProgress, RedriveQueues
-from tests.functions.aws.conftest import ACCOUNT, REGION, Account, moto_account
+from mendq.redrive import redrive
+from mendq.redrive.machine import RedriveSituation
+from mendq.redrive.messages import Message
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.progress import RedriveProgress, RedriveQueues
+from mendq.redrive.reads import situation_of
+from mendq.redrive.send_batches import Destination, FifoOrder, MoveResult
+from mendq.redrive.store import CourseStore
+from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.prove.course_table import CourseTable, condition_of
 from tests.prove.memory_cloud import Cloud
-from tests.prove.memory_queue import MemoryQueue, Message
+from tests.prove.memory_queue import MemoryQueue
+from tests.prove.memory_queue import Message as Stored
 from tests.prove.proof import Proving
 from tests.prove.redrive_faults import SCENES as SCENES_TO_STRIKE
 from tests.prove.redrive_faults import struck_everywhere
@@ -38,7 +39,7 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
     put = MessageMover._put
 
     def deletes_first(
-        mover: MessageMover, batch: Sequence[Letter], order: FifoOrder, to: Destination
+        mover: MessageMover, batch: Sequence[Message], order: FifoOrder, to: Destination
     ) -> MoveResult:
         for each in batch:
             handle = mover._held._holds.among([each.message_id])[0].handle
@@ -80,7 +81,7 @@ def account() -> Iterator[Account]:
         yield made
 
 
-def test_the_course_is_kept_as_dynamodb_keeps_it(account: Account) -> None:
+def test_the_course_is_retained_as_dynamodb_keeps_it(account: Account) -> None:
     """The same writes, answered by both: the same are refused, the same is left."""
     said: list[list[object]] = []
     for quick in (None, CourseTable()):
@@ -89,9 +90,9 @@ def test_the_course_is_kept_as_dynamodb_keeps_it(account: Account) -> None:
         said.append(list(_lived(account)))
         if quick is not None:
             (item,) = quick.items.values()
-            kept = dynamodb_backends[ACCOUNT][REGION].get_item("ledger", _key())
-            assert kept is not None
-            stored = kept.to_json()["Attributes"]
+            retained = dynamodb_backends[ACCOUNT][REGION].get_item("case_store", _key())
+            assert retained is not None
+            stored = retained.to_json()["Attributes"]
             assert {name: stored[name] for name in item} == item
             assert set(stored) - set(item) == {"pk", "sk"}
     assert said[0] == said[1]
@@ -109,21 +110,21 @@ def _answered_by(quick: CourseTable, account: Account) -> None:
 
 def _lived(account: Account) -> Iterator[object]:
     """A claim, a second, a save, a save of what has moved, a release by a stranger, one by us."""
-    ledger = CourseLedger(account.clients.dynamodb, "ledger")
+    case_store = CourseStore(account.clients.dynamodb, "case_store")
     queues = RedriveQueues(DEAD, DEAD)
     course = RedriveProgress.begun("case", queues, size=5, now=account.now)
-    yield ledger.claim(DEAD, "me", account.now) is not None
-    yield ledger.claim(DEAD, "another", account.now) is not None
-    saved = ledger.save(course, "me")
+    yield case_store.claim(DEAD, "me", account.now) is not None
+    yield case_store.claim(DEAD, "another", account.now) is not None
+    saved = case_store.save(course, "me")
     yield saved.n
-    yield ledger.save(course, "me").n
+    yield case_store.save(course, "me").n
     for late, owner in ((replace(course, moved=9), "me"), (saved, "another")):
         with pytest.raises(Exception, match="another run redrives"):
-            ledger.save(late, owner)
-    ledger.release(DEAD, "another")
-    yield ledger.claim(DEAD, "another", account.now) is not None
-    ledger.release(DEAD, "me")
-    claimed = ledger.claim(DEAD, "another", account.now)
+            case_store.save(late, owner)
+    case_store.release(DEAD, "another")
+    yield case_store.claim(DEAD, "another", account.now) is not None
+    case_store.release(DEAD, "me")
+    claimed = case_store.claim(DEAD, "another", account.now)
     yield claimed is not None and claimed.course == saved
 
 
@@ -136,11 +137,11 @@ def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
     always = Random(1)  # noqa: S311 - the same order every time
     queue = MemoryQueue(f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", always, **over)
     for n in range(4):
-        queue.put(Message(f"m{n}", 0, group=f"g{n % 2}"), 0)
+        queue.put(Stored(f"m{n}", 0, group=f"g{n % 2}"), 0)
     return queue
 
 
-def _bodies(messages: Sequence[Message]) -> list[str]:
+def _bodies(messages: Sequence[Stored]) -> list[str]:
     return sorted(each.body for each in messages)
 
 
@@ -172,13 +173,13 @@ def test_of_a_fifo_group_nothing_is_handed_out_behind_what_is_in_flight() -> Non
 
 def test_sent_twice_within_five_minutes_it_is_one() -> None:
     queue = _queue("orders.fifo")
-    ids = [queue.put(Message("again", 0), at, "same") for at in (0, 299, 300)]
+    ids = [queue.put(Stored("again", 0), at, "same") for at in (0, 299, 300)]
     assert ids[0] == ids[1] != ids[2]
 
 
 def test_received_too_often_it_dies_and_says_where() -> None:
     dead = _queue("orders-dlq")
-    queue = _queue(most_receives=2, dead_letters=dead)
+    queue = _queue(most_receives=2, dlq=dead)
     for at in (0, 30):
         assert len(queue.receive(10, at, 30)) == 4
     assert queue.receive(10, 60, 30) == []

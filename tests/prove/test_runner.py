@@ -24,9 +24,9 @@ from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
 from tests.prove.redrive_stops import stopped
 from tests.prove.redrives import conserved
 from tests.prove.runner import keep, run
+from tests.prove.scans import scanned
 from tests.prove.scenes import SCENES
-from tests.prove.storms import mended, observed
-from tests.prove.sweeps import swept
+from tests.prove.storms import fixed, observed
 from tests.prove.window import window
 
 
@@ -59,10 +59,10 @@ def test_a_proof_holds_when_every_claim_was_asked_and_held(
         [Proof("it", "It holds.", prove), Proof("other", "So does this.", _holds)], console
     )
     keep(results, tmp_path / "build" / "figures.json")
-    kept = json.loads((tmp_path / "build" / "figures.json").read_text())
+    retained = json.loads((tmp_path / "build" / "figures.json").read_text())
     console.file.close()
-    assert kept["holds"] is holds
-    assert [each["holds"] for each in kept["proofs"]] == [holds, True]
+    assert retained["holds"] is holds
+    assert [each["holds"] for each in retained["proofs"]] == [holds, True]
     assert ("not so:" in (tmp_path / "shown").read_text()) is not holds
 
 
@@ -80,7 +80,7 @@ def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("prove", "size"),
     [
-        (mended, 3_000),
+        (fixed, 3_000),
         (observed, 3_000),
         (at_once, 5),
         (in_tens, 12),
@@ -91,7 +91,7 @@ def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
         (races, 3),
         (window, 2),
         (budgets, 0.2),
-        (swept, 200),
+        (scanned, 200),
         (conserved, 1_500),
         (struck_everywhere, 0.02),
         (partial(stopped, scenes=SCENES_TO_STOP[1:2]), 0.15),
@@ -109,4 +109,4 @@ def test_whatever_is_left_otherwise_is_named(left: dict[str, str]) -> None:
     undisturbed = Ending({"/queue/DelaySeconds": "0"}, ("applied",), over=True)
     assert undisturbed.differs_from(undisturbed) == []
     assert replace(undisturbed, left=left).differs_from(undisturbed)
-    assert not replace(undisturbed, left=left).is_contested
+    assert not replace(undisturbed, left=left).is_overridden

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from tests.functions.aws.conftest import every_client
-from tests.functions.aws.operators import fail
+from tests.heal.conftest import every_client
+from tests.heal.operators import fail
 from tests.prove.proof import Proof, Proving
 from tests.prove.world import World, world
 
@@ -34,9 +34,9 @@ class Watch:
         self.calls.append((model.name, self._begun, time.perf_counter()))
 
 
-def window(proving: Proving, mendings: int = MENDINGS) -> None:
+def window(proving: Proving, assessments: int = MENDINGS) -> None:
     between_calls, ours_ms, whole_ms = [], [], []
-    for n in range(mendings):
+    for n in range(assessments):
         with world() as made, ExitStack() as stack:
             queue = made.account.queue(VisibilityTimeout="30")
             made.account.later(minutes=5)
@@ -48,8 +48,8 @@ def window(proving: Proving, mendings: int = MENDINGS) -> None:
         between_calls.append(write - look - 1)
         ours_ms.append((watch.calls[write][1] - watch.calls[look][2]) * 1000)
         whole_ms.append((watch.calls[write][2] - watch.calls[look][1]) * 1000)
-        proving.tell((n + 1) / mendings)
-    proving.figure("mendings", mendings)
+        proving.record_transition((n + 1) / assessments)
+    proving.figure("assessments", assessments)
     proving.figure("most_calls_between_look_and_write", max(between_calls))
     proving.figure("median_ms_from_the_look's_answer_to_the_write", round(median(ours_ms), 2))
     proving.figure("most_ms_from_the_look's_answer_to_the_write", round(max(ours_ms), 2))

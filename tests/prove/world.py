@@ -1,4 +1,4 @@
-"""An account with every Lambda that moves a case: heal, follow_up, approve, roll_back.
+"""An account with every Lambda that moves a case: heal, follow_up, approve, rollback.
 
 What follow_up asks of heal is done in an invocation of its own, afterwards, and never again by
 itself: Lambda would try an asynchronous call twice more.
@@ -18,21 +18,21 @@ from typing import Any
 import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from functions.aws.clients import Clients
-from functions.aws.follow_up import follow_up
-from functions.aws.heal_batch import heal_findings
-from functions.aws.ledger_items import case_key
-from functions.aws.take_up import take_up
-from functions.healing.queue_names import parts_of
-from tests.functions.aws.answers import answered
-from tests.functions.aws.conftest import REGION, Account, moto_account
-from tests.functions.aws.faults import Killed
-from tests.functions.aws.operators import OWNERS, desk_of, run_of
-from tests.functions.aws.restoring import Analyzer
+from mendq.aws.clients import Clients
+from mendq.cases.items import case_key
+from mendq.follow_up.follow_up import follow_up
+from mendq.heal.batch import heal_findings
+from mendq.heal.resume import take_up
+from mendq.model.queue import parts_of
+from tests.heal.answers import answered
+from tests.heal.conftest import REGION, Account, moto_account
+from tests.heal.faults import Killed
+from tests.heal.operators import OWNERS, context_of, run_of
+from tests.heal.restoring import Analyzer
 from tests.prove.proof import BEGINS_AT
 
 INVOKE = "before-send.lambda.Invoke"
-MOVES = "before-call.sqs.ListMessageMoveTasks"
+MANUAL_TRANSITIONS = "before-call.sqs.ListMessageMoveTasks"
 # infra: what every Lambda that writes may take.
 LAMBDA_SECONDS = 60
 
@@ -51,22 +51,24 @@ class World:
 
     def minute(self) -> bool:
         """follow_up, then what it asked of heal; whether all of it went through."""
-        followed = follow_up(desk_of(self.account), OWNERS, lambda: LAMBDA_SECONDS)
+        followed = follow_up(context_of(self.account), OWNERS, lambda: LAMBDA_SECONDS)
         return all([not followed.errors, *map(self._answer, self._taken())])
 
     def take_up(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return take_up(request, run_of(request["symptom"], self.account)).document()
 
     def case_id(self, queue_arn: str) -> str:
-        """Of the newest case about its lease; a word that names none where there is none."""
+        """Of the newest case about its visibility timeout; a word that names none where there is
+        none.
+        """
         answer = self.account.clients.dynamodb.get_item(
-            TableName=self.account.settings.ledger_table,
-            Key=case_key(queue_arn, "lease_expired"),
+            TableName=self.account.settings.case_table,
+            Key=case_key(queue_arn, "visibility_timeout_too_short"),
         )
         return answer.get("Item", {}).get("case_id", {}).get("S", "none")
 
     def find(self, queue_arn: str, symptom: str) -> None:
-        """What heal makes of a sweep's finding."""
+        """What heal makes of a scan's finding."""
         request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
         healed = heal_findings(request, self.account.run())
         assert healed.errors == {}, healed.errors
@@ -136,7 +138,7 @@ def world() -> Iterator[World]:
         for each in callers:
             each.meta.events.register(INVOKE, made.invoked)
         moves: Any = account.clients.sqs.meta.events
-        moves.register(MOVES, _no_moves)
+        moves.register(MANUAL_TRANSITIONS, _no_moves)
         analyzer = Analyzer(account)
         try:
             yield made
@@ -144,4 +146,4 @@ def world() -> Iterator[World]:
             analyzer.leave()
             for each in callers:
                 each.meta.events.unregister(INVOKE, made.invoked)
-            moves.unregister(MOVES, _no_moves)
+            moves.unregister(MANUAL_TRANSITIONS, _no_moves)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from functions.aws.lease import Lease
 from local_account.demo.consumers.once import Busy, Once
+from mendq.consumer import VisibilityHeartbeat
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -32,8 +32,8 @@ class Careful:
         """Receive once, and do what came; a message is deleted when its order is done."""
         failed_groups: set[str] = set()
         # The last of ten is held while the first is worked on.
-        with Lease(self.sqs, self.queue_url, seconds=self.seconds) as lease:
-            messages = lease.receive(
+        with VisibilityHeartbeat(self.sqs, self.queue_url, seconds=self.seconds) as visibility:
+            messages = visibility.receive(
                 MaxNumberOfMessages=10,
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["MessageGroupId"],
@@ -42,12 +42,16 @@ class Careful:
                 group = message.get("Attributes", {}).get("MessageGroupId", "")
                 # What stands behind a FIFO message that failed must not overtake it.
                 if self._is_fifo and group in failed_groups:
-                    lease.release(message["MessageId"])
-                elif message["MessageId"] in lease.held:
-                    self._handle(message, lease, failed_groups, group)
+                    visibility.release(message["MessageId"])
+                elif message["MessageId"] in visibility.held:
+                    self._handle(message, visibility, failed_groups, group)
 
     def _handle(
-        self, message: Mapping[str, Any], lease: Lease, failed_groups: set[str], group: str
+        self,
+        message: Mapping[str, Any],
+        visibility: VisibilityHeartbeat,
+        failed_groups: set[str],
+        group: str,
     ) -> None:
         try:
             order = json.loads(message["Body"])
@@ -56,11 +60,11 @@ class Careful:
         except Busy:
             failed_groups.add(group)
         except Exception:  # noqa: BLE001 - one order's failure is not its neighbours'
-            # It stays, comes again, and after maxReceiveCount is a dead letter: nothing is lost.
+            # It stays, comes again, and after maxReceiveCount is a DLQ message: nothing is lost.
             _LOG.exception("an order failed", extra={"message_id": message["MessageId"]})
             failed_groups.add(group)
         else:
-            lease.delete(message["MessageId"])
+            visibility.delete(message["MessageId"])
 
     @property
     def _is_fifo(self) -> bool:

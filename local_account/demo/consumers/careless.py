@@ -22,8 +22,9 @@ class Careless:
     def consume(self) -> None:
         """Receive once, do what came, and delete it all at the end.
 
-        While the first is worked on, the lease of the last runs out. One that fails takes those
-        before it along: they are done and never deleted. Nobody asks whether it was done before.
+        While the first is worked on, the visibility timeout of the last runs out. One that fails
+        takes those before it along: they are done and never deleted. Nobody asks whether it was
+        done before.
         """
         answer = self.sqs.receive_message(
             QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
-# Longer than SQS keeps a message: 14 days in its queue, 14 as a dead letter.
+# Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
 REMEMBERED_SECONDS = 30 * 86_400
 
 

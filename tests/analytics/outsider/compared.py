@@ -1,4 +1,4 @@
-"""The night's tables, held against the plain count row by row."""
+"""The nightly job's tables, held against the plain count row by row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written(out: Path, table: str) -> dict[date, list[Row]]:
 
 
 def disagreements(out: Path, counted: Count) -> list[str]:
-    """What the night wrote other than was counted, of the days that it wrote."""
+    """What the nightly job wrote other than was counted, of the days that it wrote."""
     found = tables(out)
     differing = [
         f"{day}: {len(rows)} failed calls, and not {counted.failed_calls.get(day, 0)}"
@@ -56,10 +56,10 @@ def differing_rows(day: date, rows: list[Row], counted: list[Row]) -> list[str]:
 
 def _columns(counted: Row, row: Row) -> list[str]:
     """The columns in which a row differs; of the principals any ten may be kept."""
-    kept = row["principals"]
-    right = len(kept) == len(set(kept)) == min(len(counted["principals"]), MOST_PRINCIPALS)
-    if not right or not set(kept) <= set(counted["principals"]):
-        return [f"principals {kept}, and not {counted['principals']}"]
+    retained = row["principals"]
+    right = len(retained) == len(set(retained)) == min(len(counted["principals"]), MOST_PRINCIPALS)
+    if not right or not set(retained) <= set(counted["principals"]):
+        return [f"principals {retained}, and not {counted['principals']}"]
     plain = {**row, "error_codes": sorted(row["error_codes"]), "principals": counted["principals"]}
     return [
         f"{name} {_utc(plain[name])!r}, and not {value!r}"

@@ -55,8 +55,10 @@ def some_place(random: Random) -> Place:
 def some_start(random: Random, first_day: date) -> datetime:
     """Every third close to a midnight; whole seconds and halves."""
     if random.random() < 0.35:
-        night = midnight(first_day) + timedelta(days=random.randrange(DAYS + 1))
-        return night + timedelta(seconds=random.choice([-1800, -901, -900, -450.5, -1, 0, 0.5, 1]))
+        nightly = midnight(first_day) + timedelta(days=random.randrange(DAYS + 1))
+        return nightly + timedelta(
+            seconds=random.choice([-1800, -901, -900, -450.5, -1, 0, 0.5, 1])
+        )
     seconds = random.randrange(-3600, DAYS * 86_400 + 3600)
     return midnight(first_day) + timedelta(seconds=seconds)
 

@@ -61,7 +61,7 @@ def transitions(
             "queue_arn": place.arn, "account": place.account, "region": place.region,
             "symptom": plan.symptom, "reason": 'Größe \u2028 {"n": 9}', "evidence": evidence,
             "steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}],
-            "paged": state.endswith("!"), "actor": "heal", "a_later_version_s": {"field": [1]},
+            "notified": state.endswith("!"), "actor": "heal", "a_later_version_s": {"field": [1]},
         }  # fmt: skip
         before = to
 
@@ -73,7 +73,7 @@ def put(root: Path, life: list[dict[str, Any]]) -> None:
         path.write_text(json.dumps(each), encoding="utf-8")
     last = life[-1]
     half = path.with_name(f"{last['case_id']}-{last['n'] + 1}.json")
-    half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "contested"})[:-40])
+    half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "overridden"})[:-40])
 
 
 def write_other_files(root: Path, first_day: date) -> None:

@@ -18,7 +18,7 @@ ENDINGS = (
     "approved applied",
     "approved applied! verified",
     "applied",
-    "applied applied_unproven",
+    "applied unverified",
     "applied verified",
     "applied verified watching",
     "applied verified watching closed",
@@ -28,10 +28,10 @@ ENDINGS = (
     "applied! rolled_back",
     "applied verified watching closed rolled_back",
     "escalated!",
-    "contested!",
-    "applied contested!",
+    "overridden!",
+    "applied overridden!",
 )
-SYMPTOM = "lease_expired"
+SYMPTOM = "visibility_timeout_too_short"
 
 
 @dataclass(frozen=True)

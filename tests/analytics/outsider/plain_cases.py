@@ -10,7 +10,7 @@ from typing import Any, Self
 
 FINAL = frozenset({"observed", "refused", "declined", "expired", "closed", "rolled_back"})
 GOOD = frozenset({"closed", "watching", "verified"})
-APPLIED = frozenset({"applied", "applied_unproven"})
+APPLIED = frozenset({"applied", "unverified"})
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Case:
         return min(ends, default=None)
 
     @property
-    def paged(self) -> bool:
-        return any(each["paged"] for each in self.transitions)
+    def notified(self) -> bool:
+        return any(each["notified"] for each in self.transitions)
 
     @property
     def states(self) -> list[str]:
@@ -65,7 +65,7 @@ class Case:
             return "applied" if ended_in in APPLIED else ended_in
         if ("proposed", "approved") in zip(self.states, self.states[1:], strict=False):
             return "approved"
-        if not self.paged:
+        if not self.notified:
             return "healed"
         reached = [each for each in self.states if each not in GOOD | APPLIED | {"approved"}]
         return reached[-1] if reached else "escalated"
@@ -109,7 +109,7 @@ def is_transition(document: dict[str, Any]) -> bool:
         document.get("schema") == 1
         and isinstance(document.get("n"), int)
         and all(isinstance(each, str) for each in texts)
-        and isinstance(document.get("paged"), bool)
+        and isinstance(document.get("notified"), bool)
         and isinstance(evidence, dict)
         and all(isinstance(each, str) for each in (document.get("at"), evidence.get("first_at")))
     )

@@ -1,4 +1,4 @@
-"""The night's tables, by the contract's sentences: no Spark, no code of the night's."""
+"""The nightly job's tables, by the contract's sentences: no Spark, no code of the nightly job's."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from functions.catalogue import match
-from functions.healing.failed_call import FailedCall
+from mendq.catalogue import match
+from mendq.model.failed_call import FailedCall
 from tests.analytics.outsider.plain_cases import Case, cases
-from tests.analytics.outsider.plain_sweeps import Round, sweeps, told
+from tests.analytics.outsider.plain_scans import Round, announced, scans
 from tests.analytics.outsider.plain_trail import failed_calls
 
 LONGEST_GAP = timedelta(seconds=900)
@@ -33,12 +33,12 @@ class Known:
     """What Mendq wrote down."""
 
     cases: list[Case]
-    sweeps: list[Round]
+    scans: list[Round]
 
 
 def count(trail: Path, case_bucket: Path) -> Count:
     calls = failed_calls(trail)
-    known = Known(cases(case_bucket), sweeps(case_bucket.parent / "findings"))
+    known = Known(cases(case_bucket), scans(case_bucket.parent / "findings"))
     rows: dict[date, list[Row]] = defaultdict(list)
     for key, burst in bursts(calls):
         row = incident(key, burst, known)
@@ -64,7 +64,7 @@ def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
 
 def key_of(call: FailedCall) -> Key:
     symptom = match(call)
-    label = symptom.name if symptom else f"unlabelled:{call.error_code}"
+    label = symptom.name if symptom else f"unknown:{call.error_code}"
     return call.account, call.region, call.queue_arn or "unresolved", label
 
 
@@ -89,16 +89,16 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
         "why": None if case else why(key, burst, known),
         "case_id": case.case_id if case else None,
         "seconds_to_heal": case.seconds_to_heal if case else None,
-        "paged": any(each.paged for each in joined),
+        "notified": any(each.notified for each in joined),
     }
 
 
 def why(key: Key, burst: list[FailedCall], known: Known) -> str:
     """Why there is no case, in the order of the table in docs/summary.md."""
     _, _, queue, label = key
-    if label.startswith("unlabelled:"):
-        return "unlabelled"
-    if label == "caller_bug":
+    if label.startswith("unknown:"):
+        return "unknown_code"
+    if label == "invalid_request":
         return "count_only"
     if queue == "unresolved":
         return "unresolved_queue"
@@ -110,7 +110,7 @@ def why(key: Key, burst: list[FailedCall], known: Known) -> str:
 def why_unseen(queue: str, burst: list[FailedCall], known: Known) -> str:
     """Why nothing opened a case though one might have been opened."""
     first, last = burst[0].event_time, burst[-1].event_time
-    seen = told(known.sweeps, queue, first, last)
+    seen = announced(known.scans, queue, first, last)
     if seen in {"not_managed", "not_tagged_in_time"}:
         return seen
     if not enough_evidence(burst):

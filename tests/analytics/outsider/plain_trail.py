@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from functions.healing.failed_call import FailedCall, read
+from mendq.model.failed_call import FailedCall, read
 
 LARGEST_BYTES = 50_000_000
 LOG_FILE = re.compile(
     r"AWSLogs/(?:o-[a-z0-9]+/)?\d{12}/CloudTrail/[a-z0-9-]+/\d{4}/\d\d/\d\d/(?P<name>[^/]+\.json\.gz)"
 )
 OUR_PARTS = (
-    "approve", "attach-dead-letters", "deliver-report", "follow-up", "heal", "night", "pulse",
-    "redrive", "restore-policy", "roll-back", "schedule", "start-night", "sweep", "watch-night",
+    "approve", "attach-dlq", "deliver-report", "follow-up", "heal", "nightly", "probe",
+    "redrive", "restore-policy", "rollback", "schedule", "start-nightly", "scan", "watch-nightly",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The nights of a scene, in the orders in which the contract lets them run."""
+"""The nightly runs of a scene, in the orders in which the contract lets them run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days], read
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (scene.trail, scene.cases, out, scene.findings)
     trail, cases, tables, findings = (open_root(str(each), spark) for each in roots)
-    night = Nightly(
+    nightly = Nightly(
         spark,
         trail,
         cases=cases,
@@ -41,4 +41,4 @@ def run(spark: SparkSession, scene: Scene, out: Path, runs: Sequence[Days], read
         say=lambda _: None,
     )
     for days in runs:
-        night.write(days)
+        nightly.write(days)

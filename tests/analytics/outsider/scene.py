@@ -16,7 +16,7 @@ from tests.analytics.outsider.hostile_cases import write_cases
 from tests.analytics.outsider.hostile_contents import NEIGHBOURS, odd_but_readable, unreadable
 from tests.analytics.outsider.hostile_files import folder, write_trail
 from tests.analytics.outsider.hostile_records import ERRORS, failed
-from tests.analytics.outsider.hostile_sweeps import write_sweeps
+from tests.analytics.outsider.hostile_scans import write_scans
 
 FIRST_DAYS = (date(2026, 11, 10), date(2025, 12, 30), date(2024, 2, 28), date(2026, 3, 30))
 
@@ -52,7 +52,7 @@ def scene(root: Path, seed: int, size: Size) -> Scene:
     calls += write_cases(random, cases, first_day)
     files = write_trail(random, trail, calls, size.records_of_largest_file)
     files += write_odd_files(random, trail, first_day)
-    write_sweeps(random, root / "findings", first_day, queue_arns(calls))
+    write_scans(random, root / "findings", first_day, queue_arns(calls))
     return Scene(trail, cases, tuple(first_day + timedelta(days=n) for n in range(DAYS)), files)
 
 

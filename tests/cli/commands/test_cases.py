@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from cli.exit_codes import Stopped
+from mendq.cli.exit_codes import Stopped
 from tests.cli.conftest import Operator, StandIn
-from tests.functions.aws.operators import case_of
+from tests.heal.operators import case_of
 
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason"]
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.healing.pulse import QUEUE_NAME as PULSE_QUEUE
+from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
 from tests.cli.conftest import Operator
 from tests.infra.synthesized import template_of
 
@@ -87,7 +87,7 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
     assert prices == {
         "every call": 98.57,
         "all but receives": 8.57,
-        "deletes and leases": 4.29,
+        "deletes and visibility timeouts": 4.29,
         "sends": 4.29,
     }
     without = next(e for e in found["choices"] if e["name"] == "all but receives")
@@ -136,12 +136,12 @@ def test_all_counts_every_queue_and_needs_no_stack(
 ) -> None:
     monkeypatch.setattr(type(operator.account), "outputs", {})
     deny(operator, "cloudformation", "GetTemplate")
-    for own in ("Mendq-IntakeQueue6FB53B87", PULSE_QUEUE):
+    for own in ("Mendq-IntakeQueue6FB53B87", PROBE_QUEUE):
         operator.aws.queue(own, tag=None)
     found = operator.json("cost", "--all", code=1)
     assert names(found) == {"busy", "silent.fifo", "unmanaged"}
     (said,) = found["not_looked_at"]
-    assert (said["check"], said["cure"]) == ("the stack", "allow cloudformation:GetTemplate")
+    assert (said["check"], said["remedy"]) == ("the stack", "allow cloudformation:GetTemplate")
     assert found["stack"]["dollars_per_month"] is None
     assert found["stack"]["dollars_per_month_without_dashboard"] is None
 

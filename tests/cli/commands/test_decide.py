@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import Heal, case_of, move, say
+from tests.heal.operators import Heal, case_of, move, say
 
 
 def _waiting_for(operator: Operator, word: str) -> str:
@@ -40,7 +40,7 @@ def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) 
     assert refused == {"code": "wrong_state", "message": "not done: it is declined"}
 
 
-def test_a_refusal_of_the_lambda_is_told_with_its_reason(operator: Operator) -> None:
+def test_a_refusal_of_the_lambda_is_said_with_its_reason(operator: Operator) -> None:
     case_id = operator.proposed()
     operator.answers("ApproveFunction", {"error": "wrong_state", "reason": "it is declined"})
     result = operator.mendq("approve", case_id, "--yes")
@@ -91,7 +91,7 @@ def test_an_approval_under_a_freeze_is_recorded_and_waits(operator: Operator) ->
 
 
 @pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])
-def test_a_word_said_before_is_told_again(operator: Operator, word: str, state: str) -> None:
+def test_a_word_said_before_is_said_again(operator: Operator, word: str, state: str) -> None:
     case_id = operator.proposed()
     move(operator.aws, case_of(operator.aws), state)
     assert operator.json(word, case_id)["state"] == state
@@ -121,7 +121,7 @@ def test_a_wrong_state_is_refused_before_anybody_is_asked(
     assert operator.account.invoked == []
 
 
-@pytest.mark.parametrize("said", [{"state": "mended"}, {"state": ["applied"]}, {}])
+@pytest.mark.parametrize("said", [{"state": "fixed"}, {"state": ["applied"]}, {}])
 def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[str, Any]) -> None:
     case_id = operator.proposed()
     operator.answers("ApproveFunction", said)

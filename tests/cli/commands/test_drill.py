@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from cli.commands import drill
+from mendq.cli.deploy import drill
 from tests.cli.conftest import Answer, Operator
-from tests.functions.aws.operators import say, states, undo
+from tests.heal.operators import say, states, undo
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @pytest.fixture
 def answered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """Somebody whose trail logs the drill's queue, and whose Lambdas answer."""
-    monkeypatch.setattr(drill, "_require_sight", lambda *_: None)
+    monkeypatch.setattr(drill, "_require_situation", lambda *_: None)
     answers: dict[str, Answer] = {
         "RollBackFunction": lambda event: undo(operator.aws, event["case_id"]),
         "ApproveFunction": lambda event: say(operator.aws, event["decision"], event["case_id"]),

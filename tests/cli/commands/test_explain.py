@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.__main__ import app
-from cli.commands.explain import MOST_BYTES
+from mendq.cli.__main__ import app
+from mendq.cli.look.explain import MOST_BYTES
 
 RECORD = {
     "eventVersion": "1.11",
@@ -59,7 +59,7 @@ def test_what_unpacks_to_more_than_a_trail_file_holds_is_one_line(tmp_path: Path
 
 
 def test_no_more_records_than_are_read_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.commands.explain.MOST_RECORDS", 2)
+    monkeypatch.setattr("mendq.cli.look.explain.MOST_RECORDS", 2)
     assert _explain(json.dumps([RECORD] * 2).encode())["records"] == 2
     refused = _explain(json.dumps([RECORD] * 3).encode(), code=2)["error"]
     assert "more than 2 records" in refused["message"]
@@ -81,7 +81,7 @@ def test_a_code_that_nobody_listed_is_unlabelled() -> None:
 
 def test_a_record() -> None:
     found = _explain(json.dumps(RECORD).encode())
-    assert found["label"] == "lease_expired"
+    assert found["label"] == "visibility_timeout_too_short"
     assert found["read"]["error_code"] == "InvalidParameterValue"
     assert found["symptom"]["evidence_needed"] == {"distinct_events": 3, "within_seconds": 600}
     assert found["symptom"]["facts_needed"] == ["lambda_consumers", "queue"]
@@ -90,7 +90,7 @@ def test_a_record() -> None:
 
 def test_an_event_around_it() -> None:
     found = _explain(json.dumps({"detail": RECORD, "region": "us-east-1"}).encode())
-    assert found["label"] == "lease_expired"
+    assert found["label"] == "visibility_timeout_too_short"
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -102,7 +102,7 @@ def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
     result = CliRunner().invoke(app, ["explain", str(path), "--json"])
     found = json.loads(result.stdout)
     assert (found["records"], found["left_out"]) == (2, 1)
-    assert [each["label"] for each in found["explained"]] == ["lease_expired"]
+    assert [each["label"] for each in found["explained"]] == ["visibility_timeout_too_short"]
 
 
 def test_what_people_read() -> None:
@@ -114,10 +114,10 @@ def test_what_people_read() -> None:
 def test_what_people_read_stands_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "70")
     lines = CliRunner().invoke(app, ["explain", "-"], input=json.dumps(RECORD).encode()).stdout
-    _, *told = lines.splitlines()
-    labels = {line[:11].strip() for line in told} - {""}
+    _, *announced = lines.splitlines()
+    labels = {line[:11].strip() for line in announced} - {""}
     assert labels == {
         *("read", "said", "by", "label"),
         *("symptom", "evidence", "facts", "may write", "plan"),
     }
-    assert all(line[9:11] == "  " and line[11] != " " for line in told)
+    assert all(line[9:11] == "  " and line[11] != " " for line in announced)

@@ -5,7 +5,7 @@ from tests.cli.conftest import Operator
 
 def _frozen(operator: Operator) -> str | None:
     arn = "arn:aws:sqs:us-east-1:123456789012:any.fifo"
-    return operator.account.ledger.look(arn, "lease_expired", ()).frozen
+    return operator.account.case_store.look(arn, "visibility_timeout_too_short", ()).frozen
 
 
 def test_unconfirmed_nothing_is_frozen(operator: Operator) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.__main__ import app
-from cli.lint.judging import OF_CONFIGURATION
-from cli.lint.template import A_TEMPLATE, Work
-from functions.catalogue.lease_expired import LEASE_EXPIRED as LEASE
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
+from mendq.cli.__main__ import app
+from mendq.lint.judging import OF_CONFIGURATION
+from mendq.lint.template import A_TEMPLATE, Work
 from tests.infra.synthesized import SETTINGS, folder_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ def _document(text: str, code: int) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
+def test_a_finding_ends_with_1_and_is_said_with_place_and_remedy() -> None:
     assert _document(SOUND, 0)["findings"] == 0
     document = _document(FAULTY, 1)
     assert (document["schema"], document["findings"], document["ignored"]) == (1, 1, 1)
@@ -54,17 +54,18 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
     (finding,) = template["findings"]
     assert finding == {
         "resource": "Orders",
-        "symptom": "lease_expired",
+        "symptom": "visibility_timeout_too_short",
         "severity": "error",
         "path": "Resources.Orders.Properties.VisibilityTimeout",
         "line": 8,
-        "because": "the lease of 20 s ends before its consumers are done: its Lambda consumer "
+        "because": "the visibility timeout of 20 s ends before its consumers are done: its "
+        "Lambda consumer "
         "may run 30 s and waits 0 s for a batch; AWS recommends 180 s",
-        "cure": ["VisibilityTimeout: 180"],
-        "runbook": "docs/runbooks/lease_expired.md",
-        "aws_page": LEASE.aws_page,
+        "remedy": ["VisibilityTimeout: 180"],
+        "runbook": "docs/runbooks/visibility_timeout_too_short.md",
+        "aws_page": VISIBILITY.aws_page,
     }
-    assert template["defaults"] == [{"parameter": "Lease", "value": "20"}]
+    assert template["defaults"] == [{"parameter": "VisibilityHeartbeat", "value": "20"}]
     (not_judged,) = template["not_judged"]
     assert not_judged["line"] == 9
     assert "redrive_cycle" in not_judged["symptoms"]
@@ -90,7 +91,7 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_cure() -> None:
         ("", "a\0.yaml", "a\0.yaml cannot be read: embedded null byte"),
     ],
 )
-def test_what_is_not_there_is_said_with_the_cure(
+def test_what_is_not_there_is_said_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, argument: str, says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -103,15 +104,18 @@ def test_what_is_not_there_is_said_with_the_cure(
     assert json.loads(result.stdout)["error"] == {"code": "usage", "message": says}
 
 
-def test_github_is_told_in_one_line_each_where_to_put_it(tmp_path: Path) -> None:
+def test_github_is_said_in_one_line_each_where_to_put_it(tmp_path: Path) -> None:
     path = tmp_path / "shop,100%.yaml"
     path.write_text(FAULTY)
     result = _lint(str(path), "--format", "github")
     assert result.exit_code == 1
     (line,) = result.stdout.splitlines()
     assert line.startswith("::error file=")
-    assert "shop%2C100%25.yaml,line=8,title=lease_expired::Orders: the lease of 20 s" in line
-    assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/lease_expired.md" in line
+    assert (
+        "shop%2C100%25.yaml,line=8,title=visibility_timeout_too_short::Orders: the visibility "
+        "timeout of 20 s"
+    ) in line
+    assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/visibility_timeout_too_short.md" in line
 
 
 def test_sarif_names_the_rule_the_file_and_the_line(tmp_path: Path) -> None:
@@ -120,9 +124,11 @@ def test_sarif_names_the_rule_the_file_and_the_line(tmp_path: Path) -> None:
     result = _lint(str(path), "--format", "sarif")
     assert result.exit_code == 1
     (run,) = json.loads(result.stdout)["runs"]
-    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == ["lease_expired"]
+    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == [
+        "visibility_timeout_too_short"
+    ]
     (found,) = run["results"]
-    assert (found["ruleId"], found["level"]) == ("lease_expired", "error")
+    assert (found["ruleId"], found["level"]) == ("visibility_timeout_too_short", "error")
     where = found["locations"][0]["physicalLocation"]
     assert where == {"artifactLocation": {"uri": str(path)}, "region": {"startLine": 8}}
 
@@ -133,11 +139,11 @@ def test_format_json_is_the_document_of_json() -> None:
 
 
 def test_only_lint_itself_loads_cfn_lint() -> None:
-    code = "import sys, cli.__main__; sys.exit('cfnlint' in sys.modules)"
+    code = "import sys, mendq.cli.__main__; sys.exit('cfnlint' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_github_is_told_on_no_line_of_a_template_s_own(tmp_path: Path) -> None:
+def test_github_is_said_on_no_line_of_a_template_s_own(tmp_path: Path) -> None:
     path = tmp_path / "shop.json"
     name = "Orders\n  Type: x\n::error::y"
     path.write_text(json.dumps({"Resources": {name: {"Type": "AWS::SQS::Queue"}}}))
@@ -177,7 +183,7 @@ def test_what_takes_too_much_work_is_one_sentence_and_2(form: list[str]) -> None
 def test_a_template_that_is_named_over_and_over_costs_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.lint.template.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
+    monkeypatch.setattr("mendq.lint.template.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
     stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "a.json"}}
     (tmp_path / "a.json").write_text(json.dumps({"Resources": {}}))
     for times, code in ((3, 0), (30, 2)):
@@ -211,7 +217,7 @@ def test_mendqs_own_stack_is_clean(name: str) -> None:
 
 def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> None:
     text = PAGE.read_text()
-    for each in (*OF_CONFIGURATION, LEASE):
+    for each in (*OF_CONFIGURATION, VISIBILITY):
         assert f"(runbooks/{each.name}.md)" in text
     result = _lint("-", given=FAULTY)
     assert result.exit_code == 1

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cli.commands import pin as command
-from functions.aws.pins import Pins
-from functions.healing.pin import Pin, digest_of
-from functions.healing.queue_names import public_url
+from mendq.cases.pins import Pins
+from mendq.cli.decide import pin as command
+from mendq.model.policy import Pin, digest_of
+from mendq.model.queue import public_url
 from tests.cli.conftest import Operator
-from tests.functions.aws.conftest import ACCOUNT, WORKER, Account
-from tests.functions.aws.policy_events import DEPLOYS, by_cloudformation
-from tests.functions.aws.restoring import EMPTIED, GRANTS, QUEUE, policy_for, set_policy
+from tests.heal.conftest import ACCOUNT, WORKER, Account
+from tests.heal.policy_events import DEPLOYS, by_cloudformation
+from tests.heal.restoring import EMPTIED, GRANTS, QUEUE, policy_for, set_policy
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def queue(operator: Operator) -> str:
 
 
 def _pins(aws: Account) -> Pins:
-    return Pins(aws.clients.dynamodb, "ledger")
+    return Pins(aws.clients.dynamodb, "case_store")
 
 
 def _pinned(operator: Operator) -> Pin:
@@ -119,7 +119,7 @@ def test_what_changed_while_somebody_looked_is_not_pinned(
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_pin_that_another_made_meanwhile_is_kept(
+def test_a_pin_that_another_made_meanwhile_is_retained(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.json("pin", "orders", "--yes")
@@ -127,7 +127,7 @@ def test_a_pin_that_another_made_meanwhile_is_kept(
 
     def look(*_: Any, **__: Any) -> None:
         monkeypatch.undo()
-        monkeypatch.setattr("cli.account.Account.of", lambda *_: operator.account)
+        monkeypatch.setattr("mendq.cli.account.Account.of", lambda *_: operator.account)
         operator.json("pin", "orders", "--yes", "--automation", DEPLOYS)
 
     monkeypatch.setattr(command, "confirm", look)
@@ -225,7 +225,7 @@ def test_what_a_reader_would_leave_out_is_shown_as_it_stands() -> None:
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_policy_that_lets_everybody_in_is_told(operator: Operator) -> None:
+def test_a_policy_that_lets_everybody_in_is_said(operator: Operator) -> None:
     operator.aws.later(hours=-1)
     set_policy(operator.aws, QUEUE, policy_for("*"))
     operator.aws.later(hours=1)
@@ -243,13 +243,13 @@ _UNREADABLE = [
 
 def _spoil(operator: Operator, attributes: dict[str, Any]) -> dict[str, Any]:
     item = {"pk": {"S": QUEUE}, "sk": {"S": "pin"}, **attributes}
-    operator.aws.clients.dynamodb.put_item(TableName="ledger", Item=item)
+    operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=item)
     return item
 
 
-def _kept(operator: Operator) -> dict[str, Any]:
+def _retained(operator: Operator) -> dict[str, Any]:
     key = {"pk": {"S": QUEUE}, "sk": {"S": "pin"}}
-    return dict(operator.aws.clients.dynamodb.get_item(TableName="ledger", Key=key)["Item"])
+    return dict(operator.aws.clients.dynamodb.get_item(TableName="case_store", Key=key)["Item"])
 
 
 @pytest.mark.parametrize("attributes", _UNREADABLE)
@@ -263,7 +263,7 @@ def test_one_that_cannot_be_read_is_said_and_taken_away(
     assert "cannot be read" in operator.mendq("pin", "orders", "--show").output
     assert "--remove" in operator.json("pin", "orders", "--yes", code=1)["error"]["message"]
     assert "not confirmed" in operator.json("pin", "orders", "--remove", code=2)["error"]["message"]
-    assert _kept(operator) == item, "nothing was changed so far"
+    assert _retained(operator) == item, "nothing was changed so far"
     operator.json("pin", "orders", "--remove", "--yes")
     operator.json("pin", "orders", "--show", code=4)
     number = 4 if attributes.get("generation") == {"N": "3"} else 1
@@ -275,12 +275,12 @@ def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.json("pin", "orders", "--yes")
-    good = _kept(operator)
+    good = _retained(operator)
     _spoil(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
 
     def look(*_: Any, **__: Any) -> None:
-        operator.aws.clients.dynamodb.put_item(TableName="ledger", Item=good)
+        operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=good)
 
     monkeypatch.setattr(command, "confirm", look)
     assert "somebody else" in operator.json("pin", "orders", "--remove", code=1)["error"]["message"]
-    assert _kept(operator) == good
+    assert _retained(operator) == good

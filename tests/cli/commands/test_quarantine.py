@@ -13,47 +13,52 @@ from typing import Any
 
 import pytest
 
-from cli.commands import quarantine as command
-from functions.aws.course_ledger import CourseLedger
-from functions.aws.message_mover import MessageMover
-from functions.healing.letters import HOPS, QUARANTINED
-from functions.healing.quarantines import arn_for
-from functions.healing.redrive_progress import Stage
+from mendq.cli.redrive import quarantine as command
+from mendq.model.dlq import arn_of_quarantine
+from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.progress import Stage
+from mendq.redrive.store import CourseStore
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+from tests.cli.redrive.dlq import Dlq, at_once, dlq
 
 __all__ = ["at_once"]
 pytestmark = pytest.mark.usefixtures("at_once")
 
 
 @pytest.fixture
-def queues(operator: Operator) -> DeadLetters:
-    """`letters` is the quarantine of `source`."""
-    made = dead_letters(operator)
+def queues(operator: Operator) -> Dlq:
+    """`messages` is the quarantine of `source`."""
+    made = dlq(operator)
     made.operator.aws.tag(made.source, mendq="observe")
     quarantine = operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
-    assert quarantine == arn_for(made.source)
-    made.letters = quarantine
+    assert quarantine == arn_of_quarantine(made.source)
+    made.messages = quarantine
     return made
 
 
-def _keep(queues: DeadLetters, body: object, source: str = "", hops: int = 1) -> str:
-    kept = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "case-7", "hops": hops}
-    mark = json.dumps({**kept, "source": source or queues.source})
+def _keep(queues: Dlq, body: object, source: str = "", redrive_count: int = 1) -> str:
+    retained = {
+        "why": "came back",
+        "at": "2026-11-21T20:00:00+00:00",
+        "case": "case-7",
+        "redrive_count": redrive_count,
+    }
+    mark = json.dumps({**retained, "source": source or queues.source})
     return queues.write(body, died_in="", type="order", **{QUARANTINED: mark})
 
 
-def _quarantine(queues: DeadLetters, word: str, *arguments: str, code: int = 0) -> Any:
+def _quarantine(queues: Dlq, word: str, *arguments: str, code: int = 0) -> Any:
     return queues.operator.json("quarantine", word, "orders", *arguments, code=code)
 
 
-def test_nothing_is_listed_where_nothing_is_kept(operator: Operator) -> None:
+def test_nothing_is_listed_where_nothing_is_retained(operator: Operator) -> None:
     operator.aws.queue("orders", tag="observe")
     operator.aws.queue("strangers-quarantine", tag=None)
     assert operator.json("quarantine", "list") == []
 
 
-def test_quarantines_of_managed_queues_are_listed(queues: DeadLetters) -> None:
+def test_quarantines_of_managed_queues_are_listed(queues: Dlq) -> None:
     _keep(queues, "one")
     _keep(queues, "two")
     aws = queues.operator.aws
@@ -70,8 +75,8 @@ def test_quarantines_of_managed_queues_are_listed(queues: DeadLetters) -> None:
         ],
     )
     (found,) = queues.operator.json("quarantine", "list")
-    assert found["queue_arn"] == queues.letters
-    assert (found["source_arn"], found["letters"]) == (queues.source, 2)
+    assert found["queue_arn"] == queues.messages
+    assert (found["source_arn"], found["messages"]) == (queues.source, 2)
     assert found["oldest_at"] is not None
     shown = queues.operator.mendq("quarantine", "list").output
     assert shown.splitlines()[1].split()[:4] == ["2", "over", "1", "h"]
@@ -79,10 +84,14 @@ def test_quarantines_of_managed_queues_are_listed(queues: DeadLetters) -> None:
 
 
 @pytest.mark.parametrize("named", ["orders", "orders-quarantine"])
-def test_a_peek_shows_why_and_no_body(queues: DeadLetters, named: str) -> None:
+def test_a_peek_shows_why_and_no_body(queues: Dlq, named: str) -> None:
     message_id = _keep(queues, {"card": "4111"})
     (found,) = queues.operator.json("quarantine", "peek", named)
-    assert (found["message_id"], found["why"], found["hops"]) == (message_id, "came back", 1)
+    assert (found["message_id"], found["why"], found["redrive_count"]) == (
+        message_id,
+        "came back",
+        1,
+    )
     assert (found["case_id"], found["source_arn"]) == ("case-7", queues.source)
     assert "body" not in found
     shown = queues.operator.mendq("quarantine", "peek", named).output
@@ -90,10 +99,10 @@ def test_a_peek_shows_why_and_no_body(queues: DeadLetters, named: str) -> None:
     assert "since 2026-11-21 20:00 UTC" in shown
     assert "type = order" in shown
     assert "4111" not in shown
-    assert queues.ids(queues.letters) == {message_id}, "it is visible again"
+    assert queues.ids(queues.messages) == {message_id}, "it is visible again"
 
 
-def test_bodies_are_shown_where_they_are_asked_for(queues: DeadLetters) -> None:
+def test_bodies_are_shown_where_they_are_asked_for(queues: Dlq) -> None:
     _keep(queues, "4111 \x1b[31m\n next")
     (found,) = _quarantine(queues, "peek", "--bodies")
     assert found["body"] == "4111 \x1b[31m\n next"
@@ -101,14 +110,14 @@ def test_bodies_are_shown_where_they_are_asked_for(queues: DeadLetters) -> None:
     assert "4111 \\x1b[31m next" in shown
 
 
-def test_a_letter_without_a_mark_of_ours_is_shown_as_that(queues: DeadLetters) -> None:
+def test_a_message_without_a_mark_of_ours_is_shown_as_that(queues: Dlq) -> None:
     queues.write("x", died_in="", **{QUARANTINED: "{}"})
     (found,) = _quarantine(queues, "peek")
     assert found["why"] is None
     assert "not known" in queues.operator.mendq("quarantine", "peek", "orders").output
 
 
-def test_a_queue_without_a_quarantine(queues: DeadLetters) -> None:
+def test_a_queue_without_a_quarantine(queues: Dlq) -> None:
     queues.operator.aws.queue("plain", tag=None)
     for word in ("peek", "return", "drop"):
         more = () if word == "peek" else ("--all", "--yes")
@@ -116,7 +125,7 @@ def test_a_queue_without_a_quarantine(queues: DeadLetters) -> None:
         assert "plain-quarantine" in error["message"]
 
 
-def test_nothing_goes_unasked(queues: DeadLetters, tmp_path: Path) -> None:
+def test_nothing_goes_unasked(queues: Dlq, tmp_path: Path) -> None:
     ids = {_keep(queues, "one")}
     path = tmp_path / "kept.jsonl"
     _quarantine(queues, "return", "--all", code=2)
@@ -124,28 +133,28 @@ def test_nothing_goes_unasked(queues: DeadLetters, tmp_path: Path) -> None:
     assert _quarantine(queues, "return", "--all", "--yes", "--dry-run")["moved"] == 0
     done = _quarantine(queues, "drop", "--all", "--yes", "--dry-run", "--file", str(path))
     assert done == {"matched": 1, "dropped": 0, "left": 1, "failed": 0}
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
     assert not path.exists()
 
 
-def test_what_returns_loses_the_mark_and_counts_its_hops(queues: DeadLetters) -> None:
-    _keep(queues, {"n": 1}, hops=2)
+def test_what_returns_loses_the_mark_and_counts_its_redrive_count(queues: Dlq) -> None:
+    _keep(queues, {"n": 1}, redrive_count=2)
     _keep(queues, {"n": 2})
     done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0}
     (arrived,) = queues.seen(queues.source)
     assert QUARANTINED not in arrived.attributes
-    assert arrived.hops == 3
-    assert len(queues.seen(queues.letters)) == 1
+    assert arrived.redrive_count == 3
+    assert len(queues.seen(queues.messages)) == 1
 
 
-def test_what_was_kept_for_another_queue_does_not_return_here(queues: DeadLetters) -> None:
+def test_what_was_retained_for_another_queue_does_not_return_here(queues: Dlq) -> None:
     _keep(queues, "elsewhere", source=queues.operator.aws.queue("refunds", tag=None))
     assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 0
-    assert queues.bodies(queues.letters) == ["elsewhere"]
+    assert queues.bodies(queues.messages) == ["elsewhere"]
 
 
-def test_the_tag_refuses_a_return(queues: DeadLetters) -> None:
+def test_the_tag_refuses_a_return(queues: Dlq) -> None:
     _keep(queues, "one")
     queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
     error = _quarantine(queues, "return", "--all", "--yes", code=1)["error"]
@@ -153,9 +162,9 @@ def test_the_tag_refuses_a_return(queues: DeadLetters) -> None:
     assert queues.seen(queues.source) == []
 
 
-def test_nothing_returns_while_mendq_sends_letters_back(queues: DeadLetters) -> None:
+def test_nothing_returns_while_mendq_sends_messages_back(queues: Dlq) -> None:
     _keep(queues, "one")
-    dead = replace(queues, letters=f"{queues.source}-dlq")
+    dead = replace(queues, messages=f"{queues.source}-dlq")
     dead.course_in(Stage.SOAK)
     error = _quarantine(queues, "return", "--all", "--yes", code=1)["error"]
     assert error["code"] == "redrive_running"
@@ -166,10 +175,10 @@ def test_nothing_returns_while_mendq_sends_letters_back(queues: DeadLetters) -> 
 
 @pytest.mark.parametrize("what", ["redrive_running", "redrive_off"])
 def test_what_came_between_while_somebody_thought_forbids_a_return(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, what: str
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ids = {_keep(queues, "one")}
-    dead = replace(queues, letters=f"{queues.source}-dlq")
+    dead = replace(queues, messages=f"{queues.source}-dlq")
 
     def meanwhile(*_: object, **__: object) -> None:
         if what == "redrive_running":
@@ -177,33 +186,33 @@ def test_what_came_between_while_somebody_thought_forbids_a_return(
         else:
             queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
 
-    monkeypatch.setattr("cli.commands.redrive.confirm", meanwhile)
+    monkeypatch.setattr("mendq.cli.output.confirm", meanwhile)
     assert _quarantine(queues, "return", "--all", code=1)["error"]["code"] == what
     assert queues.seen(queues.source) == []
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
-def test_mendq_s_own_redrive_waits_while_letters_return(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+def test_mendq_s_own_redrive_waits_while_messages_return(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _keep(queues, "one")
-    ledger = CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
+    case_store = CourseStore(queues.operator.aws.clients.dynamodb, "case_store")
     put, found = MessageMover.put, list[object]()
 
-    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
-        found.append(ledger.claim(f"{queues.source}-dlq", "a tick", datetime.now(UTC)))
-        return put(hand, letters, to)
+    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+        found.append(case_store.claim(f"{queues.source}-dlq", "a tick", datetime.now(UTC)))
+        return put(mover, messages, to)
 
     monkeypatch.setattr(MessageMover, "put", watched)
     assert _quarantine(queues, "return", "--all", "--yes")["moved"] == 1
     assert found == [None]
 
 
-def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Path) -> None:
+def test_what_is_dropped_lies_in_a_file_whole(queues: Dlq, tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     for number in range(12):
         _keep(queues, {"n": number, "text": "é\u2028"})
-    queues.write({"n": 12}, died_in="", **{HOPS: "1"})
+    queues.write({"n": 12}, died_in="", **{REDRIVE_COUNT: "1"})
     done = _quarantine(queues, "drop", "--where", "body.n >= `3`", "--yes", "--file", str(path))
     assert done == {"matched": 10, "dropped": 10, "left": 3, "failed": 0, "file": str(path)}
     lines = path.read_text().splitlines()
@@ -211,21 +220,21 @@ def test_what_is_dropped_lies_in_a_file_whole(queues: DeadLetters, tmp_path: Pat
     assert sorted(each["n"] for each in bodies) == list(range(3, 13))
     assert {each.get("text") for each in bodies} == {"é\u2028", None}
     assert path.stat().st_mode & 0o777 == 0o600
-    assert len(queues.seen(queues.letters)) == 3
+    assert len(queues.seen(queues.messages)) == 3
 
 
-def test_a_file_that_is_there_is_not_written_over(queues: DeadLetters, tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_not_written_over(queues: Dlq, tmp_path: Path) -> None:
     ids = {_keep(queues, "one")}
     path = tmp_path / "kept.jsonl"
     path.write_text("mine")
     error = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=2)["error"]
     assert "cannot be made" in error["message"]
     assert path.read_text() == "mine"
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
 def test_nothing_is_deleted_that_the_disk_did_not_take(
-    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one"), _keep(queues, "two")}
     made = os.fsync
@@ -239,11 +248,11 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
     path = tmp_path / "kept.jsonl"
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
     assert (done["dropped"], done["failed"]) == (0, 0)
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
-def test_a_disk_that_is_full_half_way_is_told_and_keeps_whole_lines(
-    queues: DeadLetters, tmp_path: Path
+def test_a_disk_that_is_full_half_way_is_said_and_keeps_whole_lines(
+    queues: Dlq, tmp_path: Path
 ) -> None:
     """As on a full disk: the file may not grow any more in the middle of a batch."""
     ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
@@ -256,12 +265,12 @@ def test_a_disk_that_is_full_half_way_is_told_and_keeps_whole_lines(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done == {"matched": 40, "dropped": 20, "left": 20, "failed": 0, "file": str(path)}
     written = {json.loads(line)["message_id"] for line in path.read_text().splitlines()}
-    left = queues.ids(queues.letters)
+    left = queues.ids(queues.messages)
     assert len(left) == 20
     assert (written | left, written & left) == (ids, set())
 
 
-def test_a_disk_that_is_full_is_told_to_people(queues: DeadLetters, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_said_to_people(queues: Dlq, tmp_path: Path) -> None:
     _keep(queues, "x" * 3_000)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     path = tmp_path / "kept.jsonl"
@@ -272,14 +281,14 @@ def test_a_disk_that_is_full_is_told_to_people(queues: DeadLetters, tmp_path: Pa
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert result.exit_code == 1
-    assert "0 letters dropped, 0 failed, 1 left" in result.output
+    assert "0 messages dropped, 0 failed, 1 left" in result.output
     assert "cannot be written: File too large" in " ".join(result.output.split())
     assert path.read_text() == ""
 
 
 @pytest.mark.parametrize("where", ["close", "ftruncate"])
 def test_whatever_else_fails_of_the_file_nothing_is_lost(
-    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    queues: Dlq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     ids = {_keep(queues, "one")}
     path = tmp_path / "kept.jsonl"
@@ -292,24 +301,24 @@ def test_whatever_else_fails_of_the_file_nothing_is_lost(
         closed(handle)
 
     closed, synced = os.close, os.fsync
-    monkeypatch.setattr(f"cli.redrive.quarantines.os.{where}", fail)
+    monkeypatch.setattr(f"mendq.cli.redrive.quarantines.os.{where}", fail)
     if where == "ftruncate":
         monkeypatch.setattr(
-            "cli.redrive.quarantines.os.fsync",
+            "mendq.cli.redrive.quarantines.os.fsync",
             lambda handle: fail(handle) if S_ISREG(os.fstat(handle).st_mode) else synced(handle),
         )
     code = 0 if where == "close" else 1
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=code)
     assert broken
     assert done["dropped"] == (1 if where == "close" else 0)
-    assert queues.ids(queues.letters) == (set() if where == "close" else ids)
+    assert queues.ids(queues.messages) == (set() if where == "close" else ids)
     if where == "close":
         assert json.loads(path.read_text())["body"] == "one"
         closed(broken[0])
 
 
 def test_a_folder_that_does_not_last_is_no_place(
-    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
     synced = os.fsync
@@ -324,11 +333,11 @@ def test_a_folder_that_does_not_last_is_no_place(
     error = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=2)["error"]
     assert "cannot be made: Invalid argument" in error["message"]
     assert not path.exists()
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
 def test_a_folder_that_is_gone_is_no_place(
-    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
     gone = tmp_path / "gone"
@@ -338,21 +347,21 @@ def test_a_folder_that_is_gone_is_no_place(
     error = _quarantine(queues, "drop", "--all", "--yes", code=2)["error"]
     monkeypatch.chdir(tmp_path)
     assert "No such file or directory" in error["message"]
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
-def test_a_delete_that_sqs_does_not_take_is_told(
-    queues: DeadLetters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_delete_that_sqs_does_not_take_is_said(
+    queues: Dlq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
     monkeypatch.setattr(MessageMover, "delete", lambda *_: frozenset())
     path = tmp_path / "kept.jsonl"
     done = _quarantine(queues, "drop", "--all", "--yes", "--file", str(path), code=1)
     assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)
-    assert queues.ids(queues.letters) == ids
+    assert queues.ids(queues.messages) == ids
 
 
-def test_a_peek_that_fails_says_which_grant_is_missing(queues: DeadLetters) -> None:
+def test_a_peek_that_fails_says_which_grant_is_missing(queues: Dlq) -> None:
     queues.refused["ReceiveMessage"] = ("KMS.AccessDeniedException", "no")
     error = _quarantine(queues, "peek", code=1)["error"]
     assert "kms:Decrypt" in error["message"]

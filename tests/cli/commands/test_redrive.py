@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from cli.commands import redrive as command
-from cli.exit_codes import Exit, Stopped
-from cli.redrive import hold
-from functions.aws.course_ledger import CLAIM_SECONDS, CourseLedger
-from functions.aws.message_mover import MessageMover
-from functions.healing.dead_letters import Redrive
-from functions.healing.letters import HOPS
-from functions.healing.redrive_progress import Stage
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.redrive import hold
+from mendq.cli.redrive import redrive as command
+from mendq.model.queue import Redrive
+from mendq.redrive.messages import REDRIVE_COUNT
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.progress import Stage
+from mendq.redrive.store import CLAIM_SECONDS, CourseStore
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+from tests.cli.redrive.dlq import Dlq, at_once, dlq
 
 __all__ = ["at_once"]
 pytestmark = pytest.mark.usefixtures("at_once")
@@ -26,11 +26,11 @@ ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code 
 
 
 @pytest.fixture
-def queues(operator: Operator) -> DeadLetters:
-    return dead_letters(operator)
+def queues(operator: Operator) -> Dlq:
+    return dlq(operator)
 
 
-def _mixed(queues: DeadLetters) -> None:
+def _mixed(queues: Dlq) -> None:
     for number in range(4):
         queues.write({"error": {"code": "X"}, "n": number}, type="order")
     queues.write({"error": {"code": "Y"}}, type="order")
@@ -39,36 +39,36 @@ def _mixed(queues: DeadLetters) -> None:
     queues.write({"error": {"code": "X"}})
 
 
-def _ledger(queues: DeadLetters) -> CourseLedger:
-    return CourseLedger(queues.operator.aws.clients.dynamodb, "ledger")
+def _case_store(queues: Dlq) -> CourseStore:
+    return CourseStore(queues.operator.aws.clients.dynamodb, "case_store")
 
 
-def _nothing_changed(queues: DeadLetters, ids: set[str]) -> None:
-    assert queues.ids(queues.letters) == ids
+def _nothing_changed(queues: Dlq, ids: set[str]) -> None:
+    assert queues.ids(queues.messages) == ids
     assert queues.ids(queues.source) == set()
 
 
-def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: DeadLetters) -> None:
+def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: Dlq) -> None:
     _mixed(queues)
     done = queues.redrive("--where", ORDERS, "--yes")
     assert done == {"matched": 4, "moved": 4, "left": 4, "failed": 0}
     arrived = queues.seen(queues.source)
-    assert {each.hops for each in arrived} == {1}
+    assert {each.redrive_count for each in arrived} == {1}
     assert {str(each.attributes["type"].value) for each in arrived} == {"order"}
-    assert len(queues.ids(queues.letters)) == 4
+    assert len(queues.ids(queues.messages)) == 4
 
 
-def test_a_dry_run_beats_yes_and_leaves_all_visible(queues: DeadLetters) -> None:
+def test_a_dry_run_beats_yes_and_leaves_all_visible(queues: Dlq) -> None:
     _mixed(queues)
-    ids = queues.ids(queues.letters)
+    ids = queues.ids(queues.messages)
     done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
     assert done == {"matched": 4, "moved": 0, "left": 8, "failed": 0}
     _nothing_changed(queues, ids)
 
 
-def test_nothing_is_sent_unasked(queues: DeadLetters) -> None:
+def test_nothing_is_sent_unasked(queues: Dlq) -> None:
     _mixed(queues)
-    ids = queues.ids(queues.letters)
+    ids = queues.ids(queues.messages)
     assert "not confirmed" in queues.redrive("--all", code=2)["error"]["message"]
     _nothing_changed(queues, ids)
 
@@ -87,53 +87,53 @@ def test_nothing_is_sent_unasked(queues: DeadLetters) -> None:
     ],
 )
 def test_what_is_no_request_moves_nothing(
-    queues: DeadLetters, arguments: tuple[str, ...], says: str
+    queues: Dlq, arguments: tuple[str, ...], says: str
 ) -> None:
     ids = {queues.write()}
     assert says in queues.redrive(*arguments, "--yes", code=2)["error"]["message"]
     _nothing_changed(queues, ids)
 
 
-def test_a_limit_bounds_what_goes(queues: DeadLetters) -> None:
+def test_a_limit_bounds_what_goes(queues: Dlq) -> None:
     _mixed(queues)
     done = queues.redrive("--where", ORDERS, "--limit", "3", "--yes")
     assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
-    assert len(queues.ids(queues.letters)) == 5
+    assert len(queues.ids(queues.messages)) == 5
 
 
-def test_a_limit_beyond_what_there_is_bounds_nothing(queues: DeadLetters) -> None:
+def test_a_limit_beyond_what_there_is_bounds_nothing(queues: Dlq) -> None:
     _mixed(queues)
     done = queues.redrive("--all", "--limit", "100", "--yes")
     assert done == {"matched": 8, "moved": 8, "left": 0, "failed": 0}
 
 
-def test_an_empty_queue_is_no_failure(queues: DeadLetters) -> None:
+def test_an_empty_queue_is_no_failure(queues: Dlq) -> None:
     assert queues.redrive("--all", "--yes") == {"matched": 0, "moved": 0, "left": 0, "failed": 0}
 
 
-def test_more_letters_than_a_batch_all_go(queues: DeadLetters) -> None:
-    sent = {queues.write(f"letter {number}") for number in range(33)}
+def test_more_messages_than_a_batch_all_go(queues: Dlq) -> None:
+    sent = {queues.write(f"message {number}") for number in range(33)}
     assert queues.redrive("--all", "--yes")["moved"] == len(sent)
     assert len(queues.seen(queues.source)) == len(sent)
-    assert queues.ids(queues.letters) == set()
+    assert queues.ids(queues.messages) == set()
 
 
 @pytest.mark.parametrize("held", [10, 20])
-def test_more_letters_than_are_held_at_once_are_all_looked_at(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, held: int
+def test_more_messages_than_are_held_at_once_are_all_looked_at(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("cli.redrive.passes.MOST_HELD", held)
+    monkeypatch.setattr("mendq.redrive.mover.MOST_HELD", held)
     for number in range(33):
         queues.write({"n": number})
     done = queues.redrive("--where", "body.n >= `20`", "--yes")
     assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
-    numbers = [json.loads(each.body)["n"] for each in queues.seen(queues.letters)]
+    numbers = [json.loads(each.body)["n"] for each in queues.seen(queues.messages)]
     assert sorted(numbers) == list(range(20))
 
 
-@pytest.mark.parametrize("whose", ["source", "letters"])
+@pytest.mark.parametrize("whose", ["source", "messages"])
 @pytest.mark.parametrize("word", ["off", "OFF", "no"])
-def test_the_tag_refuses_on_either_queue(queues: DeadLetters, whose: str, word: str) -> None:
+def test_the_tag_refuses_on_either_queue(queues: Dlq, whose: str, word: str) -> None:
     ids = {queues.write()}
     queues.operator.aws.tag(getattr(queues, whose), **{"mendq:redrive": word})
     for more in ((), ("--dry-run",)):
@@ -144,7 +144,7 @@ def test_the_tag_refuses_on_either_queue(queues: DeadLetters, whose: str, word: 
     assert queues.redrive("--all", "--yes")["moved"] == 1
 
 
-def test_letters_of_another_source_stay(queues: DeadLetters) -> None:
+def test_messages_of_another_source_stay(queues: Dlq) -> None:
     other = queues.operator.aws.queue(
         "refunds",
         tag=None,
@@ -155,12 +155,12 @@ def test_letters_of_another_source_stay(queues: DeadLetters) -> None:
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     assert result.exit_code == 0
     assert queues.bodies(queues.source) == ["orders"]
-    assert queues.bodies(queues.letters) == ["nobody", "refunds"]
-    assert "1 letter died in another queue that shares orders-dlq" in result.output
+    assert queues.bodies(queues.messages) == ["nobody", "refunds"]
+    assert "1 message died in another queue that shares orders-dlq" in result.output
     assert "for which of its 2 sources" in " ".join(result.output.split())
 
 
-def test_where_there_is_one_source_what_somebody_put_there_goes_along(queues: DeadLetters) -> None:
+def test_where_there_is_one_source_what_somebody_put_there_goes_along(queues: Dlq) -> None:
     queues.write(died_in="nobody")
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     assert "somebody sent 1 of them to orders-dlq by hand" in " ".join(result.output.split())
@@ -170,9 +170,7 @@ def test_where_there_is_one_source_what_somebody_put_there_goes_along(queues: De
 @pytest.mark.parametrize(
     ("named", "code"), [("nobodys", 4), ("not a name", 2), ("orders-dlq", 2), ("plain", 4)]
 )
-def test_a_queue_without_dead_letters_of_its_own(
-    queues: DeadLetters, named: str, code: int
-) -> None:
+def test_a_queue_without_dlq_of_its_own(queues: Dlq, named: str, code: int) -> None:
     ids = {queues.write()}
     queues.operator.aws.queue("plain", tag=None)
     error = queues.operator.json("redrive", named, "--all", "--yes", code=code)["error"]
@@ -181,25 +179,25 @@ def test_a_queue_without_dead_letters_of_its_own(
     _nothing_changed(queues, ids)
 
 
-def test_a_dead_letter_queue_that_is_gone(queues: DeadLetters) -> None:
-    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.letters))
+def test_a_dlq_that_is_gone(queues: Dlq) -> None:
+    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.messages))
     assert "orders-dlq" in queues.redrive("--all", "--yes", code=4)["error"]["message"]
 
 
-def test_dead_letters_that_die_again_by_being_looked_at_are_not(queues: DeadLetters) -> None:
+def test_dlq_that_die_again_by_being_looked_at_are_not(queues: Dlq) -> None:
     ids = {queues.write()}
     last = queues.operator.aws.queue("last", tag=None)
     queues.sqs.set_queue_attributes(
-        QueueUrl=queues.operator.aws.url(queues.letters),
+        QueueUrl=queues.operator.aws.url(queues.messages),
         Attributes={"RedrivePolicy": Redrive(last, 2).text},
     )
     error = queues.redrive("--all", "--dry-run", code=1)["error"]
-    assert error["code"] == "dead_letters_of_dead_letters"
-    assert queues.ids(queues.letters) == ids
+    assert error["code"] == "dlq_of_dlq"
+    assert queues.ids(queues.messages) == ids
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "CANCELLING"])
-def test_a_move_task_goes_first(queues: DeadLetters, status: str) -> None:
+def test_a_move_task_goes_first(queues: Dlq, status: str) -> None:
     ids = {queues.write()}
     queues.tasks.append({"Status": status, "StartedTimestamp": 1})
     assert queues.redrive("--all", "--yes", code=1)["error"]["code"] == "move_task_running"
@@ -208,12 +206,12 @@ def test_a_move_task_goes_first(queues: DeadLetters, status: str) -> None:
     assert queues.redrive("--all", "--yes")["moved"] == 1
 
 
-def test_a_redrive_of_mendq_s_own_goes_first(queues: DeadLetters) -> None:
+def test_a_redrive_of_mendq_s_own_goes_first(queues: Dlq) -> None:
     ids = {queues.write()}
     queues.course_in(Stage.SOAK)
     error = queues.redrive("--all", "--yes", code=1)["error"]
     assert error["code"] == "redrive_running"
-    assert "mendq roll-back case-7" in error["message"]
+    assert "mendq rollback case-7" in error["message"]
     _nothing_changed(queues, ids)
     queues.course_in(Stage.HALTED)
     assert queues.redrive("--all", "--yes")["moved"] == 1
@@ -221,7 +219,7 @@ def test_a_redrive_of_mendq_s_own_goes_first(queues: DeadLetters) -> None:
 
 @pytest.mark.parametrize("what", ["redrive_running", "redrive_off", "move_task_running", "policy"])
 def test_what_came_between_while_somebody_thought_forbids_it_still(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch, what: str
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ids = {queues.write({"n": number}) for number in range(12)}
     aws = queues.operator.aws
@@ -244,8 +242,8 @@ def test_what_came_between_while_somebody_thought_forbids_it_still(
     _nothing_changed(queues, ids)
 
 
-def test_letters_whose_sources_grew_meanwhile_stay(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+def test_messages_whose_sources_grew_meanwhile_stay(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What somebody sent there by hand was to go along only while there was no other source."""
     ids = {queues.write(died_in="nobody")}
@@ -259,25 +257,25 @@ def test_letters_whose_sources_grew_meanwhile_stay(
 
 
 def test_mendq_s_own_redrive_waits_for_a_person_s(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("one")
-    ledger, put = _ledger(queues), MessageMover.put
+    case_store, put = _case_store(queues), MessageMover.put
     found: list[object] = []
 
-    def watched(hand: MessageMover, letters: Any, to: Any) -> Any:
-        found.append(ledger.claim(queues.letters, "a tick", datetime.now(UTC)))
-        return put(hand, letters, to)
+    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+        found.append(case_store.claim(queues.messages, "a tick", datetime.now(UTC)))
+        return put(mover, messages, to)
 
     monkeypatch.setattr(MessageMover, "put", watched)
     assert queues.redrive("--all", "--yes")["moved"] == 1
-    assert found == [None], "it was held while letters went"
-    assert ledger.claim(queues.letters, "a tick", datetime.now(UTC)), "and is free at once"
+    assert found == [None], "it was held while messages went"
+    assert case_store.claim(queues.messages, "a tick", datetime.now(UTC)), "and is free at once"
 
 
-def test_nobody_redrives_beside_another_run(queues: DeadLetters) -> None:
+def test_nobody_redrives_beside_another_run(queues: Dlq) -> None:
     ids = {queues.write()}
-    assert _ledger(queues).claim(queues.letters, "a tick", datetime.now(UTC))
+    assert _case_store(queues).claim(queues.messages, "a tick", datetime.now(UTC))
     assert queues.redrive("--all", "--dry-run")["matched"] == 1
     error = queues.redrive("--all", "--yes", code=1)["error"]
     assert error["code"] == "redrive_running"
@@ -286,10 +284,10 @@ def test_nobody_redrives_beside_another_run(queues: DeadLetters) -> None:
 
 
 def test_a_run_that_lost_its_hold_ends_and_says_why(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(25):
-        queues.write(f"letter {number}")
+        queues.write(f"message {number}")
     monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
     put, ends, stops = MessageMover.put, hold.Hold.ends, list[Event]()
 
@@ -297,10 +295,10 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
         stops.append(stop)
         ends(held, stop)
 
-    def stolen(hand: MessageMover, letters: Any, to: Any) -> Any:
-        yield from put(hand, letters, to)
+    def stolen(mover: MessageMover, messages: Any, to: Any) -> Any:
+        yield from put(mover, messages, to)
         later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
-        assert _ledger(queues).claim(queues.letters, "a tick", later)
+        assert _case_store(queues).claim(queues.messages, "a tick", later)
         assert stops[0].wait(10), "the next beat finds that out"
 
     monkeypatch.setattr(hold.Hold, "ends", noted)
@@ -308,13 +306,13 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
     said = " ".join(result.output.split())
     assert result.exit_code == 1
-    assert "10 letters sent back, 0 failed, 15 left" in said
-    assert "another run is at work on the letters of orders-dlq" in said
-    assert len(queues.ids(queues.letters)) == 15, "nothing is hidden"
+    assert "10 messages sent back, 0 failed, 15 left" in said
+    assert "another run is at work on the messages of orders-dlq" in said
+    assert len(queues.ids(queues.messages)) == 15, "nothing is hidden"
 
 
 def test_an_account_without_mendq_needs_no_hold(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_stack(*_: object) -> str:
         raise Stopped("no stack", Exit.NOT_FOUND)
@@ -325,82 +323,84 @@ def test_an_account_without_mendq_needs_no_hold(
 
 
 @pytest.mark.parametrize(
-    ("kept", "says"),
+    ("retained", "says"),
     [
         ("1209600", "the oldest expires in 13 d 23 h"),
         ("172800", "the oldest expires in 1 d 23 h"),
         ("3600", "the oldest expires in 59 min"),
     ],
 )
-def test_when_the_first_expires_is_said(queues: DeadLetters, kept: str, says: str) -> None:
+def test_when_the_first_expires_is_said(queues: Dlq, retained: str, says: str) -> None:
     queues.write()
     queues.sqs.set_queue_attributes(
-        QueueUrl=queues.operator.aws.url(queues.letters),
-        Attributes={"MessageRetentionPeriod": kept},
+        QueueUrl=queues.operator.aws.url(queues.messages),
+        Attributes={"MessageRetentionPeriod": retained},
     )
     shown = queues.operator.mendq("redrive", "orders", "--all", "--dry-run").output
     assert says in shown
 
 
-def test_a_letter_that_was_sent_before_is_told_and_counted_on(queues: DeadLetters) -> None:
-    queues.write(**{HOPS: "2"})
+def test_a_message_that_was_sent_before_is_said_and_counted_on(queues: Dlq) -> None:
+    queues.write(**{REDRIVE_COUNT: "2"})
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
-    assert "were sent back before (mendq.hops)" in " ".join(result.output.split())
-    assert [each.hops for each in queues.seen(queues.source)] == [3]
+    assert "were sent back before (mendq.redrives)" in " ".join(result.output.split())
+    assert [each.redrive_count for each in queues.seen(queues.source)] == [3]
 
 
-def test_a_letter_that_dies_again_meanwhile_is_not_sent_twice(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that goes back is a dead letter again before the next batch, under its new id."""
+    """Each that goes back is a DLQ message again before the next batch, under its new id."""
     for number in range(25):
         queues.write(f"poison {number}")
     put = MessageMover.put
 
-    def poisoned(hand: MessageMover, letters: Any, to: Any) -> Any:
-        for moved in put(hand, letters, to):
+    def poisoned(mover: MessageMover, messages: Any, to: Any) -> Any:
+        for moved in put(mover, messages, to):
             for each in queues.seen(queues.source):
-                queues.write(each.body, queue=queues.letters, **{HOPS: str(each.hops)})
+                queues.write(
+                    each.body, queue=queues.messages, **{REDRIVE_COUNT: str(each.redrive_count)}
+                )
             queues.taken(queues.source)
             yield moved
 
     monkeypatch.setattr(MessageMover, "put", poisoned)
     assert queues.redrive("--all", "--yes")["moved"] == 25
-    assert {each.hops for each in queues.seen(queues.letters)} == {1}
+    assert {each.redrive_count for each in queues.seen(queues.messages)} == {1}
 
 
 def test_what_came_while_somebody_thought_is_not_sent(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("asked for")
     monkeypatch.setattr(command, "confirm", lambda *_, **__: queues.write("came since"))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"]) == (1, 1)
     assert queues.bodies(queues.source) == ["asked for"]
-    assert queues.bodies(queues.letters) == ["came since"]
+    assert queues.bodies(queues.messages) == ["came since"]
 
 
 def test_what_was_gone_when_somebody_said_yes_is_neither_moved_nor_failed(
-    queues: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("gone")
-    monkeypatch.setattr(command, "confirm", lambda *_, **__: queues.taken(queues.letters))
+    monkeypatch.setattr(command, "confirm", lambda *_, **__: queues.taken(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
 
-def test_a_letter_that_the_source_does_not_take_stays_and_is_told(operator: Operator) -> None:
-    queues = dead_letters(operator, MaximumMessageSize="1024")
+def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Operator) -> None:
+    queues = dlq(operator, MaximumMessageSize="1024")
     queues.write("small")
     queues.write("x" * 2_000)
     done = queues.redrive("--all", "--yes", code=1)
     assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
-    assert queues.bodies(queues.letters) == ["x" * 2_000]
+    assert queues.bodies(queues.messages) == ["x" * 2_000]
     result = operator.mendq("redrive", "orders", "--all", "--yes")
     assert "too_long" in result.output
 
 
-def test_no_body_and_no_part_of_one_is_shown(queues: DeadLetters) -> None:
+def test_no_body_and_no_part_of_one_is_shown(queues: Dlq) -> None:
     sample = queues.write({"secret": "s3cret"}, type="order")
     queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
     result = queues.operator.mendq(
@@ -416,15 +416,15 @@ def test_no_body_and_no_part_of_one_is_shown(queues: DeadLetters) -> None:
     assert sample in result.output
 
 
-def test_what_is_missing_is_counted(queues: DeadLetters) -> None:
+def test_what_is_missing_is_counted(queues: Dlq) -> None:
     _mixed(queues)
     shown = queues.operator.mendq("redrive", "orders", "--where", ORDERS, "--dry-run").output
-    assert "attributes.type is missing in 1 of 8 letters" in shown
-    assert "body.error.code is missing in 1 of 8 letters" in shown
+    assert "attributes.type is missing in 1 of 8 messages" in shown
+    assert "body.error.code is missing in 1 of 8 messages" in shown
 
 
 def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
-    queues = dead_letters(operator, fifo=True)
+    queues = dlq(operator, fifo=True)
     for number in range(36):
         queues.write({"n": number}, group=f"g{number % 3}")
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
@@ -438,7 +438,7 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
 
 
 def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
-    queues = dead_letters(operator, fifo=True)
+    queues = dlq(operator, fifo=True)
     for number in range(24):
         queues.write({"n": number})
     done = queues.redrive("--where", "body.n == `23`", "--dry-run")
@@ -448,13 +448,13 @@ def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
 
 
 def test_a_fifo_queue_s_order_is_warned_of_with_the_numbers(operator: Operator) -> None:
-    queues = dead_letters(operator, fifo=True)
+    queues = dlq(operator, fifo=True)
     for number in range(4):
-        queues.write(f"letter {number}", group=f"g{number % 2}")
+        queues.write(f"message {number}", group=f"g{number % 2}")
     queues.write("newer", queue=queues.source)
     shown = " ".join(operator.mendq("redrive", "orders.fifo", "--all", "--dry-run").output.split())
-    assert "4 letters of 2 groups go behind the 1 that wait in orders.fifo" in shown
-    assert "no more of a group than its first ten letters" in shown
+    assert "4 messages of 2 groups go behind the 1 that wait in orders.fifo" in shown
+    assert "no more of a group than its first ten messages" in shown
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_a_fifo_queue_s_order_is_warned_of_with_the_numbers(operator: Operator) 
 def test_the_grant_that_is_missing_is_named(
     operator: Operator, code: str, message: str, says: str
 ) -> None:
-    queues = dead_letters(operator, KmsMasterKeyId="alias/orders")
+    queues = dlq(operator, KmsMasterKeyId="alias/orders")
     ids = {queues.write()}
     queues.refused["SendMessageBatch"] = (code, message)
     result = operator.mendq("redrive", "orders", "--all", "--yes")
@@ -476,16 +476,16 @@ def test_the_grant_that_is_missing_is_named(
     _nothing_changed(queues, ids)
 
 
-def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: DeadLetters) -> None:
+def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> None:
     ids = {queues.write()}
     policy = '{"Statement": [{"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}]}'
-    url = queues.operator.aws.url(queues.letters)
+    url = queues.operator.aws.url(queues.messages)
     queues.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
     who = (
         "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: sqs:receivemessage"
     )
     refusal = (
-        f"{who} on resource: {queues.letters} with an explicit deny in a resource-based policy"
+        f"{who} on resource: {queues.messages} with an explicit deny in a resource-based policy"
     )
     queues.refused["ReceiveMessage"] = ("AccessDenied", refusal)
     error = queues.redrive("--all", "--yes", code=1)["error"]
@@ -495,13 +495,13 @@ def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: DeadLette
     _nothing_changed(queues, ids)
 
 
-def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: DeadLetters) -> None:
+def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
     for number in range(20):
         queues.write({"n": number})
-    ids = queues.ids(queues.letters)
+    ids = queues.ids(queues.messages)
     slow = ("--all", "--rate", "0.001/s", "--yes")
     queues.sqs.set_queue_attributes(
-        QueueUrl=queues.operator.aws.url(queues.letters),
+        QueueUrl=queues.operator.aws.url(queues.messages),
         Attributes={"MessageRetentionPeriod": "3600"},
     )
     error = queues.redrive(*slow, code=1)["error"]
@@ -511,9 +511,9 @@ def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: DeadLetters) -> No
     assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
 
 
-def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: DeadLetters) -> None:
+def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
     queues.write({"n": 1})
-    native = f"aws sqs start-message-move-task --source-arn {queues.letters}"
+    native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
     for chosen, is_printed in ((("--all",), True), (("--where", "body.n == `1`"), False)):
         shown = queues.operator.mendq("redrive", "orders", *chosen, "--dry-run").output
         assert (native in " ".join(shown.split())) is is_printed

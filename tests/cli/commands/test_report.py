@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from cli import asking
-from cli.account import Account
-from cli.commands import report as command
-from cli.reports import Next, next_of, next_report
+from mendq.cli import output
+from mendq.cli.account import Account
+from mendq.cli.look import report as command
+from mendq.cli.look.report import Next, next_of, next_report
 from tests.cli.conftest import OUTPUTS, Operator
-from tests.functions.report.weeks import busy_week
 from tests.infra.aws_calls import recording
+from tests.report.weeks import busy_week
 
 FILE = "mendq-report-2026-W46.html"
 BERLIN = "Europe/Berlin"
@@ -83,18 +83,18 @@ def test_what_is_no_week_is_a_mistake(operator: Operator, week: str, here: Path)
 
 
 @pytest.mark.parametrize(
-    ("week", "cure"),
+    ("week", "remedy"),
     [
         ("2026-W99", "2026 has 53, so say one from 2026-W01 to 2026-W53"),
         ("2025-W53", "2025 has 52, so say one from 2025-W01 to 2025-W52"),
         ("W46", "say one such as 2026-W46"),
     ],
 )
-def test_what_is_no_week_is_told_the_weeks_there_are(
-    operator: Operator, week: str, cure: str
+def test_what_is_no_week_is_said_the_weeks_there_are(
+    operator: Operator, week: str, remedy: str
 ) -> None:
     message = operator.json("report", "--week", week, code=2)["error"]["message"]
-    assert message == f"--week {week} is no week: {cure}"
+    assert message == f"--week {week} is no week: {remedy}"
 
 
 def test_without_a_report_yet_it_says_when_the_first_comes(
@@ -180,7 +180,7 @@ def test_it_asks(
     answer: str,
     content: bytes,
 ) -> None:
-    monkeypatch.setattr(asking, "somebody_is_there", lambda: True)
+    monkeypatch.setattr(output, "somebody_is_there", lambda: True)
     _deliver(operator)
     (here / FILE).write_bytes(b"mine")
     result = operator.mendq("report", given=answer)
@@ -264,8 +264,8 @@ def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
         "6 above the 4-week median of 20",
         "1. Set VisibilityTimeout of invoices to 690 s in its template.",
         "VisibilityTimeout: 690",
-        "mendq show lease_expired-invoices --region us-east-1",
-        "All 7 nights were read.",
+        "mendq show visibility_timeout_too_short-invoices --region us-east-1",
+        "All 7 nightly runs were read.",
         f"The page: {FILE}",
     ):
         assert says in shown, says
@@ -276,8 +276,10 @@ def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
     document = busy_week()
     for case in document["cases"]:
         case.update(queue_arn=evil, label=evil, why=evil, outcome=evil)
-    for deed in document["do_this_week"]:
-        deed.update({name: evil for name, value in deed.items() if isinstance(value, str)})
+    for recommendation in document["do_this_week"]:
+        recommendation.update(
+            {name: evil for name, value in recommendation.items() if isinstance(value, str)}
+        )
     _deliver(operator, **document)
     result = operator.mendq("report")
     assert result.exit_code == 0, result.output

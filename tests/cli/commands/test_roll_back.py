@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cli.commands.roll_back import moment_of
-from cli.exit_codes import Stopped
+from mendq.cli.exit_codes import Stopped
+from mendq.cli.undo.rollback import moment_of
 from tests.cli.conftest import Operator
-from tests.functions.aws.operators import ALICE, case_of, fail, move, undo
+from tests.heal.operators import ALICE, case_of, fail, move, undo
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -42,19 +42,19 @@ def test_times(text: str, ago: timedelta) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("case", "--since", "2h"), ("--since", "soon")])
 def test_either_a_case_or_a_time(operator: Operator, arguments: tuple[str, ...]) -> None:
-    assert operator.mendq("roll-back", *arguments).exit_code == 2
+    assert operator.mendq("rollback", *arguments).exit_code == 2
     assert operator.account.invoked == []
 
 
 def test_a_case_that_is_not_there(operator: Operator) -> None:
-    assert operator.mendq("roll-back", "nothing-like-it", "--yes").exit_code == 4
+    assert operator.mendq("rollback", "nothing-like-it", "--yes").exit_code == 4
     assert operator.account.invoked == []
 
 
 def test_without_a_terminal_only_the_preview_is_asked_for(operator: Operator) -> None:
     case_id = operator.applied()
     operator.answers("RollBackFunction", _answer(case_id, "undone"))
-    result = operator.mendq("roll-back", case_id)
+    result = operator.mendq("rollback", case_id)
     assert result.exit_code == 2
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
 
@@ -62,14 +62,14 @@ def test_without_a_terminal_only_the_preview_is_asked_for(operator: Operator) ->
 def test_a_dry_run_beats_yes(operator: Operator) -> None:
     case_id = operator.applied()
     operator.answers("RollBackFunction", _answer(case_id, "undone"))
-    operator.json("roll-back", case_id, "--dry-run", "--yes")
+    operator.json("rollback", case_id, "--dry-run", "--yes")
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
 
 
-def test_a_persons_value_that_was_kept_is_exit_3(operator: Operator) -> None:
+def test_a_persons_value_that_was_retained_is_exit_3(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.answers("RollBackFunction", _answer(case_id, "kept", now="60"))
-    result = operator.mendq("roll-back", case_id, "--yes")
+    operator.answers("RollBackFunction", _answer(case_id, "retained", now="60"))
+    result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 3
     assert "60 s, set since by" in result.stdout
     assert case_id in result.stdout
@@ -81,14 +81,14 @@ def test_what_is_never_written_back_is_printed_whole(operator: Operator) -> None
     command = "aws sqs set-queue-attributes " + "x" * 200
     answer = _answer(case_id, "printed", attribute="MessageRetentionPeriod", command=command)
     operator.answers("RollBackFunction", answer)
-    assert command in operator.mendq("roll-back", case_id, "--yes").stdout
+    assert command in operator.mendq("rollback", case_id, "--yes").stdout
 
 
 def test_undone(operator: Operator) -> None:
     case_id = operator.applied()
     done = {**_answer(case_id, "undone", now="30"), "state": "rolled_back"}
     operator.answers("RollBackFunction", _answer(case_id, "undone"), done)
-    assert operator.json("roll-back", case_id, "--yes") == done
+    assert operator.json("rollback", case_id, "--yes") == done
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True, False]
 
 
@@ -100,11 +100,11 @@ def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> N
     operator.aws.later(minutes=10)
     second = operator.applied("second.fifo")
     operator.answers("RollBackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
-    found = operator.json("roll-back", "--since", "3h", "--yes")
+    found = operator.json("rollback", "--since", "3h", "--yes")
     assert [each["case_id"] for each in found] == [second, first]
 
 
-def _mended_twice(operator: Operator, last: str) -> tuple[str, str, str]:
+def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     """A queue that two cases have raised, the earlier of them closed; its ARN and their ids."""
     operator.aws.now -= timedelta(hours=3)
     earlier = operator.applied()
@@ -122,7 +122,7 @@ def _mended_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     return first.queue_arn, earlier, later.case_id
 
 
-def _told(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+def _announced(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
     """Case, outcome, what stood there and what was put there, in the order of the answers."""
     every = ((each["case_id"], one) for each in answers for one in each["attributes"])
     return [(case_id, each["outcome"], each["after"], each["before"]) for case_id, each in every]
@@ -132,39 +132,39 @@ def _told(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
 def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     operator: Operator, last: str
 ) -> None:
-    queue, earlier, later = _mended_twice(operator, last)
+    queue, earlier, later = _fixed_twice(operator, last)
     stands = operator.aws.visibility(queue)
-    preview = operator.json("roll-back", "--since", "5h", "--dry-run")
+    preview = operator.json("rollback", "--since", "5h", "--dry-run")
     assert [each.get("once_undone", []) for each in preview] == [[], [later]]
-    shown = operator.mendq("roll-back", "--since", "5h", "--dry-run").stdout
+    shown = operator.mendq("rollback", "--since", "5h", "--dry-run").stdout
     assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
     assert shown.index(earlier) < shown.index("45 s -> 30 s")
     assert "not done" not in shown
     assert operator.aws.visibility(queue) == stands
-    assert _told(preview) == _told(operator.json("roll-back", "--since", "5h", "--yes"))
+    assert _announced(preview) == _announced(operator.json("rollback", "--since", "5h", "--yes"))
 
 
 def test_the_preview_undoes_nothing_behind_a_value_of_a_person(operator: Operator) -> None:
-    queue, earlier, later = _mended_twice(operator, "applied")
+    queue, earlier, later = _fixed_twice(operator, "applied")
     url = operator.aws.url(queue)
     operator.aws.clients.sqs.set_queue_attributes(
         QueueUrl=url, Attributes={"VisibilityTimeout": "99"}
     )
-    preview = operator.json("roll-back", "--since", "5h", "--dry-run", code=1)
-    assert preview[0]["attributes"][0]["outcome"] == "kept"
+    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
+    assert preview[0]["attributes"][0]["outcome"] == "retained"
     assert preview[1]["error"]["code"] == "wrong_state"
     assert later in preview[1]["error"]["message"]
     assert preview[1]["case_id"] == earlier
 
 
 def test_the_preview_of_an_earlier_fix_leaves_it_to_a_later_proposal(operator: Operator) -> None:
-    queue, earlier, _ = _mended_twice(operator, "closed")
+    queue, earlier, _ = _fixed_twice(operator, "closed")
     operator.aws.clients.sqs.tag_queue(QueueUrl=operator.aws.url(queue), Tags={"mendq": "propose"})
     operator.aws.later(hours=1)
     fail(operator.aws, queue, "once more")
     proposed = case_of(operator.aws)
     assert proposed.state == "proposed"
-    preview = operator.json("roll-back", "--since", "5h", "--dry-run", code=1)
+    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
     assert [each["error"]["code"] for each in preview] == ["wrong_state"] * 2
     assert preview[1]["case_id"] == earlier
 
@@ -176,9 +176,9 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator.account.lambdas["RollBackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
-    operator.mendq("roll-back", case_id, "--yes")
+    operator.mendq("rollback", case_id, "--yes")
     asked = len(operator.account.invoked)
-    again = operator.mendq("roll-back", case_id)
+    again = operator.mendq("rollback", case_id)
     assert again.exit_code == 0
     assert "Rolled back already" in again.stdout
     assert "VisibilityTimeout: 30 s stands there, as before the fix" in again.stdout
@@ -188,16 +188,16 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator.aws.clients.sqs.set_queue_attributes(
         QueueUrl=url, Attributes={"VisibilityTimeout": "77"}
     )
-    told = " ".join(operator.mendq("roll-back", case_id, "--yes").stdout.split())
-    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in told
+    announced = " ".join(operator.mendq("rollback", case_id, "--yes").stdout.split())
+    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
 
 
 @pytest.mark.parametrize("last", ["applied", "closed"])
 def test_two_fixes_on_one_queue_are_both_undone(operator: Operator, last: str) -> None:
-    queue, earlier, later = _mended_twice(operator, last)
-    done = operator.json("roll-back", "--since", "5h", "--yes")
+    queue, earlier, later = _fixed_twice(operator, last)
+    done = operator.json("rollback", "--since", "5h", "--yes")
     assert [(each["case_id"], each["attributes"][0]["outcome"]) for each in done] == [
         (later, "undone"),
         (earlier, "undone"),
@@ -206,41 +206,41 @@ def test_two_fixes_on_one_queue_are_both_undone(operator: Operator, last: str) -
 
 
 def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> None:
-    queue, *_ = _mended_twice(operator, "closed")
+    queue, *_ = _fixed_twice(operator, "closed")
     operator.aws.clients.sqs.set_queue_attributes(
         QueueUrl=operator.aws.url(queue), Attributes={"VisibilityTimeout": "99"}
     )
-    done = operator.json("roll-back", "--since", "5h", "--yes", code=3)
+    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
     assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
     assert operator.aws.visibility(queue) == 99
 
 
 def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
-    queue, earlier, later = _mended_twice(operator, "closed")
-    shown = operator.mendq("roll-back", earlier, "--dry-run")
+    queue, earlier, later = _fixed_twice(operator, "closed")
+    shown = operator.mendq("rollback", earlier, "--dry-run")
     assert shown.exit_code == 1
     assert f"by a later case of Mendq: {later}" in " ".join(shown.stdout.split())
-    alone = operator.json("roll-back", earlier, "--yes", code=1)
+    alone = operator.json("rollback", earlier, "--yes", code=1)
     assert alone["attributes"][0]["later_case"] == later
     assert operator.aws.visibility(queue) > 45
 
 
-def test_a_later_case_that_was_contested_wrote_nothing_of_ours(operator: Operator) -> None:
-    queue, earlier, _ = _mended_twice(operator, "contested")
+def test_a_later_case_that_was_overridden_wrote_nothing_of_ours(operator: Operator) -> None:
+    queue, earlier, _ = _fixed_twice(operator, "overridden")
     stands = str(operator.aws.visibility(queue))
-    operator.answers("RollBackFunction", _answer(earlier, "kept", now=stands))
-    answer = operator.json("roll-back", earlier, "--yes", code=3)
+    operator.answers("RollBackFunction", _answer(earlier, "retained", now=stands))
+    answer = operator.json("rollback", earlier, "--yes", code=3)
     assert answer["attributes"][0]["later_case"] is None
 
 
 def test_nothing_was_written_since(operator: Operator) -> None:
-    assert operator.json("roll-back", "--since", "3h", "--yes") == []
+    assert operator.json("rollback", "--since", "3h", "--yes") == []
 
 
 def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
     case_id = operator.applied()
     operator.answers("RollBackFunction", {"error": "claimed", "reason": "another run is at work"})
-    result = operator.mendq("roll-back", case_id, "--yes")
+    result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 1
     assert "another run is at work" in result.stdout
 
@@ -250,15 +250,15 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     case_id = operator.applied()
     command = "aws sqs set-queue-attributes --attributes VisibilityTimeout=30"
     refused = {"error": "aws_refused", "reason": "AWS refused the change: AccessDenied"}
-    by_hand = _answer(case_id, "printed", now="45", command=command)
-    asked = _answer(case_id, "undone", now="45"), {**by_hand, **refused}
+    by_person = _answer(case_id, "printed", now="45", command=command)
+    asked = _answer(case_id, "undone", now="45"), {**by_person, **refused}
     operator.answers("RollBackFunction", *asked, *asked)
-    result = operator.mendq("roll-back", case_id, "--yes")
+    result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 1
-    told = " ".join(result.stdout.split())
-    assert "AccessDenied" in told
-    assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in told
-    done = operator.json("roll-back", case_id, "--yes", code=1)
+    announced = " ".join(result.stdout.split())
+    assert "AccessDenied" in announced
+    assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in announced
+    done = operator.json("rollback", case_id, "--yes", code=1)
     assert done["error"]["code"] == "aws_refused"
     assert [each["command"] for each in done["attributes"]] == [command]
 
@@ -269,7 +269,7 @@ def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    found = operator.json("roll-back", case_id, "--yes", code=4)
+    found = operator.json("rollback", case_id, "--yes", code=4)
     assert found["error"]["code"] == "queue_gone"
 
 
@@ -277,15 +277,15 @@ def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(operator: Opera
     ids = [operator.applied(name) for name in ("first.fifo", "second.fifo")]
     errors = {"error": "queue_gone", "reason": "x"}, {"error": "claimed", "reason": "y"}
     operator.account.lambdas["RollBackFunction"] = lambda event: errors[ids.index(event["case_id"])]
-    assert len(operator.json("roll-back", "--since", "1h", "--yes", code=1)) == 2
+    assert len(operator.json("rollback", "--since", "1h", "--yes", code=1)) == 2
 
 
-def test_a_value_that_was_kept_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
-    kept, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
-    operator.aws.set_visibility(operator.json("show", kept)["queue_arn"], 60)
+def test_a_value_that_was_retained_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
+    retained, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
+    operator.aws.set_visibility(operator.json("show", retained)["queue_arn"], 60)
     operator.account.lambdas["RollBackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
-    done = operator.json("roll-back", "--since", "1h", "--yes", code=3)
+    done = operator.json("rollback", "--since", "1h", "--yes", code=3)
     outcomes = {each["case_id"]: each["attributes"][0]["outcome"] for each in done}
-    assert outcomes == {kept: "kept", undone: "undone"}
+    assert outcomes == {retained: "retained", undone: "undone"}

@@ -5,16 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from functions.aws.heal_batch import heal_findings
-from functions.healing.ledger_view import HoldUp
+from mendq.cases.view import HoldUp
+from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator, rename_symptom
-from tests.functions.aws.operators import case_of, desk_of, move, say
+from tests.heal.operators import case_of, context_of, move, say
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
     "alice.of.the.platform.team@example.com"
 )
-PLAN = "the lease of 30 s ends before its consumers are done"
+PLAN = "the visibility timeout of 30 s ends before its consumers are done"
 
 
 def test_a_case_that_is_not_there(operator: Operator) -> None:
@@ -46,16 +46,16 @@ def test_a_queue_that_is_gone(operator: Operator) -> None:
     assert "is gone" in operator.mendq("show", case_id).stdout
 
 
-def test_what_a_sweep_found_tells_of_no_call(operator: Operator) -> None:
-    letters = operator.aws.queue("orders-dlq", tag="heal", MessageRetentionPeriod="86400")
-    redrive = json.dumps({"deadLetterTargetArn": letters, "maxReceiveCount": 5})
+def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
+    messages = operator.aws.queue("orders-dlq", tag="heal", MessageRetentionPeriod="86400")
+    redrive = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     operator.aws.queue("orders", tag=None, RedrivePolicy=redrive)
     operator.aws.later(minutes=5)
-    found = [{"queue_arn": letters, "symptom": "dead_letters_expire_first"}]
+    found = [{"queue_arn": messages, "symptom": "dlq_retention_too_short"}]
     assert heal_findings({"found": found}, operator.aws.run()).errors == {}
     case = case_of(operator.aws)
     evidence = _section(operator.mendq("show", case.case_id).stdout, "Evidence")
-    assert evidence == f"seen by a sweep at {case.evidence['first_at']}; no call failed"
+    assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
     assert operator.json("show", case.case_id)["evidence"]["failed_calls"] == 0
 
 
@@ -72,7 +72,7 @@ def test_a_redrive_policy_is_shown_as_json(operator: Operator) -> None:
 def test_what_people_see(operator: Operator) -> None:
     case_id = operator.applied()
     shown = operator.mendq("show", case_id).stdout
-    for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq roll-back {case_id}"):
+    for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
         assert words in shown
 
 
@@ -84,7 +84,7 @@ def _section(shown: str, heading: str) -> str:
 @pytest.mark.parametrize(
     ("word", "said"), [("approve", "a person approved"), ("decline", "a person declined")]
 )
-def test_a_persons_word_and_the_plans_reason_are_both_told(
+def test_a_persons_word_and_the_plans_reason_are_both_said(
     operator: Operator, word: str, said: str
 ) -> None:
     case_id = operator.proposed()
@@ -133,7 +133,7 @@ def test_what_waits_for_nobody_says_no_end(operator: Operator) -> None:
 
 def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:
     operator.applied()
-    table = operator.account.output("LedgerTable")
+    table = operator.account.output("CaseTable")
     client = operator.aws.clients.dynamodb
     for item in client.scan(TableName=table)["Items"]:
         if item["pk"]["S"].startswith("case#"):
@@ -154,12 +154,15 @@ def test_undo_is_offered_where_what_it_wrote_stands(operator: Operator) -> None:
     case_id = operator.applied()
     (standing,) = operator.json("show", case_id)["standing"]
     assert (standing["outcome"], standing["now"], standing["before"]) == ("undone", "45", "30")
-    assert f"mendq roll-back {case_id}" in _section(operator.mendq("show", case_id).stdout, "Undo")
+    assert f"mendq rollback {case_id}" in _section(operator.mendq("show", case_id).stdout, "Undo")
 
 
 @pytest.mark.parametrize(
     ("seconds", "outcome", "says"),
-    [("60", "kept", "60 s, set since by somebody else"), ("30", "nothing", "as before already")],
+    [
+        ("60", "retained", "60 s, set since by somebody else"),
+        ("30", "nothing", "as before already"),
+    ],
 )
 def test_undo_is_not_offered_where_nothing_of_it_stands(
     operator: Operator, seconds: str, outcome: str, says: str
@@ -170,15 +173,15 @@ def test_undo_is_not_offered_where_nothing_of_it_stands(
     assert (found["undo"], found["standing"][0]["outcome"]) == ([], outcome)
     shown = operator.mendq("show", case_id).stdout
     assert says in _section(shown, "Undo")
-    assert "roll-back" not in shown
+    assert "rollback" not in shown
     assert "set-queue-attributes" not in shown
 
 
-def test_undo_is_not_offered_where_its_value_was_contested(operator: Operator) -> None:
+def test_undo_is_not_offered_where_its_value_was_overridden(operator: Operator) -> None:
     case_id = operator.applied()
-    move(operator.aws, case_of(operator.aws), "contested")
+    move(operator.aws, case_of(operator.aws), "overridden")
     found = operator.json("show", case_id)
-    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "kept")
+    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "retained")
 
 
 def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None:
@@ -188,7 +191,7 @@ def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None
     assert (found["undo"], found["standing"]) == ([], [])
     shown = operator.mendq("show", case_id).stdout
     assert "\nUndo\n" not in shown
-    assert "roll-back" not in shown
+    assert "rollback" not in shown
 
 
 def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator) -> None:
@@ -205,7 +208,7 @@ def test_what_holds_an_approved_case_up_is_said(operator: Operator) -> None:
     say(operator.aws, "approve", case_id)
     since = operator.aws.now
     hold_up = HoldUp(since, "frozen", "changes are frozen: Black Friday")
-    desk_of(operator.aws).open_cases.hold_up(case_of(operator.aws), hold_up)
+    context_of(operator.aws).open_cases.hold_up(case_of(operator.aws), hold_up)
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
     for command in (("show", case_id), ("cases",)):
         assert line in " ".join(operator.mendq(*command).stdout.split())

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cli.cost import bill
-from cli.cost.bill import Deployed, NotPriced, hours_a_month, series, times_a_month
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.cli.cost import bill
+from mendq.cli.cost.bill import Deployed, NotPriced, hours_a_month, series, times_a_month
+from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import SETTINGS, template_of
 
 CLOUDWATCH = "AWS::CloudWatch::"
@@ -144,7 +144,7 @@ def test_what_aws_gives_is_taken_off_once() -> None:
 
 
 def test_settings_change_the_bill() -> None:
-    """A pulse every 20 minutes is three times as many calls as one an hour."""
+    """A probe every 20 minutes is three times as many calls as one an hour."""
     hourly, thrice = (Deployed(template_of(name).raw) for name in ("default", "proposing"))
     trail = bill.PRICED["AWS::CloudTrail::Trail"]
     assert trail(thrice).dollars == pytest.approx(3 * trail(hourly).dollars)
@@ -192,7 +192,7 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
 
 def test_every_metric_is_either_always_there_or_comes_with_something() -> None:
     always = frozenset().union(*series().values())
-    assert always | WHEN_SOMETHING_HAPPENS == {*OwnMetric, *NightMetric}
+    assert always | WHEN_SOMETHING_HAPPENS == {*OwnMetric, *NightlyMetric}
     assert always & WHEN_SOMETHING_HAPPENS == set()
 
 
@@ -201,9 +201,9 @@ def test_what_is_sent_each_minute_exists_all_month() -> None:
     assert hours["EscalatedCasesOpen"] == hours["AutoFixes"] == 720
 
 
-def test_what_is_sent_once_a_night_is_billed_for_thirty_hours() -> None:
-    hours = hours_a_month({"start_night": 30, "pulse": 720, "sweep": 4_320, "approve": 9})
-    assert hours["NightsWritten"] == 30
-    assert hours["PulsesLostInARow"] == 720
-    assert not {"FailedCallsSeen", "SweptQueues"} & hours.keys()
+def test_what_is_sent_once_a_nightly_is_billed_for_thirty_hours() -> None:
+    hours = hours_a_month({"start_nightly": 30, "probe": 720, "scan": 4_320, "approve": 9})
+    assert hours["NightlyRunsWritten"] == 30
+    assert hours["ProbesLostInARow"] == 720
+    assert not {"FailedCallsSeen", "ScannedQueues"} & hours.keys()
     assert "EscalatedCasesOpen" not in hours

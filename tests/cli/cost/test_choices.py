@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cli.cost.calls import (
+from infra.data_events import DATA_EVENT_NAMES
+from infra.settings.deployment import read
+from mendq.catalogue import CATALOGUE
+from mendq.cli.cost.calls import (
     ALL_CALLS,
     CHOICES,
-    LEASES,
     NO_RECEIVES,
     RECEIVES,
     SENDS,
+    VISIBILITY,
     Calls,
     Choice,
     Shown,
@@ -18,10 +21,7 @@ from cli.cost.calls import (
     hidden_by,
     shown_by,
 )
-from cli.doctor.visibility import Trail, calls_of
-from functions.catalogue import CATALOGUE
-from infra.data_events import DATA_EVENT_NAMES
-from infra.settings import read
+from mendq.cli.doctor.visibility import Trail, calls_of
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO = f"{ARN}.fifo"
@@ -39,7 +39,7 @@ BUSY = Calls(
 
 
 @pytest.mark.parametrize(
-    ("choice", "dollars"), [(ALL_CALLS, 12), (NO_RECEIVES, 4), (LEASES, 3), (SENDS, 1)]
+    ("choice", "dollars"), [(ALL_CALLS, 12), (NO_RECEIVES, 4), (VISIBILITY, 3), (SENDS, 1)]
 )
 def test_each_choice_pays_for_its_calls(choice: object, dollars: float) -> None:
     (found,) = (each for each in CHOICES if each is choice)
@@ -74,7 +74,9 @@ def test_without_receives_a_consumer_that_is_refused_is_hidden() -> None:
     hidden = hidden_by(NO_RECEIVES, [ARN, FIFO])
     assert hidden.wholly == ("in_flight_limit",)
     assert {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"} <= {*hidden.in_part}
-    assert not {"lease_expired", "message_too_long", "dedup_id_missing"} & {*hidden.in_part}
+    assert not {"visibility_timeout_too_short", "message_too_long", "dedup_id_missing"} & {
+        *hidden.in_part
+    }
     assert "all of in_flight_limit, and part of" in hidden.words()
     assert "kms_denied" in hidden.words()
     assert "a consumer that is refused its receives makes no other call" in hidden.words()
@@ -82,13 +84,13 @@ def test_without_receives_a_consumer_that_is_refused_is_hidden() -> None:
 
 def test_with_receives_nothing_is_said_of_consumers() -> None:
     sends_and_receives = Choice("", SENDS.event_names | RECEIVES)
-    assert hidden_by(sends_and_receives, [FIFO]).wholly == ("lease_expired",)
+    assert hidden_by(sends_and_receives, [FIFO]).wholly == ("visibility_timeout_too_short",)
     assert "consumer" not in hidden_by(sends_and_receives, [FIFO]).words()
 
 
 def test_sends_show_no_late_delete() -> None:
-    assert "lease_expired" in hidden_by(SENDS, [ARN, FIFO]).wholly
-    assert "lease_expired" in shown_by(LEASES, [FIFO]).wholly
+    assert "visibility_timeout_too_short" in hidden_by(SENDS, [ARN, FIFO]).wholly
+    assert "visibility_timeout_too_short" in shown_by(VISIBILITY, [FIFO]).wholly
 
 
 def test_every_symptom_that_calls_show_stands_somewhere() -> None:
@@ -100,8 +102,8 @@ def test_every_symptom_that_calls_show_stands_somewhere() -> None:
 
 def test_a_symptom_counts_as_the_worst_of_all_queues() -> None:
     """A late delete passes on a standard queue."""
-    assert "lease_expired" in shown_by(ALL_CALLS, [FIFO]).wholly
-    assert "lease_expired" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
+    assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
+    assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
 
 
 def test_nothing_logged_shows_nothing() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.cost.calls import EMPTY_RECEIVES, Calls
-from cli.cost.view import LEAST_DOLLARS, advice
+from mendq.cli.cost.calls import EMPTY_RECEIVES, Calls
+from mendq.cli.cost.view import LEAST_DOLLARS, advice
 
 ARN = "arn:aws:sqs:us-east-1:111122223333:orders"
 # A week's calls that cost a dollar a month: 30 days of them are a million.
@@ -43,13 +43,13 @@ def test_without_figures_nothing_is_said() -> None:
     assert advice([Calls(ARN)]) == []
 
 
-def test_receives_that_found_something_are_told_without_a_cure() -> None:
+def test_receives_that_found_something_are_said_without_a_remedy() -> None:
     (said,) = advice(_week(1, 3, 1))
     assert said == "Receives are $4.00 of $5.00, and 25% of them found nothing."
 
 
-def test_receives_in_vain_are_told_with_what_hides_nothing_first() -> None:
-    said, longer, cure = advice(_week(0, 0.4, LEAST_DOLLARS))
+def test_receives_in_vain_are_said_with_what_hides_nothing_first() -> None:
+    said, longer, remedy = advice(_week(0, 0.4, LEAST_DOLLARS))
     assert longer.startswith("Poll longer")
     assert said == "Receives are $1.40 of $1.40, and 71% of them found nothing."
-    assert "ReceiveMessage" in cure
+    assert "ReceiveMessage" in remedy

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.cost.calls import (
+from infra.settings.deployment import read
+from mendq.cli.cost.calls import (
     ALL_CALLS,
-    LEASES,
     METRICS,
     MOST_PREFIXES,
     NO_RECEIVES,
+    VISIBILITY,
     Calls,
     _beginning_with,
     within,
 )
-from infra.settings import read
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 DOLLAR = 233_333
@@ -42,9 +42,9 @@ TWO = dict([queue("orders", 2, 10, 2), queue("billing", 1, 10, 1)])
     [
         (26, ALL_CALLS, []),
         (25, NO_RECEIVES, []),
-        (5, LEASES, []),
-        (2, LEASES, ["orders"]),
-        (0, LEASES, ["orders", "billing"]),
+        (5, VISIBILITY, []),
+        (2, VISIBILITY, ["orders"]),
+        (0, VISIBILITY, ["orders", "billing"]),
     ],
 )
 def test_rather_fewer_calls_than_fewer_queues(
@@ -89,7 +89,7 @@ class _Counted(list[str]):
         return super().__getitem__(place)
 
 
-def test_a_name_looks_at_the_queues_that_begin_with_it_and_not_at_all() -> None:
+def test_a_name_reads_at_the_queues_that_begin_with_it_and_not_at_all() -> None:
     """bisect asks by place too: some 14 times of ten thousand."""
     names = _Counted(sorted(f"{ARN}q{n:05}-" for n in range(10_000)))
     assert list(_beginning_with(f"{ARN}q0500", names)) == [f"{ARN}q0500{n}-" for n in range(10)]

@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from cli.doctor.alarms import Alarms
-from cli.doctor.check import Check, Status
-from cli.doctor.deployment import Deployment
+from mendq.cli.doctor.alarms import Alarms
+from mendq.cli.doctor.check import Check, Status
+from mendq.cli.doctor.deployment import Deployment
 from tests.cli.conftest import Operator
 from tests.infra.synthesized import Template, template_of
 
@@ -38,7 +38,7 @@ NO_LAMBDA = {
     "mendq-fixes-over-ceiling",
     "mendq-fixes-spike",
     "mendq-not-healing",
-    "mendq-nights-failing",
+    "mendq-nightly-failing",
 }
 
 
@@ -49,11 +49,18 @@ def _described(template: Template) -> dict[str, dict[str, Any]]:
         logical: each["Properties"].get("AlarmName") or each["Properties"]["CompositeAlarmName"]
         for logical, each in made.items()
     }
-    kept = ("AlarmDescription", "AlarmActions", "Namespace", "MetricName", "Dimensions", "Metrics")
+    retained = (
+        "AlarmDescription",
+        "AlarmActions",
+        "Namespace",
+        "MetricName",
+        "Dimensions",
+        "Metrics",
+    )
     found = {}
     for logical, each in made.items():
         properties = each["Properties"]
-        alarm = {name: properties[name] for name in kept if name in properties}
+        alarm = {name: properties[name] for name in retained if name in properties}
         if rule := properties.get("AlarmRule"):
             for other, name in named.items():
                 rule = rule.replace(f'"arn:{other}"', f'"arn:aws:cloudwatch:x:1:alarm:{name}"')
@@ -152,7 +159,7 @@ def test_somebody_elses_alarm_of_such_a_name_is_none_of_ours(deployed: Operator)
     assert set(_looked(deployed, [theirs])) == {"alarms"}
     strange = {**theirs, "AlarmDescription": "Runbook: ../../x\n", "AlarmActions": ["arn:x"]}
     check = _looked(deployed, [strange])["alarm mendq-orders-depth"]
-    assert (check.status, check.cure) == (Status.WARN, "docs/alarms.md")
+    assert (check.status, check.remedy) == (Status.WARN, "docs/alarms.md")
 
 
 def test_each_alarm_is_named_with_its_runbook_and_its_log(
@@ -163,30 +170,30 @@ def test_each_alarm_is_named_with_its_runbook_and_its_log(
     assert set(checks) == {f"alarm {each}" for each in described if each not in NO_FAULTS}
     for name, check in checks.items():
         assert check.says.startswith("has rung for 2 h"), name
-        runbook = check.cure.split(", then ")[-1]
+        runbook = check.remedy.split(", then ")[-1]
         assert (ROOT / runbook).is_file(), check
-    silent = {name.split()[1] for name, check in checks.items() if "the log" not in check.cure}
+    silent = {name.split()[1] for name, check in checks.items() if "the log" not in check.remedy}
     assert silent == NO_LAMBDA
     functions = template.all("AWS::Lambda::Function")
     for name, begins in {
         "mendq-heal-errors": "Heal",
         "mendq-heal-failing": "Heal",
         "mendq-intake-late": "Heal",
-        "mendq-own-dead-letters-intake": "Heal",
+        "mendq-own-dlq-intake": "Heal",
         "mendq-follow-up-errors": "FollowUp",
         "mendq-heartbeat-missing": "FollowUp",
-        "mendq-own-dead-letters-follow-up": "FollowUp",
+        "mendq-own-dlq-follow-up": "FollowUp",
         "mendq-lambda-failing-restore-policy": "RestorePolicy",
-        "mendq-own-dead-letters-sweep": "Sweep",
-        "mendq-own-dead-letters-start-night": "StartNight",
-        "mendq-pulse-lost": "Pulse",
-        "mendq-night-missing": "WatchNight",
-        "mendq-week-failed": "WatchNight",
-        "mendq-report-missing": "WatchNight",
+        "mendq-own-dlq-sweep": "Scan",
+        "mendq-own-dlq-start-nightly": "StartNightly",
+        "mendq-probe-lost": "Probe",
+        "mendq-nightly-missing": "WatchNightly",
+        "mendq-week-failed": "WatchNightly",
+        "mendq-report-missing": "WatchNightly",
         "mendq-report-not-delivered": "DeliverReport",
     }.items():
         (function,) = (each for each in functions if each.startswith(f"{begins}Function"))
-        assert f"the log /log/{function}, then" in checks[f"alarm {name}"].cure
+        assert f"the log /log/{function}, then" in checks[f"alarm {name}"].remedy
 
 
 def test_who_may_not_read_lambdas_still_hears_what_rings(
@@ -195,7 +202,7 @@ def test_who_may_not_read_lambdas_still_hears_what_rings(
     checks = _looked(deployed, _of(described, ["mendq-follow-up-errors"]), denied=True)
     check = checks["alarm mendq-follow-up-errors"]
     assert check.status is Status.FAIL
-    assert check.cure.startswith("the log of FollowUpFunction")
+    assert check.remedy.startswith("the log of FollowUpFunction")
 
 
 @pytest.mark.parametrize(
@@ -203,11 +210,11 @@ def test_who_may_not_read_lambdas_still_hears_what_rings(
     [
         (["mendq-follow-up-errors"], [Status.FAIL]),
         (["mendq-week-failed"], [Status.WARN]),
-        (["mendq-own-dead-letters-sweep"], [Status.WARN]),
+        (["mendq-own-dlq-sweep"], [Status.WARN]),
         (["mendq-heal-failing"], [Status.WARN]),
         (["mendq-not-healing", "mendq-heal-failing"], [Status.FAIL, Status.FAIL]),
-        (["mendq-not-healing", "mendq-night-failed"], [Status.FAIL, Status.WARN]),
-        (["mendq-nights-failing", "mendq-night-failed"], [Status.WARN, Status.WARN]),
+        (["mendq-not-healing", "mendq-nightly-failed"], [Status.FAIL, Status.WARN]),
+        (["mendq-nightly-failing", "mendq-nightly-failed"], [Status.WARN, Status.WARN]),
         (["mendq-escalated-cases-open"], [Status.WARN]),
         (["mendq-fixes-over-ceiling"], [Status.WARN]),
     ],
@@ -226,8 +233,8 @@ def test_what_is_about_queues_says_its_own_command_first(
     deployed: Operator, described: dict[str, dict[str, Any]]
 ) -> None:
     checks = _looked(deployed, _of(described, ["mendq-escalated-cases-open"]))
-    cure = checks["alarm mendq-escalated-cases-open"].cure
-    assert cure == (
+    remedy = checks["alarm mendq-escalated-cases-open"].remedy
+    assert remedy == (
         "`mendq cases --open --region us-east-1`, then docs/runbooks/cases_escalated.md"
     )
 
@@ -235,9 +242,9 @@ def test_what_is_about_queues_says_its_own_command_first(
 @pytest.mark.parametrize(
     ("name", "hours_old", "status"),
     [
-        ("mendq-pulse-lost", 1.3, Status.WARN),
+        ("mendq-probe-lost", 1.3, Status.WARN),
         ("mendq-heartbeat-missing", 1.3, Status.WARN),
-        ("mendq-pulse-lost", 1.4, Status.FAIL),
+        ("mendq-probe-lost", 1.4, Status.FAIL),
         ("mendq-heartbeat-missing", 1.4, Status.FAIL),
         ("mendq-follow-up-errors", 1.3, Status.FAIL),
     ],

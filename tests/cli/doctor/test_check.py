@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from cli.doctor.check import Check, Command, Log, Status, guarded
-from cli.exit_codes import Stopped
+from mendq.cli.doctor.check import Check, Command, Log, Status, guarded
+from mendq.cli.exit_codes import Stopped
 
 
 def _denied(message: str) -> ClientError:
@@ -31,12 +31,12 @@ def test_a_refusal_names_the_action_that_is_missing() -> None:
     message = "User: x is not authorized to perform: cloudtrail:DescribeTrails because no policy"
     *_, unknown = guarded("trails", lambda: _raising(_denied(message)))
     assert unknown.status is Status.UNKNOWN
-    assert unknown.cure == "allow cloudtrail:DescribeTrails"
+    assert unknown.remedy == "allow cloudtrail:DescribeTrails"
 
 
 def test_a_refusal_that_names_no_action_names_the_call() -> None:
     *_, unknown = guarded("trails", lambda: _raising(_denied("no")))
-    assert "DescribeTrails" in unknown.cure
+    assert "DescribeTrails" in unknown.remedy
 
 
 def test_an_older_stack_is_unknown_not_an_end() -> None:
@@ -51,7 +51,7 @@ LOGS = {
 
 
 @pytest.mark.parametrize(
-    ("cure", "typed"),
+    ("remedy", "typed"),
     [
         ("", []),
         ("deploy again", []),
@@ -66,8 +66,8 @@ LOGS = {
         (Command("aws sqs x heal-1"), ["aws sqs x heal-1"]),
     ],
 )
-def test_what_there_is_to_type(cure: str, typed: list[str]) -> None:
-    assert list(Check("a", Status.FAIL, "it fails", cure).commands(LOGS)) == typed
+def test_what_there_is_to_type(remedy: str, typed: list[str]) -> None:
+    assert list(Check("a", Status.FAIL, "it fails", remedy).commands(LOGS)) == typed
 
 
 def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
@@ -76,7 +76,7 @@ def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
 
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCTOR = [ROOT / "cli/commands/doctor.py", *sorted((ROOT / "cli/doctor").glob("*.py"))]
+DOCTOR = [ROOT / "mendq/cli/look/doctor.py", *sorted((ROOT / "mendq/cli/doctor").glob("*.py"))]
 
 
 def _written_out(source: str) -> list[str]:
@@ -87,11 +87,11 @@ def _written_out(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("source", DOCTOR, ids=lambda path: path.name)
-def test_no_cure_has_a_command_in_its_text(source: Path) -> None:
+def test_no_remedy_has_a_command_in_its_text(source: Path) -> None:
     """It would be wrapped, and its links broken."""
     assert _written_out(source.read_text()) == []
 
 
 @pytest.mark.parametrize("wrong", ['f"aws sqs x {url}"', '"tag one: aws sqs x"'])
 def test_a_command_in_a_text_is_found(wrong: str) -> None:
-    assert _written_out(f"cure = {wrong}")
+    assert _written_out(f"remedy = {wrong}")

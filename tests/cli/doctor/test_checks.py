@@ -11,18 +11,18 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from cli.doctor import checks
-from cli.doctor.check import Check, Command, Status, guarded
-from cli.doctor.checks import Doctor, drills
-from cli.doctor.deployment import Deployment
-from functions.aws.managed_queues import ManagedQueue
-from functions.aws.pulse_record import PulseRecord
-from functions.healing.managed import DRILL_TAG
-from functions.healing.pulse import SEEN_WITHIN, Pulse
+from mendq.aws.queue import ManagedQueue
+from mendq.cli.doctor import checks
+from mendq.cli.doctor.check import Check, Command, Status, guarded
+from mendq.cli.doctor.checks import Doctor, drills
+from mendq.cli.doctor.deployment import Deployment
+from mendq.model.limits import DRILL_TAG
+from mendq.probe.probe import SEEN_WITHIN, Probe
+from mendq.probe.send import ProbeRecord
 from tests.architecture.aws_commands import mistake_in
 from tests.cli import conftest
 from tests.cli.conftest import Operator
-from tests.functions.aws.conftest import ACCOUNT
+from tests.heal.conftest import ACCOUNT
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -34,7 +34,7 @@ BUCKET, HERE, THERE = "our-logs", "us-east-1", "eu-west-1"
 
 
 @pytest.mark.parametrize(
-    ("subscriptions", "status", "cure"),
+    ("subscriptions", "status", "remedy"),
     [
         ((), Status.WARN, "set pages.urgent and deploy"),
         ((PENDING,), Status.FAIL, "follow the link"),
@@ -43,7 +43,7 @@ BUCKET, HERE, THERE = "our-logs", "us-east-1", "eu-west-1"
     ],
 )
 def test_whom_a_page_would_reach(
-    operator: Operator, subscriptions: tuple[str, ...], status: Status, cure: str
+    operator: Operator, subscriptions: tuple[str, ...], status: Status, remedy: str
 ) -> None:
     found = [{"SubscriptionArn": each} for each in subscriptions]
     settings = operator.account.settings
@@ -53,8 +53,8 @@ def test_whom_a_page_would_reach(
             stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, asked)
         urgent, _ = checks.topics(Doctor(operator.account, NOW))
     assert (urgent.name, urgent.status) == ("topic urgent", status)
-    assert urgent.cure.startswith(cure)
-    assert bool(urgent.cure) is bool(cure)
+    assert urgent.remedy.startswith(remedy)
+    assert bool(urgent.remedy) is bool(remedy)
 
 
 def _life(operator: Operator) -> dict[str, Check]:
@@ -64,27 +64,27 @@ def _life(operator: Operator) -> dict[str, Check]:
         return {each.name: each for each in checks.life(Doctor(operator.account, NOW))}
 
 
-def _pulse(operator: Operator, ago: timedelta, lost_in_a_row: int = 0) -> Check:
-    sent = Pulse(NOW - ago, NOW - ago, lost_in_a_row)
-    PulseRecord(operator.aws.clients.dynamodb, "ledger").note_sent(sent)
-    return _life(operator)["pulse"]
+def _probe(operator: Operator, ago: timedelta, lost_in_a_row: int = 0) -> Check:
+    sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
+    ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
+    return _life(operator)["probe"]
 
 
 @pytest.mark.parametrize("lost_in_a_row", [0, 2])
-def test_a_pulse_that_was_lost(operator: Operator, lost_in_a_row: int) -> None:
-    check = _pulse(operator, SEEN_WITHIN + SECOND, lost_in_a_row)
-    assert (check.status, check.cure) == (Status.FAIL, "docs/runbooks/pulse_lost.md")
+def test_a_probe_that_was_lost(operator: Operator, lost_in_a_row: int) -> None:
+    check = _probe(operator, SEEN_WITHIN + SECOND, lost_in_a_row)
+    assert (check.status, check.remedy) == (Status.FAIL, "docs/runbooks/probe_lost.md")
     assert f"{lost_in_a_row} before it lost" in check.says
 
 
 @pytest.mark.parametrize(("lost_in_a_row", "status"), [(0, Status.OK), (1, Status.WARN)])
-def test_a_pulse_that_is_on_its_way(operator: Operator, lost_in_a_row: int, status: Status) -> None:
-    assert _pulse(operator, SEEN_WITHIN, lost_in_a_row).status is status
+def test_a_probe_that_is_on_its_way(operator: Operator, lost_in_a_row: int, status: Status) -> None:
+    assert _probe(operator, SEEN_WITHIN, lost_in_a_row).status is status
 
 
-def test_no_pulse_yet(operator: Operator) -> None:
-    check = _life(operator)["pulse"]
-    assert (check.status, check.cure) == (Status.WARN, "ask again in an hour")
+def test_no_probe_yet(operator: Operator) -> None:
+    check = _life(operator)["probe"]
+    assert (check.status, check.remedy) == (Status.WARN, "ask again in an hour")
 
 
 def _calendar(account: str) -> str:
@@ -125,11 +125,11 @@ def test_what_cannot_be_read_is_no_closed_calendar(
 ) -> None:
     check = _closed(operator, answer, owner)
     assert check.status is status
-    assert ("meant so" in check.cure) is (answer == "CLOSED")
+    assert ("meant so" in check.remedy) is (answer == "CLOSED")
     assert ("cannot be read" in check.says) is (status is Status.FAIL)
     if status is Status.FAIL:
-        assert ("share it with account" in check.cure) is (owner == OTHER)
-        assert "freezeCalendars" in check.cure
+        assert ("share it with account" in check.remedy) is (owner == OTHER)
+        assert "freezeCalendars" in check.remedy
 
 
 def _queues(*marked: str) -> list[ManagedQueue]:
@@ -149,9 +149,9 @@ def test_the_queues_are_named_whatever_the_tag_holds(marked: str, named: str) ->
     (check,) = drills(_queues(*marked))
     assert "nobody is paged" in check.says
     assert check.says.endswith(f": {named}")
-    assert isinstance(check.cure, Command)
-    assert mistake_in(check.cure) == ""
-    assert "untag-queue --region us-east-1" in check.cure
+    assert isinstance(check.remedy, Command)
+    assert mistake_in(check.remedy) == ""
+    assert "untag-queue --region us-east-1" in check.remedy
 
 
 @pytest.fixture
@@ -183,14 +183,14 @@ def test_one_of_another_region_fails_with_both_ways_out(operator: Operator) -> N
     found = _bucket(operator)
     assert found.status is Status.FAIL
     assert f"{BUCKET} lies in {THERE}" in found.says
-    assert THERE in found.cure
-    assert "trail.create: true" in found.cure
+    assert THERE in found.remedy
+    assert "trail.create: true" in found.remedy
 
 
 @pytest.mark.usefixtures("_outputs")
 def test_one_that_is_not_there_fails(operator: Operator) -> None:
     found = _bucket(operator)
-    assert (found.status, "trail.bucket" in found.cure) == (Status.FAIL, True)
+    assert (found.status, "trail.bucket" in found.remedy) == (Status.FAIL, True)
 
 
 @pytest.mark.usefixtures("_outputs")
@@ -221,8 +221,8 @@ def test_an_answer_without_a_region_is_not_known(operator: Operator) -> None:
         stub.add_response("head_bucket", {"ResponseMetadata": {"HTTPHeaders": {}}})
         found = _bucket(operator)
     assert found.status is Status.UNKNOWN
-    assert isinstance(found.cure, Command)
-    assert mistake_in(found.cure) == ""
+    assert isinstance(found.remedy, Command)
+    assert mistake_in(found.remedy) == ""
 
 
 @pytest.mark.usefixtures("_outputs")

@@ -9,8 +9,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from cli.doctor.check import Check, Command, Log, Status
-from cli.doctor.deployment import Deployment
+from mendq.cli.doctor.check import Check, Command, Log, Status
+from mendq.cli.doctor.deployment import Deployment
 from tests.architecture.aws_commands import mistake_in
 from tests.cli.conftest import Operator
 
@@ -23,9 +23,9 @@ def _look(
 ) -> Check:
     monkeypatch.setattr(Deployment, "parts", [(kind, logical, physical)])
     (check,) = Deployment(operator.account, NOW).look()
-    if check.cure:
-        assert isinstance(check.cure, Command)
-        assert mistake_in(check.cure) == ""
+    if check.remedy:
+        assert isinstance(check.remedy, Command)
+        assert mistake_in(check.remedy) == ""
     return check
 
 
@@ -43,33 +43,33 @@ def test_a_rule_that_is_switched_off(
         check = _look(operator, monkeypatch, "AWS::Events::Rule", "FailedCalls", physical)
     assert check.status is status
     of_the_bus = f" --event-bus-name {bus}" if bus else ""
-    cure = f"aws events enable-rule --region us-east-1{of_the_bus} --name mendq-errors"
-    assert check.cure == (cure if status is Status.FAIL else "")
+    remedy = f"aws events enable-rule --region us-east-1{of_the_bus} --name mendq-errors"
+    assert check.remedy == (remedy if status is Status.FAIL else "")
 
 
 @pytest.mark.parametrize(
     ("logical", "depth", "status"),
     [
-        ("HealDeadLetters", 0, Status.OK),
-        ("HealDeadLetters", 2, Status.FAIL),
+        ("HealDlq", 0, Status.OK),
+        ("HealDlq", 2, Status.FAIL),
         ("UndeliveredPages", 1, Status.FAIL),
         ("Intake", 9, Status.OK),
     ],
 )
-def test_letters_that_wait_for_a_person(
+def test_messages_that_wait_for_a_person(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, logical: str, depth: int, status: Status
 ) -> None:
-    url = operator.aws.url(operator.aws.queue("letters", tag=None))
+    url = operator.aws.url(operator.aws.queue("messages", tag=None))
     for _ in range(depth):
         operator.aws.clients.sqs.send_message(QueueUrl=url, MessageBody="dead")
     check = _look(operator, monkeypatch, "AWS::SQS::Queue", logical, url)
     assert check.status is status
     assert f"{depth} message(s)" in check.says
-    cure = (
+    remedy = (
         f"aws sqs receive-message --region us-east-1 --queue-url {url} "
         "--message-attribute-names All --max-number-of-messages 10"
     )
-    assert check.cure == (cure if status is Status.FAIL else "")
+    assert check.remedy == (remedy if status is Status.FAIL else "")
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_what_feeds_heal(
         check = _look(operator, monkeypatch, kind, "HealIntake", MAPPING)
     assert check.status is status
     update = "aws lambda update-event-source-mapping --region us-east-1"
-    cure = f"{update} --uuid {MAPPING} --enabled"
-    assert check.cure == (cure if status is Status.FAIL else "")
+    remedy = f"{update} --uuid {MAPPING} --enabled"
+    assert check.remedy == (remedy if status is Status.FAIL else "")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 from botocore.stub import ANY, Stubber
 
-from cli.doctor.check import Check, Status
-from cli.doctor.heartbeat import BEATS_WITHIN, look
+from mendq.cli.doctor.check import Check, Status
+from mendq.cli.doctor.heartbeat import BEATS_WITHIN, look
 from tests.cli.conftest import Operator
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -61,13 +61,13 @@ def _check(
 
 
 @pytest.mark.parametrize(("minutes_ago", "status"), [(10, Status.OK), (11, Status.FAIL)])
-def test_a_run_that_ended_well_and_told_its_figures_lasts_ten_minutes(
+def test_a_run_that_ended_well_and_said_its_figures_lasts_ten_minutes(
     operator: Operator, minutes_ago: int, status: Status
 ) -> None:
     seen = [minutes_ago]
     check = _check(operator, seen, [], seen)
     assert check.status is status
-    assert ("heartbeat_missing.md, and the log of follow_up" in check.cure) is (
+    assert ("heartbeat_missing.md, and the log of follow_up" in check.remedy) is (
         status is Status.FAIL
     )
 

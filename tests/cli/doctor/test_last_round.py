@@ -1,4 +1,4 @@
-"""The sweep's last round, as the ledger and the case bucket know it."""
+"""The scan's last round, as the case store and the case bucket know it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from cli.commands.doctor import print_findings
-from cli.doctor.check import Check, Status
-from cli.doctor.checks import Findings
-from cli.doctor.last_round import LastRound, check_of, last_round
-from cli.doctor.visibility import LATE_DELETES_PASS, sights
-from cli.output import Output
-from functions.aws.findings_bucket import FindingsBucket
-from functions.aws.sweep_ledger import SweepLedger
-from functions.catalogue import CATALOGUE
-from functions.healing.sweeping import Swept, round_of
+from mendq.cases.archive import FindingsBucket
+from mendq.cases.finding import Scanned, round_of
+from mendq.catalogue import CATALOGUE
+from mendq.cli.doctor.check import Check, Status
+from mendq.cli.doctor.checks import Findings
+from mendq.cli.doctor.last_round import LastRound, check_of, last_round
+from mendq.cli.doctor.visibility import LATE_DELETES_PASS, sights
+from mendq.cli.look.doctor import print_findings
+from mendq.cli.output import Output
+from mendq.scan.store import ScanStore
 from tests.cli.conftest import Operator
 
 NOW = datetime(2026, 11, 20, 12, 20, tzinfo=UTC)
@@ -25,11 +25,11 @@ ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, 2)
 
 
 def _begin(operator: Operator, at: datetime) -> None:
-    assert SweepLedger(operator.aws.clients.dynamodb, "ledger", "sweep").begin(at)
+    assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").begin(at)
 
 
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    document = Swept(queues=30, suspects=9, measured=5, skipped=4).document(at)
+    document = Scanned(queues=30, suspects=9, measured=5, skipped=4).document(at)
     FindingsBucket(operator.aws.clients.s3, "cases").put(round_of(at), {**document, **over})
 
 
@@ -45,7 +45,7 @@ def test_it_is_read_as_it_was_put_down(operator: Operator) -> None:
     assert last_round(operator.account) == LastRound(NOW, 30, 9, 5, 4, 0)
 
 
-def test_while_one_is_under_way_the_one_before_is_told(operator: Operator) -> None:
+def test_while_one_is_under_way_the_one_before_is_said(operator: Operator) -> None:
     earlier = NOW - timedelta(hours=1)
     _begin(operator, NOW)
     _put(operator, earlier)
@@ -56,7 +56,7 @@ def test_while_one_is_under_way_the_one_before_is_told(operator: Operator) -> No
 
 def test_what_is_no_round_is_none(operator: Operator) -> None:
     _begin(operator, NOW)
-    _put(operator, NOW, queues_swept="many")
+    _put(operator, NOW, queues_scanned="many")
     assert last_round(operator.account) is None
 
 
@@ -70,13 +70,13 @@ def test_what_it_skipped_is_a_warning_and_none_a_fault(operator: Operator) -> No
     skipped = _checked(operator, replace(ROUND, skipped=4))
     assert skipped.status is Status.WARN
     assert "4 skipped for the budget" in skipped.says
-    assert "sweepMetricsPerDay" in skipped.cure
+    assert "scanMetricsPerDay" in skipped.remedy
     late = replace(ROUND, at=NOW - timedelta(hours=3))
     assert _checked(operator, late).status is Status.FAIL
     never, not_yet = _checked(operator, None), _checked(operator, None, hours_old=1)
     assert (never.status, not_yet.status) == (Status.FAIL, Status.WARN)
-    assert "the log of" in never.cure
-    assert not_yet.cure == "ask again in an hour"
+    assert "the log of" in never.remedy
+    assert not_yet.remedy == "ask again in an hour"
 
 
 def test_what_it_failed_at_is_read_and_a_version_before_wrote_none(operator: Operator) -> None:
@@ -85,7 +85,7 @@ def test_what_it_failed_at_is_read_and_a_version_before_wrote_none(operator: Ope
     found = last_round(operator.account)
     assert found is not None
     assert (found.gone, found.unseen, found.failed) == (1, 2, 3)
-    document = Swept(queues=30).document(NOW)
+    document = Scanned(queues=30).document(NOW)
     for name in ("gone", "unseen", "failed"):
         del document[name]
     FindingsBucket(operator.aws.clients.s3, "cases").put(round_of(NOW), document)
@@ -109,29 +109,29 @@ def test_a_round_that_failed_at_some_queue_is_a_warning_and_at_all_a_fault(
         every = _checked(operator, replace(ROUND, gone=gone, unseen=unseen, failed=unseen))
         assert every.status is Status.FAIL
         assert "nothing could be seen of any queue" in every.says
-        assert "the log of" in every.cure
+        assert "the log of" in every.remedy
 
 
-def test_what_only_a_sweep_finds_is_said_to_be_found_by_it(
+def test_what_only_a_scan_finds_is_said_to_be_found_by_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     queue = "arn:aws:sqs:us-east-1:123456789012:orders"
     print_findings(Output(as_json=False), Findings([], [queue], last_round=ROUND))
     shown = capsys.readouterr().out
-    table, _, swept = shown.partition("What the sweep finds")
+    table, _, scanned = shown.partition("What the scan finds")
     alone = [each.name for each in CATALOGUE if each.detection and not each.seen_as]
     assert alone
     for name in alone:
         assert name not in table
-        assert name in swept
-    assert "by the sweep" in swept
-    assert "12:15 UTC" in swept
-    assert "none skipped" in swept
+        assert name in scanned
+    assert "by the scan" in scanned
+    assert "12:15 UTC" in scanned
+    assert "none skipped" in scanned
 
 
-def test_a_late_delete_on_a_standard_queue_names_the_sweep() -> None:
-    assert "the sweep finds" in LATE_DELETES_PASS
-    (found,) = (each for each in sights([], []) if each.symptom == "lease_expired")
-    assert found.by_the_sweep
-    assert found.document()["by_the_sweep"]
+def test_a_late_delete_on_a_standard_queue_names_the_scan() -> None:
+    assert "the scan finds" in LATE_DELETES_PASS
+    (found,) = (each for each in sights([], []) if each.symptom == "visibility_timeout_too_short")
+    assert found.by_the_scan
+    assert found.document()["by_the_scan"]

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.visibility import OUTSIDE, Trail, logged, not_logged, outside, sights, why_not
-from functions.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
-from functions.catalogue.lease_expired import LEASE_EXPIRED
-from functions.catalogue.message_too_long import MESSAGE_TOO_LONG
+from mendq.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
+from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.cli.doctor.visibility import OUTSIDE, Trail, logged, not_logged, outside, sights, why_not
 
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 OTHERS = "arn:aws:sqs:us-east-1:123456789012:others"
@@ -72,18 +72,20 @@ def test_a_queue_outside_is_blind_to_everything() -> None:
     assert outside([trail], [ORDERS, OTHERS]) == [OTHERS]
     for each in sights([trail], [ORDERS, OTHERS]):
         on_standard_queues_alone = each.symptom == "empty_receives"
-        assert ORDERS in each.visible or on_standard_queues_alone or each.is_swept_only, each
+        assert ORDERS in each.visible or on_standard_queues_alone or each.is_scanned_only, each
         assert set(each.blind.items()) <= {(OTHERS, OUTSIDE)}
 
 
 def test_what_only_fifo_queues_show_is_not_asked_of_others() -> None:
-    (sight,) = (each for each in sights([], [ORDERS, OTHERS]) if each.symptom == "dedup_id_missing")
-    assert (sight.visible, sight.partly, list(sight.blind)) == ((), {}, [ORDERS])
+    (situation,) = (
+        each for each in sights([], [ORDERS, OTHERS]) if each.symptom == "dedup_id_missing"
+    )
+    assert (situation.visible, situation.partly, list(situation.blind)) == ((), {}, [ORDERS])
 
 
 def test_events_that_are_not_logged_are_named() -> None:
     deletes = _trail(_field("eventName", Equals=["DeleteMessage"]))
-    why, is_blind = why_not(LEASE_EXPIRED, [deletes], ORDERS)
+    why, is_blind = why_not(VISIBILITY_TIMEOUT_TOO_SHORT, [deletes], ORDERS)
     assert why is not None
     assert "ChangeMessageVisibility" in why
     assert "DeleteMessage" not in why.split(", ")
@@ -97,7 +99,7 @@ def test_a_symptom_none_of_whose_events_are_logged_is_blind() -> None:
 
 
 def test_a_late_delete_on_a_standard_queue_answers_200() -> None:
-    why, is_blind = why_not(LEASE_EXPIRED, [_trail()], OTHERS)
+    why, is_blind = why_not(VISIBILITY_TIMEOUT_TOO_SHORT, [_trail()], OTHERS)
     assert (why is not None, is_blind) == (True, False)
     assert why_not(IN_FLIGHT_LIMIT, [_trail()], OTHERS) == (None, False)
 
@@ -108,7 +110,7 @@ def test_a_trail_of_everything_shows_every_symptom_of_a_fifo_queue() -> None:
         assert not each.blind, each
 
 
-def test_calls_that_no_trail_logs_are_told_by_queue() -> None:
+def test_calls_that_no_trail_logs_are_said_by_queue() -> None:
     most = _trail(
         _field("resources.ARN", Equals=[ORDERS]), _field("eventName", NotEquals=["DeleteMessage"])
     )

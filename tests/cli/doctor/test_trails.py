@@ -7,8 +7,8 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.doctor.check import Check, Command, Status
-from cli.doctor.trails import Trails
+from mendq.cli.doctor.check import Check, Command, Status
+from mendq.cli.doctor.trails import Trails
 from tests.architecture.aws_commands import mistake_in
 from tests.cli.conftest import Operator
 
@@ -33,7 +33,7 @@ def _look(operator: Operator) -> list[Check]:
 def test_of_a_trail_that_is_logging_nothing_is_to_do(operator: Operator) -> None:
     _trail("us-east-1", logging=True)
     (check,) = _look(operator)
-    assert (check.status, check.cure) == (Status.OK, "")
+    assert (check.status, check.remedy) == (Status.OK, "")
 
 
 @pytest.mark.parametrize("home", ["us-east-1", "eu-west-1"])
@@ -41,6 +41,6 @@ def test_a_trail_that_is_switched_off(operator: Operator, home: str) -> None:
     arn = _trail(home, logging=False)
     (check,) = _look(operator)
     assert check.status is Status.WARN
-    assert isinstance(check.cure, Command)
-    assert check.cure == f"aws cloudtrail start-logging --region {home} --name {arn}"
-    assert mistake_in(check.cure) == ""
+    assert isinstance(check.remedy, Command)
+    assert check.remedy == f"aws cloudtrail start-logging --region {home} --name {arn}"
+    assert mistake_in(check.remedy) == ""

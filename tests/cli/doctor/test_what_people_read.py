@@ -7,20 +7,20 @@ import shlex
 
 import pytest
 
-from cli.commands.doctor import print_findings
-from cli.doctor.check import Check, Command, Log, Status
-from cli.doctor.checks import Findings
-from cli.doctor.deployment import Deployment
-from cli.doctor.trails import Trails
-from cli.doctor.visibility import OUTSIDE, Trail
-from cli.output import Output
-from functions.catalogue import CATALOGUE
+from mendq.catalogue import CATALOGUE
+from mendq.cli.doctor.check import Check, Command, Log, Status
+from mendq.cli.doctor.checks import Findings
+from mendq.cli.doctor.deployment import Deployment
+from mendq.cli.doctor.trails import Trails
+from mendq.cli.doctor.visibility import OUTSIDE, Trail
+from mendq.cli.look.doctor import print_findings
+from mendq.cli.output import Output
 from tests.cli.conftest import Operator
 
 SOURCE = "eventsourcemapping HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 QUEUES = [
     f"arn:aws:sqs:us-east-1:123456789012:{name}"
-    for name in (f"{'orders-of-the-whole-company-' * 2}eu.fifo", "letters")
+    for name in (f"{'orders-of-the-whole-company-' * 2}eu.fifo", "messages")
 ]
 
 
@@ -58,10 +58,10 @@ def test_before_a_queue_is_managed_the_symptoms_are_shown(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     print_findings(Output(as_json=False), Findings())
-    told = capsys.readouterr().out
+    announced = capsys.readouterr().out
     for symptom in CATALOGUE:
-        assert symptom.name in told
-    assert "once a queue is managed" in told
+        assert symptom.name in announced
+    assert "once a queue is managed" in announced
 
 
 def test_a_queue_that_is_logged_in_part_is_warned_of_and_priced(
@@ -79,13 +79,13 @@ def test_a_queue_that_is_logged_in_part_is_warned_of_and_priced(
     found = json.loads(operator.mendq("doctor", "--json").stdout)
     (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
     assert (warned["status"], "DeleteMessage" in warned["says"]) == ("warn", True)
-    assert "trail.eventNames" in warned["cure"]
+    assert "trail.eventNames" in warned["remedy"]
     assert found["not_logged"] == {arn: ["DeleteMessage"]}
     assert found["outside_selectors"] == []
     assert [each["queue_arn"] for each in found["cost_of_seeing"]] == [arn]
 
 
-URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/Mendq-FollowUpDeadLetters69C47468-1ECBD6D51"
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/Mendq-FollowUpDlq69C47468-1ECBD6D51"
 READ = Command.aws("eu-west-1", "sqs", "receive-message", "--queue-url", URL)
 LOG = Command.aws("eu-west-1", "logs", "filter-log-events", "--log-group-name", f"Mendq-{'a' * 80}")
 
@@ -98,12 +98,12 @@ def _printed(
     return capsys.readouterr().out.partition("What the trails")[0].splitlines()
 
 
-@pytest.mark.parametrize("cure", [READ, "see the log of heal-1"])
+@pytest.mark.parametrize("remedy", [READ, "see the log of heal-1"])
 def test_a_command_can_be_copied_from_80_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cure: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], remedy: str
 ) -> None:
-    lines = _printed(monkeypatch, capsys, Check("queue a", Status.FAIL, "1 message(s)", cure))
-    whole = READ if isinstance(cure, Command) else LOG
+    lines = _printed(monkeypatch, capsys, Check("queue a", Status.FAIL, "1 message(s)", remedy))
+    whole = READ if isinstance(remedy, Command) else LOG
     assert [shlex.split(each) for each in lines if "aws " in each] == [shlex.split(whole)]
 
 

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.lint.judging import OF_CONFIGURATION, Linted, lint
-from cli.lint.names import Environment
-from cli.lint.template import NotATemplate, read
-from cli.lint.view import document
+from mendq.lint.judging import OF_CONFIGURATION, Linted, lint
+from mendq.lint.names import Environment
+from mendq.lint.template import NotATemplate, read
+from mendq.lint.view import document
 
 CASES = {
     each["title"]: each
@@ -24,7 +24,7 @@ CASES = {
 }
 WRONG = [title for title, each in CASES.items() if "findings" in each]
 # Which queue is the last, and which is to be of the other type, is for people to say.
-IN_WORDS = {"redrive_cycle", "dead_letter_queue_of_another_type"}
+IN_WORDS = {"redrive_cycle", "dlq_type_mismatch"}
 QUEUE = "AWS::SQS::Queue"
 SECTIONS = "Parameters: {Open: {Type: String}}\nResources:\n"
 TLS = """
@@ -74,13 +74,13 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", WRONG)
-def test_the_cure_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
+def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
     text = _text(title)
     for each in _linted(text).findings:
         if each.symptom in IN_WORDS:
-            assert each.cure or "Sender" in each.resource
+            assert each.remedy or "Sender" in each.resource
         else:
-            again = _of(_changed(text, each.resource, each.cure))
+            again = _of(_changed(text, each.resource, each.remedy))
             assert (each.resource, each.symptom) not in _found(again)
 
 
@@ -112,7 +112,7 @@ def test_every_check_of_configuration_has_a_template_that_shows_it() -> None:
 def test_a_policy_without_tls_gets_a_statement_and_a_queue_without_a_policy_gets_one() -> None:
     resources: dict[str, Any] = {"Orders": {"Type": QUEUE}}
     (finding,) = _of(resources).findings
-    made = yaml.safe_load("\n".join(finding.cure))
+    made = yaml.safe_load("\n".join(finding.remedy))
     assert _of({**resources, **made}).findings == []
     policy = made["OrdersPolicy"]
     statements = policy["Properties"]["PolicyDocument"]["Statement"]
@@ -120,10 +120,10 @@ def test_a_policy_without_tls_gets_a_statement_and_a_queue_without_a_policy_gets
     lacking["Properties"]["PolicyDocument"]["Statement"] = []
     (finding,) = _of({**resources, "OrdersPolicy": lacking}).findings
     assert finding.path == "Resources.OrdersPolicy.Properties.PolicyDocument"
-    assert yaml.safe_load("\n".join(finding.cure))["PolicyDocument"]["Statement"] == statements
+    assert yaml.safe_load("\n".join(finding.remedy))["PolicyDocument"]["Statement"] == statements
 
 
-def test_a_new_dead_letter_queue_keeps_the_key_and_not_the_retention() -> None:
+def test_a_new_dlq_keeps_the_key_and_not_the_retention() -> None:
     text = """Parameters: {Days: {Type: Number, Default: 60}}
 Resources:
   Key: {Type: AWS::KMS::Key}
@@ -136,7 +136,7 @@ Resources:
     Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
 """
     (finding,) = [one for one in _linted(text).findings if "missing" in one.symptom]
-    made = yaml.safe_load("\n".join(finding.cure))["OrdersDeadLetters"]["Properties"]
+    made = yaml.safe_load("\n".join(finding.remedy))["OrdersDlq"]["Properties"]
     assert made == {"KmsMasterKeyId": {"Ref": "Key"}, "MessageRetentionPeriod": 1_209_600}
 
 
@@ -148,7 +148,7 @@ def test_many_sources_that_are_let_in_are_each_named() -> None:
     nobody = {"RedriveAllowPolicy": {"redrivePermission": "byQueue", "sourceQueueArns": []}}
     result = _of({**sources, "D": {"Type": QUEUE, "Properties": nobody}})
     (finding,) = [one for one in result.findings if "access" in one.symptom]
-    written = yaml.safe_load("\n".join(finding.cure))["RedriveAllowPolicy"]
+    written = yaml.safe_load("\n".join(finding.remedy))["RedriveAllowPolicy"]
     assert written["redrivePermission"] == "byQueue"
     assert len(written["sourceQueueArns"]) == 10
 
@@ -166,14 +166,14 @@ def test_a_queue_is_known_by_its_real_arn_where_the_assembly_says_where_it_goes(
     Type: {QUEUE}
     Properties: {{RedrivePolicy: {{deadLetterTargetArn: "{arn}", maxReceiveCount: 5}}}}
   D: {{Type: {QUEUE}, Properties: {{QueueName: dead}}}}"""
-    short = ("D", "dead_letters_expire_first")
+    short = ("D", "dlq_retention_too_short")
     assert short in _found(_linted(text, Environment("123456789012", "eu-west-1")))
     anywhere = _linted(text)
     assert short not in _found(anywhere)
     assert "does not declare" in anywhere.not_judged[0].because
 
 
-@pytest.mark.parametrize("name", ["dead-letters", "x" * 81, "with space", "\x1b[31m", ""])
+@pytest.mark.parametrize("name", ["dlq", "x" * 81, "with space", "\x1b[31m", ""])
 def test_a_name_that_is_none_or_twice_is_no_trouble(name: str) -> None:
     named = {"Type": QUEUE, "Properties": {"QueueName": name}}
     assert len(_of({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work, read
-from cli.lint.values import NotKnown, Values
+from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work, read
+from mendq.lint.values import NotKnown, Values
 
 PARAMETERS = {
     "Stage": {"Type": "String", "Default": "prod"},
@@ -21,7 +21,7 @@ PARAMETERS = {
     "Secret": {"Type": "String", "Default": "s3cret", "NoEcho": True},
     "Big": {"Type": "String", "Default": "x" * 100_000},
 }
-CIRCLE = {"Fn::FindInMap": ["Leases", "prod", "circle"]}
+CIRCLE = {"Fn::FindInMap": ["Visibilities", "prod", "circle"]}
 IN_MAP = {
     "seconds": 60,
     "names": ["a", "b"],
@@ -40,7 +40,7 @@ NO_TEXTS += ["${a${Stage}", "${" * 1_000_000]
 
 
 def _in_map(key: str) -> Any:
-    return {"Fn::FindInMap": ["Leases", "prod", key]}
+    return {"Fn::FindInMap": ["Visibilities", "prod", key]}
 
 
 def _read(text: str) -> Template:
@@ -48,7 +48,7 @@ def _read(text: str) -> Template:
 
 
 def _comes_to(value: Any, work: Work | None = None) -> Any:
-    sections = {"Parameters": PARAMETERS, "Mappings": {"Leases": {"prod": IN_MAP}}}
+    sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
     template = read(json.dumps({**sections, "Resources": {}, "value": value}).encode(), work)
     return Values(template, KNOWN).of(template.root["value"])
 
@@ -182,7 +182,7 @@ def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
         ({"Fn::Sub": ["${x}-${Stage}", {"x": {"Ref": "Queue"}}]}, "url-prod"),
         ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-prod"),
         ({"Fn::Join": [",", {"Ref": "Names"}]}, "a,b"),
-        ({"Fn::FindInMap": ["Leases", {"Ref": "Stage"}, "seconds"]}, "60"),
+        ({"Fn::FindInMap": ["Visibilities", {"Ref": "Stage"}, "seconds"]}, "60"),
         (_in_map("names"), ["a", "b"]),
         ({"Fn::Join": ["-", _in_map("names")]}, "a-b"),
         ({"Fn::Sub": "a$b{c}$$"}, "a$b{c}$$"),
@@ -203,7 +203,10 @@ def test_what_a_template_tells(value: Any, comes_to: Any) -> None:
         {"Fn::Sub": ["${x}", {"x": {"Fn::Sub": ["${x}", {"y": "z"}]}}]},
         *({"Fn::Join": each} for each in ("x", ["-", "x"], ["-", [["x"]]])),
         *map(_in_map, ("other", "function", "nested", "lists", "nothing", "circle", "circles")),
-        *({"Fn::FindInMap": each} for each in (["Leases", "test", "x"], ["Leases", "prod"], [])),
+        *(
+            {"Fn::FindInMap": each}
+            for each in (["Visibilities", "test", "x"], ["Visibilities", "prod"], [])
+        ),
         {"Fn::If": ["IsProd", 1, 2]},
         {"Fn::Select": [0, ["x"]]},
         {"Fn::Whatever": None},

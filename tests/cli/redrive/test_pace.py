@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import Stopped
-from cli.redrive.passes import FULL_BATCH, Pace, rate_of
+from mendq.cli.exit_codes import Stopped
+from mendq.cli.redrive.passes import FULL_BATCH, Pace, rate_of
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_never_more_than_the_rate(rate: float, batch: int) -> None:
         sent += [now] * batch
     for begin in range(0, len(sent), batch):
         for end in range(begin, len(sent), batch):
-            letters = end + batch - begin
-            assert letters <= rate * (sent[end] - sent[begin]) + batch + 1e-6
+            messages = end + batch - begin
+            assert messages <= rate * (sent[end] - sent[begin]) + batch + 1e-6
     assert now == pytest.approx((50 - 1) * batch / rate)
 
 

@@ -8,35 +8,35 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dead_letters import DeadLetters, at_once, dead_letters
+from tests.cli.redrive.dlq import Dlq, at_once, dlq
 
 __all__ = ["at_once"]
 pytestmark = pytest.mark.usefixtures("at_once")
 
 
 @pytest.fixture
-def queues(operator: Operator) -> DeadLetters:
-    return dead_letters(operator)
+def queues(operator: Operator) -> Dlq:
+    return dlq(operator)
 
 
-def _kept(queues: DeadLetters, ending: str = "") -> str:
+def _retained(queues: Dlq, ending: str = "") -> str:
     return queues.operator.aws.queue(f"orders-quarantine{ending}", tag=None)
 
 
-def _shown(queues: DeadLetters, *arguments: str) -> str:
+def _shown(queues: Dlq, *arguments: str) -> str:
     return " ".join(queues.operator.mendq("quarantine", "drop", *arguments).output.split())
 
 
-def test_what_would_be_deleted_is_shown_as_what_would_be_sent_is(queues: DeadLetters) -> None:
-    quarantine = _kept(queues)
+def test_what_would_be_deleted_is_shown_as_what_would_be_sent_is(queues: Dlq) -> None:
+    quarantine = _retained(queues)
     ids = {queues.write({"n": number}, queue=quarantine, type="order") for number in range(4)}
     queues.write("no json", queue=quarantine)
     where = ("--where", "body.n < `9` && attributes.type == 'order'")
     shown = _shown(queues, "orders", *where, "--dry-run")
     assert "orders-quarantine -> deleted" in shown
-    assert "5 letters seen, 4 match" in shown
+    assert "5 messages seen, 4 match" in shown
     assert "4 attributes.type order" in shown
-    assert "body.n is missing in 1 of 5 letters" in shown
+    assert "body.n is missing in 1 of 5 messages" in shown
     assert any(each in shown for each in ids)
     assert "is in the file alone" in shown
     assert "new message id" not in shown
@@ -44,18 +44,16 @@ def test_what_would_be_deleted_is_shown_as_what_would_be_sent_is(queues: DeadLet
     assert len(queues.ids(quarantine)) == 5
 
 
-def test_of_a_fifo_quarantine_the_groups_are_told(operator: Operator) -> None:
-    queues = dead_letters(operator, fifo=True)
-    quarantine = _kept(queues, ".fifo")
+def test_of_a_fifo_quarantine_the_groups_are_said(operator: Operator) -> None:
+    queues = dlq(operator, fifo=True)
+    quarantine = _retained(queues, ".fifo")
     for number in range(4):
         queues.write({"n": number}, queue=quarantine, group=f"g{number % 2}")
-    assert "they are 4 letters of 2 groups" in _shown(queues, "orders.fifo", "--all", "--dry-run")
+    assert "they are 4 messages of 2 groups" in _shown(queues, "orders.fifo", "--all", "--dry-run")
 
 
-def test_a_file_that_is_there_is_told_before_anything_else_is(
-    queues: DeadLetters, tmp_path: Path
-) -> None:
-    quarantine = _kept(queues)
+def test_a_file_that_is_there_is_said_before_anything_else_is(queues: Dlq, tmp_path: Path) -> None:
+    quarantine = _retained(queues)
     queues.write("one", queue=quarantine)
     path = tmp_path / "kept.jsonl"
     path.symlink_to(tmp_path / "nowhere")
@@ -65,7 +63,7 @@ def test_a_file_that_is_there_is_told_before_anything_else_is(
     assert len(queues.ids(quarantine)) == 1
 
 
-def test_the_quarantine_whose_letters_expire_first_is_listed_first(queues: DeadLetters) -> None:
+def test_the_quarantine_whose_messages_expire_first_is_listed_first(queues: Dlq) -> None:
     aws = queues.operator.aws
     for name, hours in (("a", 1), ("b", 95), ("c", 50), ("d", None)):
         aws.queue(name, tag="observe")
@@ -93,27 +91,30 @@ def test_the_quarantine_whose_letters_expire_first_is_listed_first(queues: DeadL
 
 
 @pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
-def test_a_freeze_is_told_and_holds_nobody(
-    queues: DeadLetters, words: tuple[str, ...], tmp_path: Path
+def test_a_freeze_is_said_and_holds_nobody(
+    queues: Dlq, words: tuple[str, ...], tmp_path: Path
 ) -> None:
     queues.write("died")
-    queues.write("kept", queue=_kept(queues))
+    queues.write("retained", queue=_retained(queues))
     file = ("--file", str(tmp_path / "kept.jsonl")) if words[-1] == "drop" else ()
-    told = "changes are frozen by"
+    announced = "changes are frozen by"
     arguments = (*words, "orders", "--all")
-    assert told not in queues.operator.mendq(*arguments, "--dry-run").output
+    assert announced not in queues.operator.mendq(*arguments, "--dry-run").output
     queues.operator.json("freeze", "a fire", "--yes")
     result = queues.operator.mendq(*arguments, "--yes", *file)
     said = " ".join(result.output.split())
-    assert (told in said, "a fire. That holds Mendq; this is by your hand" in said) == (True, True)
+    assert (announced in said, "a fire. That holds Mendq; this is by your hand" in said) == (
+        True,
+        True,
+    )
     assert result.exit_code == 0
-    assert ("1 letter sent back" in said) is (words[-1] != "drop")
+    assert ("1 message sent back" in said) is (words[-1] != "drop")
 
 
-def test_in_a_pipe_no_line_ends_in_blanks(queues: DeadLetters) -> None:
+def test_in_a_pipe_no_line_ends_in_blanks(queues: Dlq) -> None:
     queues.write({"n": 1}, type="order")
     shown = queues.operator.mendq(
         "redrive", "orders", "--where", "body.n == `1`", "--dry-run"
     ).output
-    assert "LETTERS  WHICH\n" in shown
+    assert "MESSAGES  WHICH\n" in shown
     assert [each for each in shown.splitlines() if each != each.rstrip()] == []

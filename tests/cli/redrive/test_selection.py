@@ -1,4 +1,4 @@
-"""What is counted of letters: each once, by what is no part of a body."""
+"""What is counted of messages: each once, by what is no part of a body."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.redrive.preview import AGES, MOST_VALUES, Selection, Standing, Tally
-from functions.healing.letters import Letter, MessageAttribute
-from functions.healing.message_filter import MessageFilter, message_filter
+from mendq.cli.redrive.preview import AGES, MOST_VALUES, Selection, Standing, Tally
+from mendq.redrive.message_filter import MessageFilter, message_filter
+from mendq.redrive.messages import Message, MessageAttribute
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
-LETTER = Letter("m-1", '{"n": 1}', NOW, source_arn=SOURCE)
+MESSAGE = Message("m-1", '{"n": 1}', NOW, source_arn=SOURCE)
 
 
 def _tally(
@@ -24,10 +24,10 @@ def _tally(
     return Tally(Selection(found, SOURCE, sole, NOW))
 
 
-def _of_type(value: str | bytes, number: int = 0) -> Letter:
+def _of_type(value: str | bytes, number: int = 0) -> Message:
     kind = "Binary" if isinstance(value, bytes) else "String"
     return replace(
-        LETTER, message_id=f"t-{number}", attributes={"type": MessageAttribute(kind, value)}
+        MESSAGE, message_id=f"t-{number}", attributes={"type": MessageAttribute(kind, value)}
     )
 
 
@@ -42,28 +42,28 @@ def _of_type(value: str | bytes, number: int = 0) -> Letter:
         (SOURCE, True, Standing.CHOSEN),
     ],
 )
-def test_whose_a_letter_is(source_arn: str | None, sole: bool, standing: Standing) -> None:
-    letter = replace(LETTER, source_arn=source_arn)
+def test_whose_a_message_is(source_arn: str | None, sole: bool, standing: Standing) -> None:
+    message = replace(MESSAGE, source_arn=source_arn)
     tally = _tally(sole=sole)
-    assert tally.add(letter) is standing
+    assert tally.add(message) is standing
     assert list(tally.chosen) == (["m-1"] if standing is Standing.CHOSEN else [])
-    assert _tally("receive_count == `9`", sole=sole).add(letter) is not Standing.CHOSEN
+    assert _tally("receive_count == `9`", sole=sole).add(message) is not Standing.CHOSEN
 
 
-def test_a_letter_that_is_seen_again_is_counted_once() -> None:
+def test_a_message_that_is_seen_again_is_counted_once() -> None:
     tally = _tally()
     for _ in range(3):
-        tally.add(LETTER)
+        tally.add(MESSAGE)
     assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
     assert tally.ages.total() == 1
     assert tally.missing["attributes.type"] == 1
 
 
-def test_ages_are_told_apart_at_their_ends() -> None:
+def test_ages_are_said_apart_at_their_ends() -> None:
     tally = _tally()
     for number, hours in enumerate((0, 0.99, 1, 23.9, 24, 95, 96, 10_000)):
         sent_at = NOW - timedelta(hours=hours)
-        tally.add(replace(LETTER, message_id=f"m-{number}", sent_at=sent_at))
+        tally.add(replace(MESSAGE, message_id=f"m-{number}", sent_at=sent_at))
     assert [tally.ages[words] for _, words in AGES] == [2, 2, 2]
     assert tally.ages["over 4 d"] == 2
 

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from functions.healing.limits import Limits
-from functions.healing.own_metrics import OwnMetric
-from functions.healing.spike import fixes_being_verified
-from functions.healing.states import State
+from mendq.model.case import State
+from mendq.model.limits import Limits
+from mendq.model.names import OwnMetric, fixes_being_verified
 from tests.infra.alarms.evaluator import Data, Evaluator, Notice
 from tests.infra.alarms.evaluator import State as AlarmState
 from tests.infra.alarms.simulated import HOUR, at, healed, own
@@ -39,7 +38,7 @@ class Burst:
     fixes_late: int = 0
     verified_late: int = 0
 
-    def paged(self) -> Paged:
+    def notified(self) -> Paged:
         minutes = range(-HOUR, self.fixes[-1] + AFTERWARDS)
         evaluator = _of_fixes(Evaluator.of(template_of("named")))
         evaluator.run(_data(self._sent(minutes)), minutes, lambda _minute: NOTHING_IS_USUAL)

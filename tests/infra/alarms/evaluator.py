@@ -78,7 +78,7 @@ class MetricAlarm:
     expression: str = ""
     terms: Mapping[str, tuple[Series, str]] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
-    told: State = State.OK
+    announced: State = State.OK
     state: State = State.INSUFFICIENT_DATA
     _points: dict[int, bool | None] = field(default_factory=dict)
 
@@ -139,9 +139,9 @@ class MetricAlarm:
     def tells(self) -> State | None:
         """What it tells people by itself; that it is OK at first is nothing new."""
         now = State.ALARM if self.state is State.ALARM else State.OK
-        if not self.topics or now is self.told:
+        if not self.topics or now is self.announced:
             return None
-        self.told = now
+        self.announced = now
         return now
 
 
@@ -185,7 +185,7 @@ class Composite:
     wait_minutes: int = 0
     extension_minutes: int = 0
     state: State = State.OK
-    told: State = State.OK
+    announced: State = State.OK
     _waits_until: int | None = None
     _was_held: bool = False
 
@@ -212,10 +212,10 @@ class Composite:
         if self._was_held and not held:
             self._waits_until = minute + self.extension_minutes
         self._was_held = held
-        if self.state is self.told or held or minute < (self._waits_until or 0):
+        if self.state is self.announced or held or minute < (self._waits_until or 0):
             return None
-        self.told = self.state
-        return self.told
+        self.announced = self.state
+        return self.announced
 
 
 def _tokens(rule: str) -> list[str]:
@@ -314,6 +314,8 @@ class Evaluator:
                 self._tell(name, minute, composite.look(states, minute), composite.topics)
                 states[name] = composite.state
 
-    def _tell(self, name: str, minute: int, told: State | None, topics: frozenset[str]) -> None:
-        if told:
-            self.notices += [Notice(minute, self.names[name], told, each) for each in topics]
+    def _tell(
+        self, name: str, minute: int, announced: State | None, topics: frozenset[str]
+    ) -> None:
+        if announced:
+            self.notices += [Notice(minute, self.names[name], announced, each) for each in topics]

@@ -1,7 +1,7 @@
 """Days of an account in minutes: what Mendq's Lambdas send, and what AWS sends about its queues.
 
-The follow-up's and the night's figures are made by the code that is deployed; that of heal is one
-count a fix. A minute is counted from midnight of day 0; two quiet days lie before it.
+The follow-up's and the nightly job's figures are made by the code that is deployed; that of heal is
+one count a fix. A minute is counted from midnight of day 0; two quiet days lie before it.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from itertools import pairwise
 
 from aws_lambda_powertools import Metrics
 
-from functions.aws import ledger_items as items
-from functions.aws.follow_up import Followed
-from functions.aws.follow_up_telemetry import emit
-from functions.aws.open_cases import OpenCase
-from functions.healing.limits import Limits
-from functions.healing.night_watch import Run, watched
-from functions.healing.nightly import NATIVE, NightRead
-from functions.healing.own_metrics import NAMESPACE, OwnMetric
-from functions.healing.pulse import Pulse
-from functions.healing.states import FINAL, State
+from functions.telemetry import emit_follow_up
+from mendq.cases import items
+from mendq.cases.open_cases import OpenCase
+from mendq.follow_up.follow_up import Followed
+from mendq.model.case import FINAL, State
+from mendq.model.limits import Limits
+from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.nightly.outcome import Run, watched
+from mendq.nightly.verdict import NATIVE, NightlyRead
+from mendq.probe.probe import Probe
 from tests.infra.alarms.evaluator import Data, Edge, Evaluator, Notice, Series
 from tests.infra.synthesized import Template, template_of
 
 DAY = 24 * 60
 HOUR = 60
 MIDNIGHT = datetime(2026, 11, 23, tzinfo=UTC)
-# Nights start at 03:00 and take a while.
-NIGHT_ENDS = 3 * HOUR + 12
+# Nightly runs start at 03:00 and take a while.
+NIGHTLY_ENDS = 3 * HOUR + 12
 # Weeks are summed up three hours later.
 WEEK_ENDS = 6 * HOUR + 12
 # Ten minutes apart, from five past on.
-SWEEP_ENDS, SWEPT_EACH = 5, 10
+SCAN_ENDS, SCANNED_EACH = 5, 10
 FUNCTION = "AWS::Lambda::Function"
 USUAL_RECORDS = 50_000
 EMPTY = range(0)
@@ -61,9 +61,19 @@ class Life:
         if not past or self.states[max(past)] in FINAL:
             return None
         opened_at = at(min(self.states))
-        key = items.case_key("arn:aws:sqs:eu-west-1:123456789012:orders", "lease_expired")
+        key = items.case_key(
+            "arn:aws:sqs:eu-west-1:123456789012:orders", "visibility_timeout_too_short"
+        )
         state = self.states[max(past)]
-        return OpenCase(key, "case-1", key["pk"]["S"], "lease_expired", state, opened_at, opened_at)
+        return OpenCase(
+            key,
+            "case-1",
+            key["pk"]["S"],
+            "visibility_timeout_too_short",
+            state,
+            opened_at,
+            opened_at,
+        )
 
 
 def healed(minute: int) -> Life:
@@ -85,11 +95,11 @@ class Days:
     weeks: Mapping[int, bool] = field(
         default_factory=lambda: dict.fromkeys(range(-14, 99, 7), True)
     )
-    sweep_down: Minutes = EMPTY  # it is not started; where it fails is said in `errors`
-    pulse_down: Minutes = EMPTY
-    pulses_unseen: Minutes = EMPTY
-    nights: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
-    letters: Mapping[str, range] = field(default_factory=dict)
+    scan_down: Minutes = EMPTY  # it is not started; where it fails is said in `errors`
+    probe_down: Minutes = EMPTY
+    probes_unseen: Minutes = EMPTY
+    nightly_runs: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
+    messages: Mapping[str, range] = field(default_factory=dict)
     errors: Mapping[str, Minutes] = field(default_factory=dict)
     deliveries: Mapping[int, bool] = field(default_factory=dict)
     more: Mapping[Series, Mapping[int, float]] = field(default_factory=dict)
@@ -127,15 +137,15 @@ class Days:
                 for minute, value in values.items()
                 if minute not in self.silent and minute >= self.starts
             }
-        (sweep,) = (each for each in template.all(FUNCTION) if each.startswith("SweepFunction"))
-        sent[_errors_of(sweep)] = dict.fromkeys(self._sweeps(end), 0.0)
-        for kind, happened, series_of, told in (
-            ("AWS::SQS::Queue", self.letters, _letters_in, _waiting),
+        (scan,) = (each for each in template.all(FUNCTION) if each.startswith("ScanFunction"))
+        sent[_errors_of(scan)] = dict.fromkeys(self._scans(end), 0.0)
+        for kind, happened, series_of, announced in (
+            ("AWS::SQS::Queue", self.messages, _messages_in, _waiting),
             (FUNCTION, self.errors, _errors_of, _each_one),
         ):
             for name, minutes in happened.items():
                 (logical_id,) = (each for each in template.all(kind) if each.startswith(name))
-                sent.setdefault(series_of(logical_id), {}).update(told(minutes))
+                sent.setdefault(series_of(logical_id), {}).update(announced(minutes))
         for metric, value in (("Invocations", 1.0), ("Errors", 0.0)):
             sent.setdefault(_follow_up(template, metric), {}).update(
                 {
@@ -148,10 +158,10 @@ class Days:
             sent.setdefault(series, {}).update(added)
         return sent
 
-    def _sweeps(self, end: int) -> Iterator[int]:
+    def _scans(self, end: int) -> Iterator[int]:
         """When they end; those of a round that is done end well as well."""
-        for minute in range(-2 * DAY + SWEEP_ENDS, end, SWEPT_EACH):
-            if minute >= self.starts and minute not in self.sweep_down:
+        for minute in range(-2 * DAY + SCAN_ENDS, end, SCANNED_EACH):
+            if minute >= self.starts and minute not in self.scan_down:
                 yield minute
 
     def _followed(self, put: Callable[[str, int, float], None], end: int) -> None:
@@ -165,7 +175,7 @@ class Days:
             sums = {OwnMetric.AUTO_FIXES.value: float(fixes)} if fixes else {}
             if minute not in self.follow_up_down and minute not in self.follow_up_failing:
                 listed = [case for each in self.lives if (case := each.listed(minute))]
-                emit(metrics, Followed(listed), at(minute), Limits())
+                emit_follow_up(metrics, Followed(listed), at(minute), Limits())
                 for name, metric in metrics.metric_set.items():
                     sums[str(name)] = sums.get(str(name), 0.0) + sum(metric["Value"])
                 metrics.clear_metrics()
@@ -174,30 +184,32 @@ class Days:
 
     def _pulsed(self, put: Callable[[str, int, float], None], end: int) -> None:
         """Each hour, at a quarter past."""
-        pulse: Pulse | None = None
+        probe: Probe | None = None
         for minute in range(-2 * DAY + 15, end, HOUR):
-            if minute in self.pulse_down:
+            if minute in self.probe_down:
                 continue
             now = at(minute)
-            pulse = pulse.next_one(now, now) if pulse else Pulse(now, now)
-            put(OwnMetric.PULSES_LOST.value, minute, pulse.lost_in_a_row)
-            if minute not in self.pulses_unseen:
-                pulse = replace(pulse, made_at=now, seen_at=now + timedelta(minutes=5))
+            probe = probe.next_one(now, now) if probe else Probe(now, now)
+            put(OwnMetric.PROBES_LOST.value, minute, probe.lost_in_a_row)
+            if minute not in self.probes_unseen:
+                probe = replace(probe, made_at=now, seen_at=now + timedelta(minutes=5))
 
     def _slept(self, put: Callable[[str, int, float], None], end: int) -> None:
-        nights: dict[date, NightRead] = {}
+        nightly_runs: dict[date, NightlyRead] = {}
         for day in range(-16, end // DAY):
-            outcome, minute = self.nights.get(day, "well"), day * DAY + NIGHT_ENDS
+            outcome, minute = self.nightly_runs.get(day, "well"), day * DAY + NIGHTLY_ENDS
             if outcome == "none":
                 continue
             slept, ended_at = at((day - 1) * DAY).date(), at(minute)
             if outcome != "failed":
                 records = 0 if outcome == "little" else USUAL_RECORDS
-                nights[slept] = NightRead(slept, ended_at, NATIVE, "", records=records)
+                nightly_runs[slept] = NightlyRead(slept, ended_at, NATIVE, "", records=records)
             state = "FAILED" if outcome == "failed" else "SUCCESS"
             started_at = ended_at - timedelta(minutes=10)
-            run = Run("run1", f"night-{slept}", state, "", started_at, ended_at)
-            for name, value in watched(run, slept, nights, self._summed_up(day)).metrics().items():
+            run = Run("run1", f"nightly-{slept}", state, "", started_at, ended_at)
+            for name, value in (
+                watched(run, slept, nightly_runs, self._summed_up(day)).metrics().items()
+            ):
                 put(name.value, minute, value)
 
     def _summed_up(self, day: int) -> datetime | None:
@@ -214,13 +226,13 @@ class Days:
             put(OwnMetric.REPORTS_NOT_DELIVERED.value, minute, float(not delivered))
 
 
-def _letters_in(queue: str) -> Series:
+def _messages_in(queue: str) -> Series:
     dimensions = frozenset({("QueueName", queue)})
     return ("AWS/SQS", "ApproximateNumberOfMessagesVisible", dimensions)
 
 
 def _waiting(minutes: Minutes) -> dict[int, float]:
-    """One letter, and for six hours after it is gone the queue still says that it is empty."""
+    """One message, and for six hours after it is gone the queue still says that it is empty."""
     gone = range(max(minutes) + 1, max(minutes) + 6 * HOUR)
     return {**dict.fromkeys(minutes, 1.0), **dict.fromkeys(gone, 0.0)}
 
@@ -256,7 +268,11 @@ def in_order(notices: Sequence[Notice]) -> list[tuple[str, str]]:
 
 def an_eventful_day() -> Days:
     """For the dashboard's picture: three faults, one of which a person has to see to."""
-    bursts = {130: ("lease_expired", 1), 615: ("kms_throttled", 4), 905: ("lease_expired", 2)}
+    bursts = {
+        130: ("visibility_timeout_too_short", 1),
+        615: ("kms_throttled", 4),
+        905: ("visibility_timeout_too_short", 2),
+    }
     lives = [healed(minute) for minute, (_, fixes) in bursts.items() for _ in range(fixes)]
     more: dict[Series, dict[int, float]] = {}
     for minute, (symptom, fixes) in bursts.items():
@@ -274,7 +290,7 @@ def an_eventful_day() -> Days:
     more[_of_intake("ApproximateNumberOfMessagesVisible")] = quiet
     return Days(
         lives=[*lives, Life({1_010: State.ESCALATED}), Life({1_100: State.PROPOSED})],
-        errors={"SweepFunction": [450, 451]},
+        errors={"ScanFunction": [450, 451]},
         more=more,
         starts=-8 * DAY,
     )

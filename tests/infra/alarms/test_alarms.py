@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import OwnMetric
-from infra.alarms import PAGED, WATCHED, pages, spike
-from infra.alarms.told import Told
+from infra.alarms import NOTIFIED, WATCHED, pages, spike
+from infra.alarms.description import AlarmDescription
+from mendq.model.names import OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import (
     ACCOUNT,
     REGION,
@@ -30,8 +30,8 @@ PAGING = "AWS::CloudWatch::CompositeAlarm"
 MOST_CHARACTERS = 1_024
 # "2 of 6 periods of 5 minutes", "3 periods of 5 minutes", "30 of 60 minutes".
 _IN_SO_MANY = r"\bin (\d+)(?: of (\d+))? (?:periods of (\d+) )?minutes"
-# They are emptied by heal and by the pulse itself; their ages and counts are watched elsewhere.
-READ_BY_US = ("IntakeQueue", "PulseQueue")
+# They are emptied by heal and by the probe itself; their ages and counts are watched elsewhere.
+READ_BY_US = ("IntakeQueue", "ProbeQueue")
 
 
 def _properties(template: Template, kind: str) -> list[dict[str, Any]]:
@@ -51,27 +51,28 @@ def _watched_in(template: Template, dimension: str) -> set[str]:
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_what_pages_tells_one_topic_of_its_beginning_and_its_end(settings: str) -> None:
     template = template_of(settings)
-    paged = tuple(each.called() for each in PAGED)
+    notified = tuple(each.called() for each in NOTIFIED)
     for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
         assert "InsufficientDataActions" not in each
         assert each.get("AlarmActions") == each.get("OKActions")
         name = each["AlarmName"]
-        pages = name in paged or name.startswith(tuple(f"{start}-" for start in paged))
+        pages = name in notified or name.startswith(tuple(f"{start}-" for start in notified))
         assert len(each.get("AlarmActions", ())) == pages, name
 
 
-@pytest.mark.parametrize("told", PAGED, ids=lambda told: told.name)
-def test_a_page_goes_to_the_topic_of_its_severity(told: Any) -> None:
+@pytest.mark.parametrize("announced", NOTIFIED, ids=lambda announced: announced.name)
+def test_a_page_goes_to_the_topic_of_its_severity(announced: Any) -> None:
     template = template_of("named")
     found = [
         each
         for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING))
-        if each["AlarmName"] == told.called() or each["AlarmName"].startswith(f"{told.called()}-")
+        if each["AlarmName"] == announced.called()
+        or each["AlarmName"].startswith(f"{announced.called()}-")
     ]
     assert found
     for each in found:
         (topic,) = each["AlarmActions"]
-        assert topic.lower().startswith(f"topics{told.severity}topic")
+        assert topic.lower().startswith(f"topics{announced.severity}topic")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -128,10 +129,10 @@ def test_every_queue_that_keeps_what_was_given_up_is_watched(settings: str) -> N
     assert queues <= _watched_in(template, "QueueName")
 
 
-def test_every_lambda_without_dead_letters_whose_caller_does_not_wait_is_watched() -> None:
-    """approve and roll_back answer the person who called them; of the sweep it is told anyway."""
+def test_every_lambda_without_dlq_whose_caller_does_not_wait_is_watched() -> None:
+    """approve and rollback answer the person who called them; of the scan it is told anyway."""
     template = template_of("default")
-    kept = {
+    retained = {
         each["Properties"]["FunctionName"]
         for each in template.all("AWS::Lambda::EventInvokeConfig").values()
         if "OnFailure" in each["Properties"].get("DestinationConfig", {})
@@ -140,11 +141,11 @@ def test_every_lambda_without_dead_letters_whose_caller_does_not_wait_is_watched
     wanted = {
         name
         for name in template.all("AWS::Lambda::Function")
-        if name not in kept and not name.startswith(answering)
+        if name not in retained and not name.startswith(answering)
     }
     assert wanted
-    (sweep,) = (each for each in template.all("AWS::Lambda::Function") if each.startswith("Sweep"))
-    assert _watched_in(template, "FunctionName") == {*wanted, sweep}
+    (scan,) = (each for each in template.all("AWS::Lambda::Function") if each.startswith("Scan"))
+    assert _watched_in(template, "FunctionName") == {*wanted, scan}
 
 
 def test_a_missing_report_is_watched_only_where_one_is_mailed() -> None:
@@ -158,14 +159,14 @@ def test_a_missing_report_is_watched_only_where_one_is_mailed() -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send(settings: str) -> None:
-    known = {str(each) for each in (*OwnMetric, *NightMetric)}
+    known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
     for each in _properties(template_of(settings), ON_METRICS):
         if each.get("Namespace") == "Mendq":
             assert each["MetricName"] in known
             assert "Dimensions" not in each
 
 
-def test_the_band_looks_up_alone_and_silence_is_no_spike() -> None:
+def test_the_band_reads_up_alone_and_silence_is_no_spike() -> None:
     (found,) = (
         each
         for each in _properties(template_of("default"), ON_METRICS)
@@ -177,7 +178,7 @@ def test_the_band_looks_up_alone_and_silence_is_no_spike() -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_no_alarm_looks_further_than_cloudwatch_does(settings: str) -> None:
+def test_no_alarm_reads_further_than_cloudwatch_does(settings: str) -> None:
     """A day; a week where a period is an hour or longer."""
     for each in _properties(template_of(settings), ON_METRICS):
         period = each.get("Period", 900)
@@ -189,10 +190,10 @@ def test_no_alarm_looks_further_than_cloudwatch_does(settings: str) -> None:
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_alarm_says_what_it_means_what_to_type_and_where_to_read(settings: str) -> None:
     template = template_of(settings)
-    told = {each.called(): each for each in (*PAGED, *WATCHED)}
+    announced = {each.called(): each for each in (*NOTIFIED, *WATCHED)}
     for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
         name = each["AlarmName"]
-        words = told[name] if name in told else told[_shared(name, told)]
+        words = announced[name] if name in announced else announced[_shared(name, announced)]
         said = each["AlarmDescription"]
         assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
@@ -227,21 +228,21 @@ def test_for_how_long_many_fixes_are_held_back_is_said_in_one_way(page: str) -> 
     assert f"{spike.HELD_AT_MOST} of {spike.OF_MINUTES} minutes" in threats
 
 
-def _shared(name: str, told: dict[str, Told]) -> str:
+def _shared(name: str, announced: dict[str, AlarmDescription]) -> str:
     """What several alarms are called before the dash and whose they are."""
-    (found,) = (each for each in told if name.startswith(f"{each}-"))
+    (found,) = (each for each in announced if name.startswith(f"{each}-"))
     return found
 
 
-@pytest.mark.parametrize("told", [*PAGED, *WATCHED], ids=lambda told: told.name)
-def test_a_runbook_is_there_and_speaks_of_the_alarm(told: Told) -> None:
-    page = (ROOT / told.page).read_text()
-    assert f"`{told.called()}" in page
+@pytest.mark.parametrize("announced", [*NOTIFIED, *WATCHED], ids=lambda announced: announced.name)
+def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription) -> None:
+    page = (ROOT / announced.page).read_text()
+    assert f"`{announced.called()}" in page
     assert re.match(r"# \S", page)
     assert "## What to do" in page or "## Find where it ends" in page or "## Send it again" in page
 
 
-def test_the_sign_of_life_is_what_lambda_counts_and_what_was_told() -> None:
+def test_the_sign_of_life_is_what_lambda_counts_and_what_was_said() -> None:
     """`AWS/` is a namespace that PutMetricData takes from nobody."""
     (found,) = (
         each

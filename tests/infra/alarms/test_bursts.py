@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.healing import spike
-from functions.healing.limits import Limits
 from infra.alarms.spike import HELD_AT_MOST
+from mendq.model import names
+from mendq.model.limits import Limits
 from tests.infra.alarms.bursts import Burst, Paged
 from tests.infra.alarms.simulated import HOUR
 
-PERIOD = spike.PERIOD.seconds // 60
+PERIOD = names.PERIOD.seconds // 60
 # Fixes that come for no longer than that are one fault, which is healed.
 A_FAULT = 22
 # A fix a minute or rarer: that is less than the ceiling.
@@ -35,19 +35,19 @@ def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once(
 ) -> None:
     for count in COUNTS:
         burst = Burst([spacing * n for n in range(count)], earlier)
-        paged = burst.paged()
+        notified = burst.notified()
         lasts = burst.fixes[-1]
-        assert len(paged.began) == len(paged.ended) <= 1, count
+        assert len(notified.began) == len(notified.ended) <= 1, count
         if lasts <= A_FAULT:
-            assert not paged.began, count
+            assert not notified.began, count
         elif lasts >= 2 * PERIOD + 2 * spacing + NOTICED:
-            _is_soon_and_while_fixes_come(burst, paged)
+            _is_soon_and_while_fixes_come(burst, notified)
 
 
-def _is_soon_and_while_fixes_come(burst: Burst, paged: Paged) -> None:
-    (began,) = paged.began
-    assert 0 <= began - paged.rings_at <= PERIOD
-    assert any(0 <= began - each < PERIOD // spike.LEAST_FIXES + NOTICED for each in burst.fixes)
+def _is_soon_and_while_fixes_come(burst: Burst, notified: Paged) -> None:
+    (began,) = notified.began
+    assert 0 <= began - notified.rings_at <= PERIOD
+    assert any(0 <= began - each < PERIOD // names.LEAST_FIXES + NOTICED for each in burst.fixes)
 
 
 @settings(max_examples=80, deadline=None)
@@ -57,7 +57,7 @@ def test_however_the_fixes_of_a_fault_lie_it_pages_nobody(
 ) -> None:
     earlier = EARLIER if after_others else []
     burst = Burst(sorted(minutes), earlier, fixes_late=fixes_late, verified_late=verified_late)
-    assert burst.paged().notices == []
+    assert burst.notified().notices == []
 
 
 @settings(max_examples=40, deadline=None)
@@ -67,17 +67,17 @@ def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
 ) -> None:
     fixes = [sum(gaps[:n]) for n in range(len(gaps) + 1)]
     burst = Burst(fixes)
-    paged = burst.paged()
-    if fixes[-1] >= 2 * PERIOD + fixes[spike.LEAST_FIXES - 1] + NOTICED:
-        assert len(paged.began) == len(paged.ended) == 1
-        assert 0 <= paged.began[0] - paged.rings_at <= PERIOD
+    notified = burst.notified()
+    if fixes[-1] >= 2 * PERIOD + fixes[names.LEAST_FIXES - 1] + NOTICED:
+        assert len(notified.began) == len(notified.ended) == 1
+        assert 0 <= notified.began[0] - notified.rings_at <= PERIOD
 
 
 def test_a_fault_that_takes_the_ceiling_is_paged_by_that() -> None:
-    many = spike.ceiling(Limits())
-    assert Burst([n // 10 for n in range(many - 1)]).paged().notices == []
-    told = {each.alarm for each in Burst([n // 10 for n in range(many)]).paged().notices}
-    assert told == {"fixes-over-ceiling"}
+    many = names.ceiling(Limits())
+    assert Burst([n // 10 for n in range(many - 1)]).notified().notices == []
+    announced = {each.alarm for each in Burst([n // 10 for n in range(many)]).notified().notices}
+    assert announced == {"fixes-over-ceiling"}
 
 
 @pytest.mark.parametrize("unsaid", [False, True], ids=["said too", "unsaid"])
@@ -90,8 +90,8 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
     for begins in range(-20, 40, 6):
         minutes = range(begins, fixes[-1])
         for forged in (minutes, minutes[::2], [each for each in minutes if each % 10]):
-            paged = Burst(fixes, forged=forged, unsaid=unsaid).paged()
-            held = paged.began[0] - max(paged.rings_at, 0)
+            notified = Burst(fixes, forged=forged, unsaid=unsaid).notified()
+            held = notified.began[0] - max(notified.rings_at, 0)
             assert held <= HELD_AT_MOST + NOTICED, (begins, forged)
 
 
@@ -99,4 +99,4 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
 def test_a_second_fault_more_than_an_hour_later_pages_nobody_either(apart: int) -> None:
     """What held back for the first is not counted any more."""
     fixes = [begins + n for begins in (0, apart) for n in range(21)]
-    assert Burst(fixes).paged().notices == []
+    assert Burst(fixes).notified().notices == []

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from functions.healing.states import State
+from mendq.model.case import State
 from tests.infra.alarms.simulated import (
     DAY,
     HOUR,
-    NIGHT_ENDS,
-    SWEEP_ENDS,
+    NIGHTLY_ENDS,
+    SCAN_ENDS,
     Days,
     Life,
     healed,
@@ -129,55 +129,55 @@ def test_where_nothing_is_sent_all_day_people_hear_of_it_and_open_cases_stay() -
     assert in_order(notices) == [
         ("escalated-cases-open", ALARM),
         ("heartbeat-missing", ALARM),
-        ("pulse-lost", ALARM),
-        ("nights-failing", ALARM),
+        ("probe-lost", ALARM),
+        ("nightly-failing", ALARM),
         ("heartbeat-missing", OK),
-        ("pulse-lost", OK),
+        ("probe-lost", OK),
     ]
 
 
-def test_two_pulses_that_are_lost_page_and_one_that_is_seen_ends_it() -> None:
-    begun, ended = Days(pulses_unseen=range(NOON, NOON + 5 * HOUR)).run(1)
-    assert in_order([begun, ended]) == [("pulse-lost", ALARM), ("pulse-lost", OK)]
+def test_two_probes_that_are_lost_page_and_one_that_is_seen_ends_it() -> None:
+    begun, ended = Days(probes_unseen=range(NOON, NOON + 5 * HOUR)).run(1)
+    assert in_order([begun, ended]) == [("probe-lost", ALARM), ("probe-lost", OK)]
     second = NOON + 15 + 2 * HOUR
     assert begun.minute == second
     assert 0 <= ended.minute - (NOON + 15 + 6 * HOUR) <= HOUR + 10
 
 
-def test_one_pulse_that_is_lost_pages_nobody() -> None:
-    assert Days(pulses_unseen=range(NOON, NOON + HOUR)).run(1) == []
+def test_one_probe_that_is_lost_pages_nobody() -> None:
+    assert Days(probes_unseen=range(NOON, NOON + HOUR)).run(1) == []
 
 
-def test_pulses_that_are_not_made_any_more_are_missed() -> None:
-    (begun,) = Days(pulse_down=range(NOON, 2 * DAY)).run(1)
-    assert begun.alarm == "pulse-lost"
+def test_probes_that_are_not_made_any_more_are_missed() -> None:
+    (begun,) = Days(probe_down=range(NOON, 2 * DAY)).run(1)
+    assert begun.alarm == "probe-lost"
     assert 2 * HOUR <= begun.minute - NOON <= 4 * HOUR
 
 
-def test_a_night_that_failed_is_told_until_one_is_written() -> None:
-    begun, ended = Days(nights={0: "failed"}).run(2)
-    assert in_order([begun, ended]) == [("nights-failing", ALARM), ("nights-failing", OK)]
+def test_a_nightly_that_failed_is_said_until_one_is_written() -> None:
+    begun, ended = Days(nightly_runs={0: "failed"}).run(2)
+    assert in_order([begun, ended]) == [("nightly-failing", ALARM), ("nightly-failing", OK)]
     assert not _urgent(begun.topic)
-    assert (begun.minute, ended.minute) == (NIGHT_ENDS, DAY + NIGHT_ENDS)
+    assert (begun.minute, ended.minute) == (NIGHTLY_ENDS, DAY + NIGHTLY_ENDS)
 
 
-def test_a_night_that_does_not_come_is_missed_after_27_hours() -> None:
-    days = Days(nights={0: "none"})
+def test_a_nightly_that_does_not_come_is_missed_after_27_hours() -> None:
+    days = Days(nightly_runs={0: "none"})
     begun, ended = days.run(2)
-    (rang,) = days.rang["night-missing"]
+    (rang,) = days.rang["nightly-missing"]
     assert begun.minute == rang
-    assert 27 * HOUR <= begun.minute - (NIGHT_ENDS - DAY) <= 30 * HOUR
-    assert ended.minute == DAY + NIGHT_ENDS
+    assert 27 * HOUR <= begun.minute - (NIGHTLY_ENDS - DAY) <= 30 * HOUR
+    assert ended.minute == DAY + NIGHTLY_ENDS
 
 
-def test_a_night_that_read_nothing_is_doubtful_until_the_next() -> None:
-    days = Days(nights={1: "little"})
+def test_a_nightly_that_read_nothing_is_doubtful_until_the_next() -> None:
+    days = Days(nightly_runs={1: "little"})
     begun, ended = days.run(3)
-    assert set(days.rang) == {"night-doubtful"}
-    assert (begun.minute, ended.minute) == (DAY + NIGHT_ENDS, 2 * DAY + NIGHT_ENDS)
+    assert set(days.rang) == {"nightly-doubtful"}
+    assert (begun.minute, ended.minute) == (DAY + NIGHTLY_ENDS, 2 * DAY + NIGHTLY_ENDS)
 
 
-def test_a_report_that_is_not_delivered_is_told_until_one_is() -> None:
+def test_a_report_that_is_not_delivered_is_said_until_one_is() -> None:
     tries = {NOON: False, NOON + 2: False, NOON + 5: False, DAY + NOON: True}
     begun, ended = Days(deliveries=tries).run(3)
     assert in_order([begun, ended]) == [
@@ -191,12 +191,12 @@ def test_without_a_sender_no_report_is_missed() -> None:
     assert Days(settings="default", deliveries={NOON: False}).run(1) == []
 
 
-def test_a_dead_letter_of_ours_is_told_of_until_it_is_taken_away() -> None:
-    letters = {"StartNightDeadLetters": range(NOON, NOON + 3 * DAY)}
-    begun, ended = Days(letters=letters).run(5)
+def test_a_dlq_of_ours_is_said_of_until_it_is_taken_away() -> None:
+    messages = {"StartNightlyDlq": range(NOON, NOON + 3 * DAY)}
+    begun, ended = Days(messages=messages).run(5)
     assert in_order([begun, ended]) == [
-        ("own-dead-letters-start-night", ALARM),
-        ("own-dead-letters-start-night", OK),
+        ("own-dlq-start-nightly", ALARM),
+        ("own-dlq-start-nightly", OK),
     ]
     assert not _urgent(begun.topic)
     assert begun.minute == NOON
@@ -204,7 +204,7 @@ def test_a_dead_letter_of_ours_is_told_of_until_it_is_taken_away() -> None:
 
 
 def test_failed_calls_that_cannot_be_handed_over_page_at_once() -> None:
-    begun, *_ = Days(letters={"IntakeUndelivered": range(NOON, NOON + HOUR)}).run(1)
+    begun, *_ = Days(messages={"IntakeUndelivered": range(NOON, NOON + HOUR)}).run(1)
     assert (begun.alarm, _urgent(begun.topic), begun.minute) == (
         "failed-calls-undelivered",
         True,
@@ -213,7 +213,7 @@ def test_failed_calls_that_cannot_be_handed_over_page_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "minutes", "told"),
+    ("function", "minutes", "announced"),
     [
         ("HealFunction", [NOON], []),
         ("HealFunction", range(NOON, NOON + 15), ["not-healing"]),
@@ -222,20 +222,20 @@ def test_failed_calls_that_cannot_be_handed_over_page_at_once() -> None:
     ],
 )
 def test_one_failure_is_nothing_and_several_are(
-    function: str, minutes: list[int], told: list[str]
+    function: str, minutes: list[int], announced: list[str]
 ) -> None:
     notices = Days(errors={function: minutes}).run(1)
-    assert [each.alarm for each in notices if str(each.state) == ALARM] == told
-    assert len(notices) == 2 * len(told)
+    assert [each.alarm for each in notices if str(each.state) == ALARM] == announced
+    assert len(notices) == 2 * len(announced)
 
 
 def test_a_first_deployment_says_what_is_true_and_ends_it_soon() -> None:
-    """Until the first sweep and pulse, here 5 and 15 minutes later; until the first night."""
-    notices = Days(starts=NOON, nights=dict.fromkeys(range(-20, 1), "none")).run(2)
-    alive, *_ = [each.minute for each in notices if in_order([each]) == [("pulse-lost", OK)]]
-    assert {each.alarm for each in notices} == {"pulse-lost", "sweep-missing", "nights-failing"}
+    """Until the first scan and probe, here 5 and 15 minutes later; until the first night."""
+    notices = Days(starts=NOON, nightly_runs=dict.fromkeys(range(-20, 1), "none")).run(2)
+    alive, *_ = [each.minute for each in notices if in_order([each]) == [("probe-lost", OK)]]
+    assert {each.alarm for each in notices} == {"probe-lost", "scan-missing", "nightly-failing"}
     assert alive - NOON <= 15
-    swept = [each.minute for each in notices if in_order([each]) == [("sweep-missing", OK)]]
-    assert [each - NOON for each in swept] == [SWEEP_ENDS]
-    assert notices[-1].minute == DAY + NIGHT_ENDS
-    assert in_order(notices[-1:]) == [("nights-failing", OK)]
+    scanned = [each.minute for each in notices if in_order([each]) == [("scan-missing", OK)]]
+    assert [each - NOON for each in scanned] == [SCAN_ENDS]
+    assert notices[-1].minute == DAY + NIGHTLY_ENDS
+    assert in_order(notices[-1:]) == [("nightly-failing", OK)]

@@ -35,7 +35,7 @@ def test_missing_data_is_treated_as_the_page_says(
         assert judged(newest_first, of, 3, missing, RETAINED) is state
 
 
-def _told(rule: str, *states: str, suppressor: str = "") -> list[tuple[int, str]]:
+def _announced(rule: str, *states: str, suppressor: str = "") -> list[tuple[int, str]]:
     """When it tells what; each of `states` is a minute: the alarms that ring then."""
     suppressed = {
         "ActionsSuppressor": "arn:s",
@@ -44,14 +44,14 @@ def _told(rule: str, *states: str, suppressor: str = "") -> list[tuple[int, str]
     }
     actions = {"AlarmActions": ["t"], "OKActions": ["t"]}
     composite = Composite.read({"AlarmRule": rule, **actions, **(suppressed if suppressor else {})})
-    told = (
+    announced = (
         (
             minute,
             composite.look({each: ALARM if each in ringing else OK for each in "abcs"}, minute),
         )
         for minute, ringing in enumerate(states)
     )
-    return [(minute, str(state)) for minute, state in told if state]
+    return [(minute, str(state)) for minute, state in announced if state]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def _told(rule: str, *states: str, suppressor: str = "") -> list[tuple[int, str]
     ],
 )
 def test_a_rule_is_read(rule: str, ringing: str, holds: bool) -> None:
-    assert bool(_told(rule, ringing)) is holds
+    assert bool(_announced(rule, ringing)) is holds
 
 
-def test_begin_and_end_are_told_once_each() -> None:
-    assert _told('ALARM("a")', "", "a", "a", "", "") == [(1, "ALARM"), (3, "OK")]
+def test_begin_and_end_are_said_once_each() -> None:
+    assert _announced('ALARM("a")', "", "a", "a", "", "") == [(1, "ALARM"), (3, "OK")]
 
 
 @pytest.mark.parametrize(
-    ("minutes", "told"),
+    ("minutes", "announced"),
     [
         (["a", "a", "a"], [(1, "ALARM")]),
         (["a", "as", "as", "as"], []),
@@ -84,6 +84,6 @@ def test_begin_and_end_are_told_once_each() -> None:
     ],
 )
 def test_what_holds_back_is_waited_for_and_outlived_by_a_minute(
-    minutes: list[str], told: list[tuple[int, str]]
+    minutes: list[str], announced: list[tuple[int, str]]
 ) -> None:
-    assert _told('ALARM("a")', *minutes, suppressor="s") == told
+    assert _announced('ALARM("a")', *minutes, suppressor="s") == announced

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from functions.healing.night_watch import NightMetric
-from functions.healing.own_metrics import HEARTBEAT, OwnMetric
+from mendq.model.names import HEARTBEAT, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
 from tests.infra.alarms.simulated import (
     DAY,
     HOUR,
-    NIGHT_ENDS,
+    NIGHTLY_ENDS,
     WEEK_ENDS,
     Days,
     Minutes,
@@ -29,12 +29,12 @@ def _begun(days: Days, number: int) -> dict[str, int]:
     return found
 
 
-def test_a_letter_that_lies_for_days_hides_no_follow_up_that_dies_and_no_pulse() -> None:
+def test_a_message_that_lies_for_days_hides_no_follow_up_that_dies_and_no_probe() -> None:
     begun = _begun(
         Days(
-            letters={"IntakeUndelivered": range(HOUR, 3 * DAY)},
+            messages={"IntakeUndelivered": range(HOUR, 3 * DAY)},
             follow_up_down=range(DAY, 2 * DAY),
-            pulses_unseen=range(DAY, 2 * DAY),
+            probes_unseen=range(DAY, 2 * DAY),
             errors={"HealFunction": range(DAY, DAY + 30)},
         ),
         3,
@@ -43,37 +43,37 @@ def test_a_letter_that_lies_for_days_hides_no_follow_up_that_dies_and_no_pulse()
         "failed-calls-undelivered",
         "not-healing",
         "heartbeat-missing",
-        "pulse-lost",
+        "probe-lost",
     ]
     assert begun["heartbeat-missing"] - DAY <= 15
-    assert begun["pulse-lost"] - DAY <= 3 * HOUR
+    assert begun["probe-lost"] - DAY <= 3 * HOUR
 
 
-def test_one_odd_letter_hides_neither_another_queues_nor_a_lambda_that_fails() -> None:
+def test_one_odd_message_hides_neither_another_queues_nor_a_lambda_that_fails() -> None:
     begun = _begun(
         Days(
-            letters={
-                "IntakeDeadLetters": range(HOUR, 3 * DAY),
-                "StartNightDeadLetters": range(DAY, 3 * DAY),
+            messages={
+                "IntakeDlq": range(HOUR, 3 * DAY),
+                "StartNightlyDlq": range(DAY, 3 * DAY),
             },
             errors={"RedriveFunction": range(DAY + HOUR, 2 * DAY, 5)},
         ),
         3,
     )
     assert list(begun) == [
-        "own-dead-letters-intake",
-        "own-dead-letters-start-night",
+        "own-dlq-intake",
+        "own-dlq-start-nightly",
         "lambda-failing-redrive",
     ]
 
 
-def test_a_report_that_was_not_delivered_hides_no_night() -> None:
-    begun = _begun(Days(deliveries={NOON: False}, nights={1: "none", 2: "failed"}), 3)
-    assert list(begun) == ["report-not-delivered", "nights-failing"]
-    assert begun["nights-failing"] < 2 * DAY
+def test_a_report_that_was_not_delivered_hides_no_nightly() -> None:
+    begun = _begun(Days(deliveries={NOON: False}, nightly_runs={1: "none", 2: "failed"}), 3)
+    assert list(begun) == ["report-not-delivered", "nightly-failing"]
+    assert begun["nightly-failing"] < 2 * DAY
 
 
-def test_a_week_that_failed_is_told_at_once_and_a_report_that_is_missing_two_days_later() -> None:
+def test_a_week_that_failed_is_said_at_once_and_a_report_that_is_missing_two_days_later() -> None:
     notices = Days(weeks={-14: True, -7: True, 0: False, 7: True}).run(9)
     assert in_order(notices) == [
         ("week-failed", ALARM),
@@ -83,9 +83,9 @@ def test_a_week_that_failed_is_told_at_once_and_a_report_that_is_missing_two_day
     ]
     assert [each.minute for each in notices] == [
         WEEK_ENDS,
-        2 * DAY + NIGHT_ENDS,
+        2 * DAY + NIGHTLY_ENDS,
         7 * DAY + WEEK_ENDS,
-        8 * DAY + NIGHT_ENDS,
+        8 * DAY + NIGHTLY_ENDS,
     ]
 
 
@@ -114,8 +114,10 @@ def test_forged_signs_of_life_hide_no_follow_up_that_is_dead(how: str) -> None:
     assert begun.minute - NOON <= 15
 
 
-def test_forged_nights_hide_that_none_was_written() -> None:
+def test_forged_nightly_runs_hide_that_none_was_written() -> None:
     """The threat model says so: CloudWatch takes such a figure from whoever may put it."""
     forged = dict.fromkeys(range(0, 3 * DAY, HOUR), 1.0)
-    days = Days(nights={0: "none", 1: "none", 2: "none"}, more={own(NightMetric.WRITTEN): forged})
+    days = Days(
+        nightly_runs={0: "none", 1: "none", 2: "none"}, more={own(NightlyMetric.WRITTEN): forged}
+    )
     assert days.run(3) == []

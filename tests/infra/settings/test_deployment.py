@@ -10,12 +10,18 @@ import pytest
 
 import functions
 import infra
-from functions.healing.limits import Limits, Timing
-from functions.healing.mode import Mode
-from infra.settings import DeploymentSettings, FileRefused, SettingsRefused, merge, object_in, read
-from infra.settings.deployment import LimitsBounds, TimingBounds
+from infra.settings.deployment import (
+    DeploymentSettings,
+    FileRefused,
+    LimitsBounds,
+    TimingBounds,
+    merge,
+    object_in,
+    read,
+)
 from infra.settings.page import page
-from infra.settings.reading import bounds_of, camel, settings_of
+from infra.settings.reading import SettingsRefused, bounds_of, camel, settings_of
+from mendq.model.limits import Limits, Mode, Timing
 
 FUNCTIONS = Path(functions.__file__).parent
 STACK = Path(infra.__file__).parent / "stack.py"
@@ -36,13 +42,13 @@ def test_everything_that_can_be_said_is_read() -> None:
             "mode": "propose",
             "tagMayRaiseTo": "heal",
             "queues": ["orders", "billing-*", "orders.fifo"],
-            "autonomy": {"lease_expired": "propose"},
+            "autonomy": {"visibility_timeout_too_short": "propose"},
             "trail": {"create": False, "bucket": "our-logs"},
             "limits": {"writesPerMinute": 5, "massSymptomShare": 0.1},
             "timing": {"soakFactor": 2, "watchHours": 24},
             "pages": {"urgent": ["on-call@example.com", "https://events.example.com/key"]},
             "report": {"timeZone": "UTC", "sender": "a@b.io", "recipients": ["c@d.io"]},
-            "night": {"hourUtc": 3},
+            "nightly": {"hourUtc": 3},
             "dashboard": False,
             "freezeCalendars": ["arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"],
             "environments": [{"account": "111122223333", "region": "us-gov-west-1"}],
@@ -50,7 +56,7 @@ def test_everything_that_can_be_said_is_read() -> None:
     )
     assert settings.mode is Mode.PROPOSE
     assert settings.queues == ("orders", "billing-*", "orders.fifo")
-    assert settings.autonomy == {"lease_expired": Mode.PROPOSE}
+    assert settings.autonomy == {"visibility_timeout_too_short": Mode.PROPOSE}
     assert settings.trail.bucket == "our-logs"
     assert settings.limits == Limits(writes_per_minute=5, mass_symptom_share=0.1)
     assert settings.timing == Timing(soak_factor=2, watch_hours=24)
@@ -126,12 +132,12 @@ def test_a_limit_counts_as_used_once_the_lambdas_or_the_stack_read_it() -> None:
 
 def test_merging_goes_deep_and_replaces_lists() -> None:
     base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
-    over = {"queues": ["b"], "trail": {"eventNames": []}, "night": {"hourUtc": 3}}
+    over = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}
     assert merge(base, over) == {
         "mode": "observe",
         "queues": ["b"],
         "trail": {"create": True, "eventNames": []},
-        "night": {"hourUtc": 3},
+        "nightly": {"hourUtc": 3},
     }
     assert base["trail"] == {"create": True, "eventNames": ["x"]}, "the base stays as it was"
 

@@ -1,4 +1,4 @@
-"""Each mistake alone: the field as the user wrote it, what is wrong, and the cure."""
+"""Each mistake alone: the field as the user wrote it, what is wrong, and the remedy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from functions.catalogue import CATALOGUE
-from infra.settings import SettingsRefused, read
-from infra.settings.reading import parse
+from infra.settings.deployment import read
+from infra.settings.reading import SettingsRefused, parse
+from mendq.catalogue import CATALOGUE
 
 ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
 CALENDAR = "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days"
 
-# what the user wrote, the field, a part of the fault, a part of the cure
+# what the user wrote, the field, a part of the fault, a part of the remedy
 ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"mod": "heal"}, "mod", "no such setting", "did you mean mode?"),
     ({"Mode": "heal"}, "Mode", "no such setting", "did you mean mode?"),
@@ -34,16 +34,21 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ({"queues": [7]}, "queues[0]", "7 is not a queue", "orders or orders-*"),
     ({"queues": ["a", "a"]}, "queues[1]", '"a" is there twice', "leave one out"),
     ({"queues": [f"q{n}" for n in range(201)]}, "queues", "201 entries", "keep at most 200"),
-    ({"autonomy": ["lease_expired"]}, "autonomy", "is not an object", "write it as {..}"),
     (
-        {"autonomy": {"lease_expird": "heal"}},
-        "autonomy.lease_expird",
-        "no such symptom",
-        "did you mean lease_expired?",
+        {"autonomy": ["visibility_timeout_too_short"]},
+        "autonomy",
+        "is not an object",
+        "write it as {..}",
     ),
     (
-        {"autonomy": {"lease_expired": "off"}},
-        "autonomy.lease_expired",
+        {"autonomy": {"visibility_timeout_too_shrt": "heal"}},
+        "autonomy.visibility_timeout_too_shrt",
+        "no such symptom",
+        "did you mean visibility_timeout_too_short?",
+    ),
+    (
+        {"autonomy": {"visibility_timeout_too_short": "off"}},
+        "autonomy.visibility_timeout_too_short",
         '"off" is not',
         "say one of",
     ),
@@ -163,8 +168,8 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"environments": [7]}, "environments[0]", "7 is not an object", "write it as {..}"),
     ({"report": {"recipients": ["a@b.io"]}}, "report.sender", "is missing", "name it"),
-    ({"night": {"hourUtc": -1}}, "night.hourUtc", "-1 is out of range", "from 0 to 23"),
-    ({"night": {"maximumVcpu": 3}}, "night.maximumVcpu", "3 is out of range", "from 4 to 400"),
+    ({"nightly": {"hourUtc": -1}}, "night.hourUtc", "-1 is out of range", "from 0 to 23"),
+    ({"nightly": {"maximumVcpu": 3}}, "night.maximumVcpu", "3 is out of range", "from 4 to 400"),
     ({"freezeCalendars": ["quiet-days"]}, "freezeCalendars[0]", "is not the ARN", "arn:aws:ssm"),
     ({"freezeCalendars": [CALENDAR] * 2}, "freezeCalendars[1]", "is there twice", "leave one out"),
     (
@@ -194,15 +199,15 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "path", "fault", "cure"), ALONE)
-def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, cure: str) -> None:
+@pytest.mark.parametrize(("raw", "path", "fault", "remedy"), ALONE)
+def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str) -> None:
     with pytest.raises(SettingsRefused) as refused:
         read(raw)
     (mistake,) = refused.value.mistakes
     assert mistake.path == path
     assert fault in mistake.fault
-    assert cure in mistake.cure
-    assert str(refused.value) == f"{path}: {mistake.fault}; {mistake.cure}"
+    assert remedy in mistake.remedy
+    assert str(refused.value) == f"{path}: {mistake.fault}; {mistake.remedy}"
 
 
 def test_all_mistakes_at_once_one_a_line() -> None:
@@ -263,16 +268,22 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
     assert {each for each in said if "no_such_symptom" not in each} == expected
 
 
-def test_keys_that_are_there_twice_are_told_with_all_else() -> None:
+def test_keys_that_are_there_twice_are_said_with_all_else() -> None:
     raw = parse(
         """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
-        {"lease_expired": "heal", "lease_expired": "observe"}, "trail": {"create": true,
+        {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"}, "trail": {"create": true,
         "bucket": "our-logs", "create": false}, "limits": {}, "limits": {"writesPerMinute": 0},
         "environments": [{"region": "eu-west-1", "region": "eu-west-1"}]}"""
     )
     with pytest.raises(SettingsRefused) as refused:
         read(raw)
-    twice = ["mode", "autonomy.lease_expired", "trail.create", "limits", "environments[0].region"]
+    twice = [
+        "mode",
+        "autonomy.visibility_timeout_too_short",
+        "trail.create",
+        "limits",
+        "environments[0].region",
+    ]
     said = [str(each) for each in refused.value.mistakes]
     assert [each for each in said if each.endswith("is there twice; leave one out")] == [
         f"{path}: is there twice; leave one out" for path in twice

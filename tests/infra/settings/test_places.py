@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings import SettingsRefused, read
+from infra.settings.deployment import read
+from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import misplaced, warnings
 from infra.synthesis import new_app, synthesize
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.settings import read
+from infra.settings.deployment import read
 from infra.settings.warnings import warnings
 
 SOMEBODY = ["on-call@example.com"]

@@ -14,14 +14,14 @@ from tests.infra.template_rules import (
     batches_have_a_window,
     claims_end_in_time,
     clocks_can_be_read,
-    leases_cover_their_readers,
     names_are_known_before,
     nobody_else_may,
     nothing_is_lost,
     nothing_waits_for_itself,
     patterns_fit,
     selectors_are_of_one_kind,
-    what_we_know_is_kept,
+    visibilities_cover_their_readers,
+    what_we_know_is_retained,
 )
 from tests.infra.template_rules.rule import Rule
 
@@ -34,13 +34,13 @@ RULES: Mapping[str, Rule] = {
         batches_have_a_window,
         claims_end_in_time,
         clocks_can_be_read,
-        leases_cover_their_readers,
+        visibilities_cover_their_readers,
         names_are_known_before,
         nobody_else_may,
         nothing_is_lost,
         nothing_waits_for_itself,
         patterns_fit,
         selectors_are_of_one_kind,
-        what_we_know_is_kept,
+        what_we_know_is_retained,
     )
 }

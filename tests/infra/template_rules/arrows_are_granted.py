@@ -175,9 +175,9 @@ def _statements_of(resources: Resources, kind: str, start: str = "") -> list[dic
 def _without(resources: Resources, kind: str, start: str, action: str) -> None:
     """Whatever allows `action` goes from a policy."""
     statements = _statements_of(resources, kind, start)
-    kept = [each for each in statements if action not in as_list(each["Action"])]
-    assert len(kept) < len(statements)
-    statements[:] = kept
+    retained = [each for each in statements if action not in as_list(each["Action"])]
+    assert len(retained) < len(statements)
+    statements[:] = retained
 
 
 def _an_alarm(resources: Resources) -> None:
@@ -208,7 +208,7 @@ def _another_trail(resources: Resources) -> None:
 
 
 def _of_another_rule(resources: Resources) -> None:
-    permission = properties(resources, "AWS::Lambda::Permission", "WatchNight")
+    permission = properties(resources, "AWS::Lambda::Permission", "WatchNightly")
     permission["SourceArn"] = {
         "Fn::GetAtt": [name_of(resources, "AWS::Events::Rule", "Intake"), "Arn"]
     }
@@ -220,7 +220,7 @@ RULE = Rule(
         "a rule and its queue": lambda found: _without(
             found, "AWS::SQS::QueuePolicy", "IntakeQueue", "sqs:SendMessage"
         ),
-        "a rule and its dead letters": lambda found: _without(
+        "a rule and its DLQ messages": lambda found: _without(
             found, "AWS::SQS::QueuePolicy", "IntakeUndelivered", "sqs:SendMessage"
         ),
         "a trail and its bucket": lambda found: _without(
@@ -234,14 +234,14 @@ RULE = Rule(
         "a schedule and its Lambda": lambda found: _without(
             found, "AWS::IAM::Policy", "SchedulesRole", "lambda:InvokeFunction"
         ),
-        "a schedule and its dead letters": lambda found: _without(
+        "a schedule and its DLQ messages": lambda found: _without(
             found, "AWS::IAM::Policy", "SchedulesRole", "sqs:SendMessage"
         ),
-        "a Lambda and its dead letters": lambda found: _without(
-            found, "AWS::IAM::Policy", "PulseRole", "sqs:SendMessage"
+        "a Lambda and its DLQ messages": lambda found: _without(
+            found, "AWS::IAM::Policy", "ProbeRole", "sqs:SendMessage"
         ),
         "a Lambda and the key of its topic": lambda found: _without(
-            found, "AWS::IAM::Policy", "PulseRole", "kms:GenerateDataKey"
+            found, "AWS::IAM::Policy", "ProbeRole", "kms:GenerateDataKey"
         ),
         "an alarm and its topic": _an_alarm,
         "an alarm and the key of its topic": _an_alarm_without_the_key,

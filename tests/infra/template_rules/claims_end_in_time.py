@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from functions.aws import course_ledger, ledger_claims
+from mendq.cases import claims as case_store_claims
+from mendq.redrive import store
 from tests.infra.synthesized import Template
 from tests.infra.template_rules.batches_have_a_window import MAPPING, read_queue
 from tests.infra.template_rules.rule import Findings, Resources, Rule, as_list, properties
@@ -16,9 +17,9 @@ from tests.infra.template_rules.rule import Findings, Resources, Rule, as_list, 
 # A call of the holder may still be on its way when Lambda ends it.
 ON_THE_WAY_SECONDS = 15
 CLAIMS = {
-    "sqs:SetQueueAttributes": ledger_claims.CLAIM_SECONDS,
-    "sqs:CreateQueue": ledger_claims.CLAIM_SECONDS,
-    "sqs:SendMessage": course_ledger.CLAIM_SECONDS,
+    "sqs:SetQueueAttributes": case_store_claims.CLAIM_SECONDS,
+    "sqs:CreateQueue": case_store_claims.CLAIM_SECONDS,
+    "sqs:SendMessage": store.CLAIM_SECONDS,
 }
 LONGEST = max(CLAIMS.values())
 
@@ -65,10 +66,10 @@ RULE = Rule(
     {
         **{
             f"a slow {start}": partial(_slow, start=start)
-            for start in ("Heal", "AttachDeadLetters", "RestorePolicy", "Redrive")
+            for start in ("Heal", "AttachDlq", "RestorePolicy", "Redrive")
         },
         "a rollback that is ended while its call is on the way": lambda found: _slow(
-            found, "RollBack", LONGEST - 15
+            found, "Rollback", LONGEST - 15
         ),
         "an impatient intake": _impatient,
     },

@@ -5,8 +5,8 @@ A role's name holds in all regions of an account, so it carries its region.
 
 from __future__ import annotations
 
-from functions.healing.own_roles import role_name
 from infra.trail import TRAIL_NAME
+from mendq.model.names import role_name
 from tests.infra.synthesized import Template
 from tests.infra.template_rules.rule import Findings, Resources, Rule, properties
 

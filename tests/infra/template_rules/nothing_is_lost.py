@@ -1,6 +1,6 @@
 """What cannot be delivered is tried again within bounds, and then kept for a person.
 
-A mapping of SQS has no on-failure destination: its queue's own dead letters take what it gives up.
+A mapping of SQS has no on-failure destination: its queue's own DLQ messages take what it gives up.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
@@ -52,8 +52,8 @@ def _targets(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _lost_by(template: Template, function: str, invoked: dict[str, Any]) -> Findings:
     """Whoever invokes it waits for no answer, so that Lambda alone can keep what fails."""
-    kept = invoked.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
-    if _queue(template, kept) is None:
+    retained = invoked.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    if _queue(template, retained) is None:
         yield f"{function} drops what fails"
     if "MaximumEventAgeInSeconds" not in invoked or "MaximumRetryAttempts" not in invoked:
         yield f"{function} tries as long as Lambda likes"
@@ -88,14 +88,14 @@ RULE = Rule(
     findings,
     {
         "a rule that does not try again": lambda found: _without(found, EVENT_RULE, "RetryPolicy"),
-        "a rule without dead letters": lambda found: _without(
+        "a rule without DLQ messages": lambda found: _without(
             found, EVENT_RULE, "DeadLetterConfig"
         ),
-        "dead letters that are not ours": _elsewhere,
+        "DLQ messages that are not ours": _elsewhere,
         "a schedule that does not try again": lambda found: _without(
             found, SCHEDULE, "RetryPolicy"
         ),
-        "a schedule without dead letters": lambda found: _without(
+        "a schedule without DLQ messages": lambda found: _without(
             found, SCHEDULE, "DeadLetterConfig"
         ),
         "a Lambda without a destination": lambda found: _without(
@@ -105,6 +105,6 @@ RULE = Rule(
             found, INVOKED, "MaximumEventAgeInSeconds"
         ),
         "a destination of a mapping": _a_destination,
-        "an intake without dead letters": _without_redrive,
+        "an intake without DLQ messages": _without_redrive,
     },
 )

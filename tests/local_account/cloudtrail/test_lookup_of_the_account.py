@@ -75,11 +75,11 @@ def test_pages_and_their_token(account: LocalAccount) -> None:
     asked = {**_by("ResourceName", queue.arn), "MaxResults": 2}
     first = cloudtrail.lookup_events(**asked)
     second = cloudtrail.lookup_events(**asked, NextToken=first["NextToken"])
-    told = [
+    announced = [
         json.loads(each["CloudTrailEvent"])["requestParameters"]["attributes"]
         for each in (*first["Events"], *second["Events"])
     ]
-    assert [each.get("VisibilityTimeout") for each in told] == ["33", "32", "31", None]
+    assert [each.get("VisibilityTimeout") for each in announced] == ["33", "32", "31", None]
     assert "NextToken" not in second
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
-from local_account.demo.watching import Seen, Watch
+from local_account.demo.watching import Observation, Watch
 
 SCOPE = "arn:aws:sqs:us-east-1:000000000000:"
 NOTHING: Mapping[str, dict[str, Any]] = {}
@@ -51,7 +51,7 @@ def cases_of(bad: BadQueue) -> list[dict[str, Any]]:
     return [case_of(bad, n + 1) for n in range(len(bad.states))]
 
 
-def seen_of(bad: BadQueue, **over: Any) -> Seen:
+def seen_of(bad: BadQueue, **over: Any) -> Observation:
     """`over` are fields of Seen, or `attributes` that stand there in the end."""
     before = {name: pair[0] for name, pair in bad.steps.items()} | bad.created_with
     made = {name: after for name, (_, after) in bad.changes.items()}
@@ -62,7 +62,9 @@ def seen_of(bad: BadQueue, **over: Any) -> Seen:
         "calls_well": bad.traffic.convincing if bad.is_to_be_fixed else 0,
         "case": cases_of(bad)[-1],
     }
-    return Seen(**{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "http://h:1/q"} | given | over)
+    return Observation(
+        **{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "http://h:1/q"} | given | over
+    )
 
 
 def ended(
@@ -96,7 +98,7 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
             "label": bad.symptom,
             "outcome": bad.outcome or str(bad.states[-1]),
             "failed_calls": 3,
-            "paged": bad.notifies is not None,
+            "notified": bad.notifies is not None,
         }
         | over.get(bad.name.removesuffix(".fifo"), {})
         for bad in story.queues

@@ -26,8 +26,8 @@ from tests.local_account.demo.test_verdict import SAID
 FOLDER = REPOSITORY / "build" / "demo"
 FILES = ("result.json", "report.html", "report.eml", "pages.txt")
 STORIES = stories_of("all")
-LETTERS = {
-    "letters": 200,
+MESSAGES = {
+    "messages": 200,
     "processed": 180,
     "quarantined": 20,
     "left": 0,
@@ -64,10 +64,10 @@ def test_it_ends_as_claimed_and_says_so_to_machines(name: str) -> None:
     assert all(each in page for each in loud)
     mail = message_from_bytes((FOLDER / "report.eml").read_bytes(), policy=default)
     assert "image/png" in [each.get_content_type() for each in mail.walk()]
-    letters = result["letters"] or {}
+    messages = result["messages"] or {}
     # Those of the new orders that a loaded machine lets die go back as well.
-    assert letters.pop("went_back", 200) >= 200
-    assert letters == (LETTERS if name == "redrive" else {})
+    assert messages.pop("went_back", 200) >= 200
+    assert messages == (MESSAGES if name == "redrive" else {})
     undone = [bad for bad in story.queues if bad.changes and not bad.a_person_sets]
     assert run.stdout.count(" undo aws sqs set-queue-attributes") == len(undone)
     assert "not as claimed" not in run.stdout
@@ -97,7 +97,7 @@ def _run(story: str) -> subprocess.CompletedProcess[str]:
 def test_an_unknown_story_is_one_line() -> None:
     run = _run("none")
     assert run.returncode == 2
-    known = "lease, catalogue, life, sweep, redrive, all"
+    known = "visibility, catalogue, life, scan, redrive, all"
     assert run.stdout == f"make demo: STORY 'none' is not known: give one of {known}\n"
     assert run.stderr == ""
 
@@ -128,6 +128,6 @@ def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
         f"Subject: {n}" for n in STORIES
     ]
     (folder / "report.eml").write_text("of an earlier demo")
-    assert demo.main(["--story", "lease"]) == 0
-    assert len(json.loads(demo.RESULT.read_text())["queues"]) == len(STORIES["lease"].queues)
-    assert (folder / "report.eml").read_text() == "the mail of lease"
+    assert demo.main(["--story", "visibility"]) == 0
+    assert len(json.loads(demo.RESULT.read_text())["queues"]) == len(STORIES["visibility"].queues)
+    assert (folder / "report.eml").read_text() == "the mail of visibility timeout"

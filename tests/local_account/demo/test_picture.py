@@ -11,7 +11,6 @@ import boto3
 import pytest
 from rich.console import Console, Group, RenderableType
 
-from functions.healing.paging import Severity
 from local_account.demo.mailbox import Mailbox, Message, Notice, write
 from local_account.demo.picture import (
     NEXT,
@@ -24,9 +23,10 @@ from local_account.demo.picture import (
 )
 from local_account.demo.steering import FOLLOW_UP, DeployedSchedule, OperatorShell
 from local_account.demo.story import Story, stories_of
-from local_account.demo.watching import Seen, configuration
+from local_account.demo.watching import Observation, configuration
 from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REPOSITORY, SECRET_KEY
+from mendq.model.case import Severity
 from tests.local_account.demo.ended import ended, messages
 
 STORIES = stories_of("all")
@@ -106,7 +106,7 @@ def test_the_last_lines_name_what_is_there_and_what_to_do_next(tmp_path: Path) -
 @pytest.mark.parametrize("text", ["the week's verdict: case: none", "", "case:"])
 def test_what_names_no_case_is_about_none(text: str) -> None:
     assert Message(Severity.INFO, "Mendq: week 2026-W46", text).case_id is None
-    assert [each.case_id for each in messages(STORIES["lease"])] == ["case-exports.fifo"]
+    assert [each.case_id for each in messages(STORIES["visibility"])] == ["case-exports.fifo"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "7", '{"AlarmName": "x"}', "Mendq applied"])
@@ -115,7 +115,7 @@ def test_what_is_no_alarm_is_a_message(text: str) -> None:
 
 
 @pytest.mark.account
-def test_a_mailbox_gets_what_both_topics_are_told(account: LocalAccount) -> None:
+def test_a_mailbox_gets_what_both_topics_are_said(account: LocalAccount) -> None:
     mailbox = Mailbox.open(account)
     assert mailbox.look() == []
     sns = account.client("sns")
@@ -137,7 +137,7 @@ def test_a_mailbox_gets_what_both_topics_are_told(account: LocalAccount) -> None
 def test_the_shell_and_the_schedules_are_the_deployed_ones(account: LocalAccount) -> None:
     done = OperatorShell(account, 80).mendq("show", "none-at-all")
     assert (done.line, done.code) == ("mendq show none-at-all", 4)
-    assert "no case none-at-all in the ledger" in done.text
+    assert "no case none-at-all in the case store" in done.text
     follow_up = DeployedSchedule.of(account, FOLLOW_UP)
     assert "FollowUp" in follow_up.name
     follow_up.fire()
@@ -151,7 +151,9 @@ def test_the_undo_command_undoes_the_change(account: LocalAccount) -> None:
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6"})
     step = {"attribute": "VisibilityTimeout", "before": "2", "after": "6"}
     now = configuration(sqs, url)
-    (command,) = undo_commands(Seen(before["QueueArn"], url, before, now, case={"steps": [step]}))
+    (command,) = undo_commands(
+        Observation(before["QueueArn"], url, before, now, case={"steps": [step]})
+    )
     words = shlex.split(command)
     assert words[:3] == ["aws", "sqs", "set-queue-attributes"]
     options = dict(zip(words[3::2], words[4::2], strict=True))

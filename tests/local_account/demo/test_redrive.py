@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.healing.redrive_bounds import LOWEST_SOAK_FACTOR, Bounds
-from functions.healing.redrive_progress import RedriveProgress, RedriveQueues, Stage
 from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.consumers.once import Busy
 from local_account.demo.redrive import (
@@ -29,6 +27,8 @@ from local_account.demo.redrive import (
     would_halt,
 )
 from local_account.demo.traffic import Caller
+from mendq.model.limits import LOWEST_SOAK_FACTOR, Bounds
+from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 
 POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
 GOOD = {each["order_id"] for each in ORDERS} - POISON
@@ -40,7 +40,7 @@ BEGUN = RedriveProgress.begun("case-1", RedriveQueues("d", "s"), size=5, now=NOW
 def test_every_message_is_somewhere() -> None:
     counts, faults = whereabouts(GOOD | {"new-001"}, POISON | {"none"}, (), ONCE)
     assert (len(ORDERS), len(POISON), faults) == (200, 20, [])
-    expected = {"letters": 200, "processed": 180, "quarantined": 20, "left": 0, "lost": 0}
+    expected = {"messages": 200, "processed": 180, "quarantined": 20, "left": 0, "lost": 0}
     assert counts == expected
 
 
@@ -50,7 +50,7 @@ def test_every_message_is_somewhere() -> None:
         (GOOD - {"order-003"}, POISON, (), ONCE, ["lost", "good and not handled"]),
         (GOOD, POISON - {"order-017"}, (), ONCE, ["lost", "poison and not in quarantine"]),
         (GOOD, POISON | {"order-003"}, (), ONCE, ["handled and in quarantine"]),
-        (GOOD, POISON, {"order-017"}, ONCE, ["left in the dead-letter queue"]),
+        (GOOD, POISON, {"order-017"}, ONCE, ["left in the DLQ"]),
         (GOOD, POISON, (), ONCE | {"order-000": 2}, ["not charged exactly once"]),
         (GOOD, POISON, (), ONCE | {"order-007": 1}, ["not charged exactly once"]),
         (GOOD, POISON, (), {k: 1 for k in GOOD if k[-1] != "0"}, ["not charged exactly once"]),
@@ -80,7 +80,7 @@ def test_each_bound_that_is_lowered_has_a_line() -> None:
 def test_the_soak_s_length_is_the_queue_s_own() -> None:
     """1.2 times as long as a poison message takes: only the minute below which none ends is."""
     assert LOWERED.soak_factor == LOWEST_SOAK_FACTOR
-    soak = LOWERED.soak(receives=2, lease_seconds=3, delay_seconds=0)
+    soak = LOWERED.soak(receives=2, needed_seconds=3, delay_seconds=0)
     assert soak == timedelta(seconds=7.2)
     assert soak > timedelta(seconds=LOWERED.least_soak_seconds)
 

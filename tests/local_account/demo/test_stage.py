@@ -33,11 +33,11 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return times
 
 
-class Told(Stage):
+class AlarmDescription(Stage):
     """The stage as `ended(LIFE, over)` left it, with calls that only note what becomes of them."""
 
     def __init__(
-        self, *, looks: Callable[[], None] = lambda: None, code: int = 0, **over: dict[str, Any]
+        self, *, reader: Callable[[], None] = lambda: None, code: int = 0, **over: dict[str, Any]
     ) -> None:
         self.account: Any = None
         self.story, self.bad, self.watch = LIFE, BAD, ended(LIFE, over)
@@ -54,10 +54,10 @@ class Told(Stage):
             for name in BAD
         }
         shell: Any = SimpleNamespace(mendq=lambda *words: Done(" ".join(words), code, "as it is"))
-        self.running, self.shell, self._looks = running, shell, looks
+        self.running, self.shell, self._reader = running, shell, reader
 
     def look(self) -> None:
-        self._looks()
+        self._reader()
 
     @property
     def printed(self) -> str:
@@ -66,94 +66,94 @@ class Told(Stage):
 
 
 def test_what_does_not_come_is_named() -> None:
-    told = Told(letters={"cases": cases_of(BAD["letters"])[:1]})
-    with pytest.raises(ScriptFailed, match=r"^rolled_back of letters did not come within"):
-        told.until_in("rolled_back", "letters")
+    announced = AlarmDescription(messages={"cases": cases_of(BAD["messages"])[:1]})
+    with pytest.raises(ScriptFailed, match=r"^rolled_back of messages did not come within"):
+        announced.until_in("rolled_back", "messages")
 
 
-def test_it_looks_until_all_are_there() -> None:
-    told = Told(
-        looks=lambda: told.watch.cases.append(case_of(BAD["letters"], 2)),
-        letters={"cases": cases_of(BAD["letters"])[:1]},
+def test_it_reads_until_all_are_there() -> None:
+    announced = AlarmDescription(
+        reader=lambda: announced.watch.cases.append(case_of(BAD["messages"], 2)),
+        messages={"cases": cases_of(BAD["messages"])[:1]},
     )
-    told.until_in("rolled_back", "letters", "letters")
-    assert told.states("letters") == ["applied", "rolled_back"]
+    announced.until_in("rolled_back", "messages", "messages")
+    assert announced.states("messages") == ["applied", "rolled_back"]
 
 
 def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None:
     def look() -> None:
         if len(fired) == 2:
-            told.watch.cases.append(case_of(BAD["reports.fifo"], 2))
+            announced.watch.cases.append(case_of(BAD["reports.fifo"], 2))
 
-    told = Told(looks=look, reports={"cases": cases_of(BAD["reports.fifo"])[:1]})
-    told.put_forward_until_proven("reports.fifo")
-    told.follow_up("ineffective", "reports.fifo")
+    announced = AlarmDescription(reader=look, reports={"cases": cases_of(BAD["reports.fifo"])[:1]})
+    announced.put_forward_until_proven("reports.fifo")
+    announced.follow_up("ineffective", "reports.fifo")
     first, second = fired
     assert first == second
-    told.follow_up("ineffective", "reports.fifo")
+    announced.follow_up("ineffective", "reports.fifo")
     assert len(fired) == 2
-    told.next_minute()
+    announced.next_minute()
     assert fired[-1] > first
 
 
 def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -> None:
-    told = Told(code=1)
-    failed = r"^roll-back case-letters --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
+    announced = AlarmDescription(code=1)
+    failed = r"^rollback case-letters --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
     with pytest.raises(ScriptFailed, match=failed):
-        told.mendq("roll-back {letters} --since {begun}", 0)
-    assert "exit 1" in told.printed
+        announced.mendq("rollback {messages} --since {begun}", 0)
+    assert "exit 1" in announced.printed
 
 
 def test_nobody_calls_any_more_once_calls_are_ended() -> None:
-    told = Told()
-    told.begin("letters")
-    told.end("letters", "parcels")
-    ends = ["put_down letters", "put_down parcels", "stop letters", "stop parcels"]
-    assert told.happened == ["start letters", *ends]
+    announced = AlarmDescription()
+    announced.begin("messages")
+    announced.end("messages", "parcels")
+    ends = ["put_down messages", "put_down parcels", "stop messages", "stop parcels"]
+    assert announced.happened == ["start messages", *ends]
 
 
 @pytest.mark.parametrize(("late", "suffices"), [(2, False), (3, True)])
 def test_only_calls_that_fail_after_the_longer_timeout_say_that_it_does_not_help(
     late: int, suffices: bool
 ) -> None:
-    told = Told(reports={"failures_at": []})
-    seen = told.seen("reports.fifo")
+    announced = AlarmDescription(reports={"failures_at": []})
+    seen = announced.seen("reports.fifo")
     seen.changed_at = AT
     for seconds in (1, 2, *range(4, 4 + late)):
         seen.heard("expired", AT + timedelta(seconds=seconds))
     if suffices:
-        told.until_failing_again("reports.fifo")
+        announced.until_failing_again("reports.fifo")
     else:
         with pytest.raises(ScriptFailed, match=r"^3 more failed calls did not come"):
-            told.until_failing_again("reports.fifo")
+            announced.until_failing_again("reports.fifo")
 
 
 @pytest.mark.parametrize(("well_after", "holds"), [(1, False), (4, False), (6, False), (7, True)])
 def test_a_fix_holds_by_a_delete_after_the_longer_timeout_and_the_last_failure(
     well_after: int, holds: bool
 ) -> None:
-    told = Told(invoices={"failures_at": []})
-    seen = told.seen("invoices.fifo")
+    announced = AlarmDescription(invoices={"failures_at": []})
+    seen = announced.seen("invoices.fifo")
     seen.changed_at = AT
     seen.heard("expired", AT + timedelta(seconds=5))
     seen.heard(None, AT + timedelta(seconds=well_after))
     if holds:
-        told.until_deleted_in_time("invoices.fifo")
+        announced.until_deleted_in_time("invoices.fifo")
     else:
         with pytest.raises(ScriptFailed, match=r"^deletes of invoices.fifo in time"):
-            told.until_deleted_in_time("invoices.fifo")
+            announced.until_deleted_in_time("invoices.fifo")
 
 
 def test_how_far_the_clock_is_put_forward_is_said() -> None:
-    told = Told()
-    told.put_forward_until_proven("invoices.fifo", "tickets.fifo")
-    told.put_forward_the_watch()
-    said = [each.split(" by ")[1].split(" instead")[0] for each in told.clock_put_forward]
+    announced = AlarmDescription()
+    announced.put_forward_until_proven("invoices.fifo", "tickets.fifo")
+    announced.put_forward_the_watch()
+    said = [each.split(" by ")[1].split(" instead")[0] for each in announced.clock_put_forward]
     assert said == ["16 min", "48 h"]
-    assert all(each in told.printed for each in told.clock_put_forward)
+    assert all(each in announced.printed for each in announced.clock_put_forward)
 
 
 def test_calls_that_do_not_work_stop_the_script() -> None:
-    told = Told(letters={"calls_well": 0})
-    with pytest.raises(ScriptFailed, match=r"^calls of letters and parcels that work"):
-        told.until_working("letters", "parcels")
+    announced = AlarmDescription(messages={"calls_well": 0})
+    with pytest.raises(ScriptFailed, match=r"^calls of messages and parcels that work"):
+        announced.until_working("messages", "parcels")

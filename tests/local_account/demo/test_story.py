@@ -10,14 +10,14 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from functions.healing.advance import TABLE
-from functions.healing.causes import CAUSES
-from functions.healing.guardrails import FEW_QUEUES
-from functions.healing.states import State
 from local_account.cannot_start import CannotStart
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.story import Calls, Story, read, stories_of, symptom_of
 from local_account.sqs.error_switch import read as read_errors
+from mendq.catalogue._redrive_causes import CAUSES
+from mendq.heal.guardrails import FEW_QUEUES
+from mendq.model.case import State
+from mendq.model.lifecycle import TABLE
 
 STORIES = stories_of("all")
 EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
@@ -77,16 +77,16 @@ def test_each_line_of_a_script_is_one_that_the_stage_knows(story: Story) -> None
     assert {bad.name for bad in story.queues if bad.calls is Calls.UNTIL_ENDED} <= ended
 
 
-def test_each_story_is_told_by_the_ends_that_it_is_about() -> None:
+def test_each_story_is_said_by_the_ends_that_it_is_about() -> None:
     ends = {
         name: Counter(str(bad.states[-1]) for bad in story.queues)
         for name, story in STORIES.items()
     }
     assert ends == {
-        "lease": {"applied": 1, "observed": 1, "refused": 1},
+        "visibility": {"applied": 1, "observed": 1, "refused": 1},
         "catalogue": {"applied": 2, "proposed": 3, "refused": 1, "escalated": 1},
-        "life": {"closed": 2, "escalated": 1, "rolled_back": 1, "contested": 1},
-        "sweep": {"applied": 2, "escalated": 1},
+        "life": {"closed": 2, "escalated": 1, "rolled_back": 1, "overridden": 1},
+        "scan": {"applied": 2, "escalated": 1},
         "redrive": {"watching": 2},
     }
     assert len({bad.symptom for bad in STORIES["catalogue"].queues}) == 6
@@ -94,14 +94,14 @@ def test_each_story_is_told_by_the_ends_that_it_is_about() -> None:
     assert sum(approved) == sum(bool(bad.a_person_sets) for bad in STORIES["life"].queues) == 1
 
 
-def test_the_scan_is_told_without_a_failing_call() -> None:
-    assert all(bad.is_silent and symptom_of(bad).detection for bad in STORIES["sweep"].queues)
-    ends = {bad.symptom: (bad.states[0], bool(bad.steps)) for bad in STORIES["sweep"].queues}
-    assert ends["lease_expired"] == (State.APPLIED, True)
+def test_the_scan_is_said_without_a_failing_call() -> None:
+    assert all(bad.is_silent and symptom_of(bad).detection for bad in STORIES["scan"].queues)
+    ends = {bad.symptom: (bad.states[0], bool(bad.steps)) for bad in STORIES["scan"].queues}
+    assert ends["visibility_timeout_too_short"] == (State.APPLIED, True)
     assert ends["consumer_failing"] == (State.ESCALATED, False)
 
 
-def test_the_redrive_is_told_by_messages_whose_cause_is_proven_fixed_first() -> None:
+def test_the_redrive_is_said_by_messages_whose_cause_is_proven_fixed_first() -> None:
     dead, source = STORIES["redrive"].queues
     assert source.symptom in CAUSES
     assert source.states[-2:] == (State.VERIFIED, State.WATCHING)
@@ -113,7 +113,7 @@ def test_the_redrive_is_told_by_messages_whose_cause_is_proven_fixed_first() -> 
 
 
 def test_a_story_that_is_none_is_refused_with_the_list() -> None:
-    known = r"^STORY 'leese' is not known: give one of .*, sweep, redrive, all$"
+    known = r"^STORY 'leese' is not known: give one of .*, scan, redrive, all$"
     with pytest.raises(CannotStart, match=known):
         stories_of("leese")
     assert stories_of("life") == {"life": read("life")}
@@ -122,6 +122,6 @@ def test_a_story_that_is_none_is_refused_with_the_list() -> None:
 def test_a_field_that_nobody_knows_is_refused() -> None:
     bad = {"name": "a", "why": "", "traffic": {"kind": "nobody"}, "symptom": "s", "states": []}
     assert msgspec.convert({"queues": [bad]}, Story)
-    for wrong in ({"colour": "red"}, {"states": ["mended"]}, {"traffic": {"kind": "walks"}}):
+    for wrong in ({"colour": "red"}, {"states": ["fixed"]}, {"traffic": {"kind": "walks"}}):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({"queues": [{**bad, **wrong}]}, Story)

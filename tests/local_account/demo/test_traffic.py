@@ -58,12 +58,12 @@ class Sqs:
 def _caller(sqs: Any, heard: list[str | None], *, enough: int = 99) -> Caller:
     """Somebody who has had enough after so many calls."""
 
-    def tell(fault: str | None) -> None:
+    def record_transition(fault: str | None) -> None:
         heard.append(fault)
         if len(heard) >= enough:
             caller.enough.set()
 
-    caller = Caller(sqs, "url", tell)
+    caller = Caller(sqs, "url", record_transition)
     return caller
 
 
@@ -90,7 +90,7 @@ def test_a_send_with_an_id_of_its_own_has_another_each_time() -> None:
     assert "MessageDeduplicationId" not in third
 
 
-def test_who_is_told_to_stop_while_working_deletes_nothing() -> None:
+def test_who_is_said_to_stop_while_working_deletes_nothing() -> None:
     sqs = Sqs()
     caller = _caller(sqs, [])
     caller.enough.set()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from functions.healing.paging import Severity
 from local_account.demo.mailbox import Message, Notice
 from local_account.demo.story import BadQueue, Story, stories_of
 from local_account.demo.verdict import claims, joined, result_of
+from mendq.model.case import Severity
 from tests.local_account.demo.ended import (
     AT,
     NOTHING,
@@ -29,14 +29,14 @@ BAD: Mapping[str, BadQueue] = {
     for name, story in STORIES.items()
     for bad in story.queues
 }
-LEASE, CATALOGUE, LIFE = (STORIES[name] for name in ("lease", "catalogue", "life"))
+VISIBILITY, CATALOGUE, LIFE = (STORIES[name] for name in ("visibility", "catalogue", "life"))
 KEY_REUSE = "KmsDataKeyReusePeriodSeconds"
 INVOICES, ORDERS, PARCELS = (
-    BAD[name] for name in ("lease invoices", "catalogue orders", "catalogue parcels")
+    BAD[name] for name in ("visibility timeout invoices", "catalogue orders", "catalogue parcels")
 )
 TWICE = [case_of(INVOICES), case_of(INVOICES, case_id="again", to="refused", steps=[])]
-LETTERS = BAD["life letters"]
-NOT_BACK = [case_of(LETTERS), case_of(LETTERS, 2, steps=case_of(LETTERS)["steps"])]
+MESSAGES = BAD["life messages"]
+NOT_BACK = [case_of(MESSAGES), case_of(MESSAGES, 2, steps=case_of(MESSAGES)["steps"])]
 OTHER_STEPS = [case_of(ORDERS, steps=case_of(PARCELS)["steps"])]
 
 
@@ -63,24 +63,28 @@ def test_the_claimed_end_has_no_fault(name: str) -> None:
 @pytest.mark.parametrize(
     ("of", "over", "about"),
     [
-        ("lease invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
-        ("lease mails", {"attributes": {"VisibilityTimeout": "3"}}, "changed"),
-        ("lease exports", {"now": {"VisibilityTimeout": "2"}}, "changed"),
-        ("lease invoices", {"cases": TWICE}, "lease_expired refused"),
-        ("lease invoices", {"cases": [case_of(INVOICES, symptom="x")]}, "its cases are x applied"),
-        ("lease exports", {"cases": []}, "its cases are none"),
-        ("lease invoices", {"calls_well": 0}, "0 deletes in time"),
-        ("lease mails", {"failures_at": []}, "0 calls failed"),
-        ("sweep thumbnails", {"failures_at": [AT]}, "1 calls failed"),
+        ("visibility timeout invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
+        ("visibility timeout mails", {"attributes": {"VisibilityTimeout": "3"}}, "changed"),
+        ("visibility timeout exports", {"now": {"VisibilityTimeout": "2"}}, "changed"),
+        ("visibility timeout invoices", {"cases": TWICE}, "visibility_timeout_too_short refused"),
+        (
+            "visibility timeout invoices",
+            {"cases": [case_of(INVOICES, symptom="x")]},
+            "its cases are x applied",
+        ),
+        ("visibility timeout exports", {"cases": []}, "its cases are none"),
+        ("visibility timeout invoices", {"calls_well": 0}, "0 deletes in time"),
+        ("visibility timeout mails", {"failures_at": []}, "0 calls failed"),
+        ("scan thumbnails", {"failures_at": [AT]}, "1 calls failed"),
         ("catalogue parcels", {"calls_well": 2}, "2 sends accepted, expected 3"),
         ("catalogue scans", {"attributes": {"MaximumMessageSize": "1048576"}}, "changed"),
         ("catalogue orders", {"cases": OTHER_STEPS}, f"its cases are .* {KEY_REUSE}"),
         ("catalogue refunds", {"attributes": {"Policy": "{}"}}, "changed"),
-        ("life letters", {"attributes": {KEY_REUSE: "300"}}, "letters: changed"),
+        ("life messages", {"attributes": {KEY_REUSE: "300"}}, "messages: changed"),
         ("life parcels", {"attributes": {KEY_REUSE: "300"}}, "parcels: changed"),
         ("life invoices", {"cases": cases_of(BAD["life invoices"])[:-1]}, "its cases are"),
         ("life reports", {"cases": cases_of(BAD["life reports"])[:1]}, "ineffective .*, .* esc"),
-        ("life letters", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
+        ("life messages", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
         ("life tickets", {"calls_well": 0}, "0 sends accepted"),
         ("redrive orders-dlq", {"cases": []}, "its cases are none"),
     ],
@@ -89,12 +93,12 @@ def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], a
     story, queue = of.split()
     (fault, *others) = _faults(STORIES[story], {queue: over})
     assert re.search(about, fault)
-    assert all("the night found" in each for each in others)
+    assert all("the nightly job found" in each for each in others)
 
 
 @pytest.mark.parametrize("fixes", [0, 2])
 def test_fixes_that_were_not_claimed_are_a_fault(fixes: int) -> None:
-    (fault,) = _faults(LEASE, fixes=fixes)
+    (fault,) = _faults(VISIBILITY, fixes=fixes)
     assert "AutoFixes" in fault
 
 
@@ -123,19 +127,31 @@ def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str)
 @pytest.mark.parametrize(
     ("found", "about"),
     [
-        (incidents(LEASE, invoices={"outcome": "observed"}), "invoices.fifo: the night found"),
-        (incidents(LEASE, mails={"failed_calls": 4}), "mails.fifo: the night found"),
-        (incidents(LEASE, mails={"paged": True}), "mails.fifo: the night found"),
-        (incidents(LEASE, exports={"label": "unlabelled:Teapot"}), "exports.fifo: the night"),
-        (incidents(LEASE, exports={"queue_arn": f"{SCOPE}other.fifo"}), "nobody saw: .*other.fifo"),
-        ([*incidents(LEASE), incidents(LEASE)[0]], "invoices.fifo: the night found"),
-        (incidents(LEASE)[1:], r"invoices.fifo: the night found \[\]"),
+        (
+            incidents(VISIBILITY, invoices={"outcome": "observed"}),
+            "invoices.fifo: the nightly job found",
+        ),
+        (incidents(VISIBILITY, mails={"failed_calls": 4}), "mails.fifo: the nightly job found"),
+        (incidents(VISIBILITY, mails={"notified": True}), "mails.fifo: the nightly job found"),
+        (
+            incidents(VISIBILITY, exports={"label": "unlabelled:Teapot"}),
+            "exports.fifo: the nightly job",
+        ),
+        (
+            incidents(VISIBILITY, exports={"queue_arn": f"{SCOPE}other.fifo"}),
+            "nobody saw: .*other.fifo",
+        ),
+        (
+            [*incidents(VISIBILITY), incidents(VISIBILITY)[0]],
+            "invoices.fifo: the nightly job found",
+        ),
+        (incidents(VISIBILITY)[1:], r"invoices.fifo: the nightly job found \[\]"),
     ],
 )
 def test_incidents_that_nobody_saw_or_found_are_faults(
     found: list[dict[str, Any]], about: str
 ) -> None:
-    assert re.search(about, _faults(LEASE, found=found)[-1])
+    assert re.search(about, _faults(VISIBILITY, found=found)[-1])
 
 
 def test_an_alarm_that_no_case_of_the_story_explains_is_a_fault() -> None:
@@ -144,10 +160,10 @@ def test_an_alarm_that_no_case_of_the_story_explains_is_a_fault() -> None:
 
     escalated, proposed = "mendq-escalated-cases-open", "mendq-proposed-cases-open"
     assert _faults(LIFE, rang=[rang(escalated), rang(proposed)]) == []
-    assert _faults(LEASE, rang=[rang("mendq-follow-up-errors", "OK")]) == []
+    assert _faults(VISIBILITY, rang=[rang("mendq-follow-up-errors", "OK")]) == []
     (fault,) = _faults(LIFE, rang=[rang("mendq-follow-up-errors")] * 2)
     assert "mendq-follow-up-errors" in fault
-    assert len(_faults(LEASE, rang=[rang(proposed)])) == 1
+    assert len(_faults(VISIBILITY, rang=[rang(proposed)])) == 1
 
 
 SAID = {
@@ -157,7 +173,7 @@ SAID = {
     "not_emulated": ["KMS"],
     "floors_lowered": ["floor"],
     "clock_put_forward": ["16 min"],
-    "letters": None,
+    "messages": None,
 }
 
 
@@ -170,12 +186,12 @@ def test_the_time_to_heal_is_the_first_verified_case_s() -> None:
 
 
 def test_stories_are_joined_in_their_order_and_what_is_the_same_is_said_once() -> None:
-    first, second = (result_of(ended(story), SAID) for story in (LEASE, LIFE))
-    second["letters"] = {"letters": 200}
+    first, second = (result_of(ended(story), SAID) for story in (VISIBILITY, LIFE))
+    second["messages"] = {"messages": 200}
     both = joined([first, second])
     assert [len(both[name]) for name in ("queues", "not_emulated", "floors_lowered")] == [8, 1, 1]
     assert both["cases"] == [*first["cases"], *second["cases"]]
     assert (both["pages"], both["incidents"], both["report"]) == (4, 6, "report.html")
-    assert both["letters"] == {"letters": 200}
+    assert both["messages"] == {"messages": 200}
     assert joined([{**first, "incidents": None}, second])["incidents"] is None
     assert joined([first]) == first

@@ -24,7 +24,7 @@ BUCKET = "code"
 ROLE = "arn:aws:iam::000000000000:role/job"
 # Long enough that only an end from outside can be why it is gone.
 SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(900)\n"
-FORGETFUL = "print('begins', flush=True)\nimport functions.healing.night\n"
+FORGETFUL = "print('begins', flush=True)\nimport mendq.nightly.jobs\n"
 # What another's session would not be let in with.
 IMPORTING = "import travelled\nprint(travelled.WORD)\n"
 READER = "import os\nprint(os.environ['AWS_ACCESS_KEY_ID'][:4], sorted(os.listdir('.')))\n"
@@ -91,7 +91,7 @@ def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
     return _run(account, run_id)
 
 
-def test_a_module_that_the_package_forgot_fails_the_run_and_is_told(tiny: LocalAccount) -> None:
+def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(tiny: LocalAccount) -> None:
     sqs, events = tiny.client("sqs"), tiny.client("events")
     queue = sqs.create_queue(QueueName=f"told-{uuid.uuid4()}")["QueueUrl"]
     attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
@@ -104,17 +104,17 @@ def test_a_module_that_the_package_forgot_fails_the_run_and_is_told(tiny: LocalA
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": _policy(allowed)})
     events.put_rule(Name="failed", EventPattern='{"source": ["aws.emr-serverless"]}')
     events.put_targets(Rule="failed", Targets=[{"Id": "q", "Arn": attributes["QueueArn"]}])
-    run = _ended(tiny, run_id := _start(tiny, "forgetful", name="night-2026-11-09"))
+    run = _ended(tiny, run_id := _start(tiny, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
     assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'functions'")
     log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
     assert gzip.decompress(log).startswith(b"begins\nTraceback")
-    told: list[dict[str, Any]] = []
-    while not told or told[-1]["detail"]["state"] != "FAILED":
-        told += [each for each in _next(sqs, queue) if each["detail"]["jobRunId"] == run_id]
-    states = [each["detail"]["state"] for each in told]
+    announced: list[dict[str, Any]] = []
+    while not announced or announced[-1]["detail"]["state"] != "FAILED":
+        announced += [each for each in _next(sqs, queue) if each["detail"]["jobRunId"] == run_id]
+    states = [each["detail"]["state"] for each in announced]
     assert states == ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "FAILED"]
-    assert {each["detail-type"] for each in told} == {"EMR Serverless Job Run State Change"}
+    assert {each["detail-type"] for each in announced} == {"EMR Serverless Job Run State Change"}
 
 
 def _stdout(account: LocalAccount, run_id: str) -> str:

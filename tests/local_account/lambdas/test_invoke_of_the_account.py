@@ -97,7 +97,7 @@ def test_an_event_that_fails_reaches_its_destination(account: LocalAccount, retr
     assert record["responsePayload"]["errorType"] == "Odd"
 
 
-def test_a_dead_letter_queue_gets_the_event_itself(account: LocalAccount) -> None:
+def test_a_dlq_gets_the_event_itself(account: LocalAccount) -> None:
     queue = new_queue(account)
     function = new_function(
         account,

@@ -15,7 +15,7 @@ FUNCTION = {"Runtime": "python3.13", "Environment": {"Variables": {"MENDQ_MODE":
 def test_a_lambda_sees_its_own_variables_and_nothing_of_ours() -> None:
     spawned = {
         "MENDQ_MODE": "heal",
-        "MENDQ_LEDGER_TABLE": "set by whoever started the account",
+        "MENDQ_CASE_TABLE": "set by whoever started the account",
         "AUTH": "true",
         "PYTHONPATH": "/somewhere",
         "AWS_REGION": "us-east-1",

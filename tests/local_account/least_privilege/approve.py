@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from functions.healing.case import Case
-from tests.local_account.least_privilege.cases import is_filed, mended
+from mendq.model.case import Case
+from tests.local_account.least_privilege.cases import a_fixed_case, is_filed
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 
 
 def _proposals(here: Enforced) -> tuple[Case, Case]:
-    return mended(here, "propose")[1], mended(here, "propose")[1]
+    return a_fixed_case(here, "propose")[1], a_fixed_case(here, "propose")[1]
 
 
 def _decided(here: Enforced, proposals: tuple[Case, Case]) -> str:
-    told = []
+    announced = []
     for decision, case in zip(("approve", "decline"), proposals, strict=True):
         asked = {"case_id": case.case_id, "decision": decision, "actor": "a test"}
         answer = here.call("approve", asked)
-        told.append(answer.error or answer.document["state"])
+        announced.append(answer.error or answer.document["state"])
     filed = is_filed(here, proposals[1].case_id, "declined")
-    return ", ".join([*told, *(["filed"] if filed else [])])
+    return ", ".join([*announced, *(["filed"] if filed else [])])
 
 
 PROOF = Proof(

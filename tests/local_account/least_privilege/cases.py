@@ -1,4 +1,6 @@
-"""Cases to act on: some that heal opens of calls that failed, some that are put into the ledger."""
+"""Cases to act on: some that heal opens of calls that failed, some that are put into the case
+store.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.aws.ledger import Ledger
-from functions.aws.ledger_writes import Entry
-from functions.healing.case import Case
-from functions.healing.states import State
+from mendq.cases.table import CaseStore
+from mendq.cases.transactions import Entry
+from mendq.model.case import Case, State
 from tests.local_account.least_privilege.enforced import Answer, Enforced
 from tests.local_account.queues import Queue
 
@@ -22,22 +23,22 @@ LATE_DELETE = {
     "errorCode": "InvalidParameterValue",
     "errorMessage": EXPIRED,
 }
-LEASE = "lease_expired"
+VISIBILITY = "visibility_timeout_too_short"
 A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Ledgers:
-    """The ledger, by an operator's credentials."""
+    """The case store, by an operator's credentials."""
 
     here: Enforced
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.here.account.client("dynamodb"), self.here.outputs["LedgerTable"])
+    def case_store(self) -> CaseStore:
+        return CaseStore(self.here.account.client("dynamodb"), self.here.outputs["CaseTable"])
 
     def newest(self, queue_arn: str, symptom: str) -> Case | None:
-        return self.ledger.look(queue_arn, symptom, ()).case
+        return self.case_store.look(queue_arn, symptom, ()).case
 
     def case(self, queue_arn: str, symptom: str) -> Case:
         case = self.newest(queue_arn, symptom)
@@ -46,9 +47,9 @@ class Ledgers:
 
     def put(self, case: Case, due_in: timedelta = A_DAY) -> Case:
         """As if some run had come to it; nobody looks at it before it is due."""
-        seen = self.ledger.look(case.queue_arn, case.symptom, ())
+        seen = self.case_store.look(case.queue_arn, case.symptom, ())
         due = datetime.now(UTC) + due_in
-        self.ledger.record(Entry(case, seen, "a test", "a test", {}, {}, due))
+        self.case_store.record(Entry(case, seen, "a test", "a test", {}, {}, due))
         return case
 
     def approved(self, case: Case, due_in: timedelta = A_DAY) -> Case:
@@ -58,11 +59,11 @@ class Ledgers:
     def spread(self, symptom: str) -> None:
         """More queues show it than are let pass without counting all that are managed."""
         arns = [new_queue_named(self.here, f"named-{n}").arn for n in range(4)]
-        self.ledger.spread_to(arns, symptom, datetime.now(UTC))
+        self.case_store.spread_to(arns, symptom, datetime.now(UTC))
 
     def wipe(self) -> None:
         """Nothing has ever happened."""
-        client, table = self.here.account.client("dynamodb"), self.here.outputs["LedgerTable"]
+        client, table = self.here.account.client("dynamodb"), self.here.outputs["CaseTable"]
         for item in client.scan(TableName=table)["Items"]:
             client.delete_item(TableName=table, Key={name: item[name] for name in ("pk", "sk")})
 
@@ -88,7 +89,7 @@ def is_filed(here: Enforced, case_id: str, state: str) -> bool:
 
 
 def leased_queue(here: Enforced, tag: str) -> Queue:
-    """A FIFO queue whose Lambda consumer needs more than its lease."""
+    """A FIFO queue whose Lambda consumer needs more than its visibility timeout."""
     sqs, functions = here.account.client("sqs"), here.account.client("lambda")
     url = sqs.create_queue(
         QueueName=f"orders-{uuid.uuid4().hex[:8]}.fifo",
@@ -123,9 +124,9 @@ def hear_of(here: Enforced, queue_arn: str, call: Mapping[str, Any]) -> Answer:
     return here.call("heal", {"Records": messages})
 
 
-def mended(here: Enforced, tag: str = "heal") -> tuple[Queue, Case]:
+def a_fixed_case(here: Enforced, tag: str = "heal") -> tuple[Queue, Case]:
     """A queue and the case that heal opened of it: a proposal where the tag says so."""
     queue = leased_queue(here, tag)
     answer = hear_of(here, queue.arn, LATE_DELETE)
     assert answer.document == {"batchItemFailures": []}, answer
-    return queue, Ledgers(here).case(queue.arn, LEASE)
+    return queue, Ledgers(here).case(queue.arn, VISIBILITY)

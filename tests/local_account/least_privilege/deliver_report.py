@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.functions.report.weeks import week
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
+from tests.report.weeks import week
 
 KEY = "summary/week=2026-W46/summary.json"
 

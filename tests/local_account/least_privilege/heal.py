@@ -1,10 +1,10 @@
-"""heal: failed calls that mend one queue, and propose of another, of which people are told."""
+"""heal: failed calls that fix one queue, and propose of another, of which people are told."""
 
 from __future__ import annotations
 
 from tests.local_account.least_privilege.cases import (
     LATE_DELETE,
-    LEASE,
+    VISIBILITY,
     Ledgers,
     hear_of,
     is_filed,
@@ -19,22 +19,22 @@ Scene = tuple[Queue, Queue]
 
 def _two_queues(here: Enforced) -> Scene:
     Ledgers(here).wipe()
-    Ledgers(here).spread(LEASE)
+    Ledgers(here).spread(VISIBILITY)
     return leased_queue(here, "heal"), leased_queue(here, "propose")
 
 
 def _heard(here: Enforced, scene: Scene) -> str:
-    told = []
+    announced = []
     for queue in scene:
         answer = hear_of(here, queue.arn, LATE_DELETE)
         again = len(answer.document["batchItemFailures"])
-        case = Ledgers(here).newest(queue.arn, LEASE)
-        lease = queue.attributes("VisibilityTimeout")["VisibilityTimeout"]
+        case = Ledgers(here).newest(queue.arn, VISIBILITY)
+        visibility = queue.attributes("VisibilityTimeout")["VisibilityTimeout"]
         state = case.state if case else "no case"
         filed = case is None or is_filed(here, case.case_id, case.state)
         unfiled, heard = ("" if filed else " unfiled"), (" again" if again else "")
-        told.append(f"{state} at {lease}{unfiled}{heard}")
-    return "; ".join(told)
+        announced.append(f"{state} at {visibility}{unfiled}{heard}")
+    return "; ".join(announced)
 
 
 PROOF = Proof(
@@ -63,8 +63,8 @@ PROOF = Proof(
     },
     elsewhere={
         "cloudtrail:LookupEvents": LAST_CHANGE,
-        "dynamodb:Query": "cases about other queues, where a sweep found something",
-        "sqs:ListDeadLetterSourceQueues": "what a sweep found of a dead-letter queue",
+        "dynamodb:Query": "cases about other queues, where a scan found something",
+        "sqs:ListDeadLetterSourceQueues": "what a scan found of a DLQ",
         "sqs:ListMessageMoveTasks": "the same",
     },
 )

@@ -1,11 +1,11 @@
-"""redrive: letters go back in, and one that was sent back before is kept apart."""
+"""redrive: messages go back in, and one that was sent back before is kept apart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from functions.healing.letters import HOPS
+from mendq.redrive.messages import REDRIVE_COUNT
 from tests.local_account.least_privilege.cases import is_filed
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import LAST_CHANGE, Proof
@@ -15,61 +15,65 @@ from tests.local_account.redriven import Redriven, redriven
 MOVED, NONE = "5+1", "0+0"
 REFUSED = f"halted {NONE} escalated; moved_on; moved_on; filed"
 STILL = f"canary {NONE}; halted {NONE}; halted {NONE} escalated; filed"
-IN_HAND = f"soak {MOVED}; halted {MOVED}; halted {MOVED} escalated; 2 in hand; filed"
+IN_FLIGHT_HERE = f"soak {MOVED}; halted {MOVED}; halted {MOVED} escalated; 2 in hand; filed"
 UNSEEN = f"canary {NONE}; FactsUnavailable; canary {NONE}"
 
 
-def _letters(here: Enforced) -> Redriven:
-    found = redriven(here.account, letters=7)
-    found.pipe.die("poison", MessageAttributes={HOPS: {"DataType": "Number", "StringValue": "1"}})
+def _messages(here: Enforced) -> Redriven:
+    found = redriven(here.account, messages=7)
+    found.pipe.die(
+        "poison", MessageAttributes={REDRIVE_COUNT: {"DataType": "Number", "StringValue": "1"}}
+    )
     return found
 
 
 def _ticked(here: Enforced, found: Redriven) -> str:
     """A tick; taken back; the tick after it, which ends the case."""
-    told = []
+    announced = []
     for more in ({}, {"cancel": True}, {}):
         answer = here.call("redrive", {**found.request, **more})
-        told.append(answer.error or _said(answer.document))
+        announced.append(answer.error or _said(answer.document))
     filed = is_filed(here, found.case.case_id, "escalated")
     held = found.pipe.dead.count("ApproximateNumberOfMessagesNotVisible")
-    return "; ".join([*told, *([f"{held} in hand"] if held else []), *(["filed"] if filed else [])])
+    return "; ".join(
+        [*announced, *([f"{held} in hand"] if held else []), *(["filed"] if filed else [])]
+    )
 
 
 def _said(document: Mapping[str, Any]) -> str:
     if "stage" not in document:
         return str(document["code"])
-    moved, kept = document["moved"], document["quarantined"]
+    moved, retained = document["moved"], document["quarantined"]
     state = f" {document['state']}" if document["state"] else ""
-    return f"{document['stage']} {moved}+{kept}{state}"
+    return f"{document['stage']} {moved}+{retained}{state}"
 
 
 PROOF = Proof(
     handler="redrive",
-    prepare=_letters,
+    prepare=_messages,
     comes_of=_ticked,
     whole=f"soak {MOVED}; halted {MOVED}; halted {MOVED} escalated; filed",
     without={
         "cloudwatch:GetMetricData": "canary 0+1; halted 0+1; halted 0+1 escalated; filed",
         **dict.fromkeys(
             ("dynamodb:DeleteItem", "dynamodb:PutItem"),
-            f"soak {MOVED}; halted {MOVED}; LedgerUnavailable",
+            f"soak {MOVED}; halted {MOVED}; CaseStoreUnavailable",
         ),
         **dict.fromkeys(
             ("dynamodb:GetItem", "dynamodb:UpdateItem"),
-            "LedgerUnavailable; LedgerUnavailable; LedgerUnavailable",
+            "CaseStoreUnavailable; CaseStoreUnavailable; CaseStoreUnavailable",
         ),
-        "dynamodb:Query": f"LedgerUnavailable; halted {NONE}; LedgerUnavailable",
+        "dynamodb:Query": f"CaseStoreUnavailable; halted {NONE}; CaseStoreUnavailable",
         **dict.fromkeys(
             ("kms:Decrypt", "kms:GenerateDataKey", "sns:Publish"),
-            f"soak {MOVED}; halted {MOVED}; PageNotSent; filed",
+            f"soak {MOVED}; halted {MOVED}; NotificationNotSent; filed",
         ),
         "s3:PutObject": f"soak {MOVED}; halted {MOVED}; halted {MOVED} escalated",
         "sqs:CreateQueue": REFUSED,
         "sqs:SendMessage": REFUSED,
         "sqs:ReceiveMessage": STILL,
         "sqs:DeleteMessage": STILL,
-        "sqs:ChangeMessageVisibility": IN_HAND,
+        "sqs:ChangeMessageVisibility": IN_FLIGHT_HERE,
         "sqs:GetQueueAttributes": UNSEEN,
         "sqs:ListDeadLetterSourceQueues": STILL,
         "sqs:ListMessageMoveTasks": UNSEEN,
@@ -86,7 +90,7 @@ PROOF = Proof(
                 "sqs:SetQueueAttributes",
                 "tag:GetResources",
             ),
-            "taking the case up, before the first letter goes",
+            "taking the case up, before the first message goes",
         ),
     },
 )

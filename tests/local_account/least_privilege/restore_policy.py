@@ -6,17 +6,12 @@ import json
 from datetime import UTC, datetime
 from functools import cache, partial
 
-from functions.aws.pins import Pins
-from functions.healing.case import Case
-from functions.healing.facts import Facts
-from functions.healing.pin import Pin, digest_of
+from mendq.cases.pins import Pins
+from mendq.model.case import Case
+from mendq.model.facts import Facts
+from mendq.model.policy import Pin, digest_of
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy
-from tests.local_account.least_privilege.cases import (
-    Ledgers,
-    hear_of,
-    is_filed,
-    request_about,
-)
+from tests.local_account.least_privilege.cases import Ledgers, hear_of, is_filed, request_about
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 from tests.local_account.pinned import OLD_MINUTES, PinnedQueue, Role, new_role, statement
@@ -52,7 +47,7 @@ def _pinned(here: Enforced) -> PinnedQueue:
         queue_modified_at=facts.modified_at,
         automation=(deployer.arn,),
     )
-    assert Pins(here.account.client("dynamodb"), here.outputs["LedgerTable"]).put(pin)
+    assert Pins(here.account.client("dynamodb"), here.outputs["CaseTable"]).put(pin)
     return PinnedQueue(here.account, queue, caller, deployer, good)
 
 
@@ -80,13 +75,13 @@ def _approved(here: Enforced) -> Scene:
 def _restored(here: Enforced, scene: Scene) -> str:
     pinned, case = scene
     answer = here.call("restore_policy", request_about(case))
-    told = [
+    announced = [
         answer.error or answer.document["code"] or "done",
         Ledgers(here).case(case.queue_arn, SYMPTOM).state,
         *(["put back"] if json.loads(pinned.policy) == json.loads(pinned.good) else []),
         *(["filed"] if is_filed(here, case.case_id, "applied") else []),
     ]
-    return ", ".join(told)
+    return ", ".join(announced)
 
 
 PROOF = Proof(
@@ -98,11 +93,11 @@ PROOF = Proof(
         "access-analyzer:CheckNoNewAccess": "access_not_checked, expired",
         "access-analyzer:CheckNoPublicAccess": "access_not_checked, expired",
         "cloudtrail:LookupEvents": "queue_policy_lacks_grant, expired",
-        "dynamodb:ConditionCheckItem": "LedgerUnavailable, approved",
-        "dynamodb:DeleteItem": "LedgerUnavailable, approved, put back",
-        "dynamodb:GetItem": "LedgerUnavailable, approved",
-        "dynamodb:PutItem": "LedgerUnavailable, approved, put back",
-        "dynamodb:UpdateItem": "LedgerUnavailable, approved",
+        "dynamodb:ConditionCheckItem": "CaseStoreUnavailable, approved",
+        "dynamodb:DeleteItem": "CaseStoreUnavailable, approved, put back",
+        "dynamodb:GetItem": "CaseStoreUnavailable, approved",
+        "dynamodb:PutItem": "CaseStoreUnavailable, approved, put back",
+        "dynamodb:UpdateItem": "CaseStoreUnavailable, approved",
         "s3:PutObject": "done, applied, put back",
         "sqs:GetQueueAttributes": "FactsUnavailable, approved",
         "sqs:ListQueueTags": "FactsUnavailable, approved",

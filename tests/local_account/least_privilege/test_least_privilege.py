@@ -14,16 +14,16 @@ import pytest
 from tests.infra.declared_actions import DECLARED
 from tests.local_account.least_privilege import (
     approve,
-    attach_dead_letters,
+    attach_dlq,
     deliver_report,
     follow_up,
     heal,
-    nights,
-    pulse,
+    nightly_runs,
+    probe,
     redrive,
     restore_policy,
-    roll_back,
-    sweep,
+    rollback,
+    scan,
 )
 from tests.local_account.least_privilege.enforced import Enforced, role_of
 from tests.local_account.least_privilege.proof import Proof
@@ -33,18 +33,18 @@ pytestmark = pytest.mark.account
 PROOFS = (
     heal.PROOF,
     approve.PROOF,
-    pulse.PROOF,
-    *nights.PROOFS,
-    roll_back.PROOF,
+    probe.PROOF,
+    *nightly_runs.PROOFS,
+    rollback.PROOF,
     restore_policy.PROOF,
-    attach_dead_letters.PROOF,
+    attach_dlq.PROOF,
     redrive.PROOF,
-    sweep.PROOF,
+    scan.PROOF,
     follow_up.PROOF,
     deliver_report.PROOF,
 )
 # The others are long together.
-IN_EVERY_TEST = {"heal", "pulse", "start_night"}
+IN_EVERY_TEST = {"heal", "probe", "start_nightly"}
 
 
 def _params(proofs: Iterable[tuple[Proof, *tuple[str, ...]]]) -> list[Any]:
@@ -78,13 +78,13 @@ def under_the_whole_role(enforced: Enforced) -> Callable[[Proof], str]:
     Once more where it is another: the first call starts a process, and on a busy machine a client
     of it may give up in that time.
     """
-    told: dict[str, str] = {}
+    announced: dict[str, str] = {}
 
     def run(proof: Proof) -> str:
         for _ in range(2):
-            if told.get(proof.handler) != proof.whole:
-                told[proof.handler] = proof.comes_of(enforced, proof.prepare(enforced))
-        return told[proof.handler]
+            if announced.get(proof.handler) != proof.whole:
+                announced[proof.handler] = proof.comes_of(enforced, proof.prepare(enforced))
+        return announced[proof.handler]
 
     return run
 
@@ -105,9 +105,9 @@ def test_without_any_one_action_it_does_not(
     assert proof.without[action] != under_the_whole_role(proof) == proof.whole
     scene = proof.prepare(enforced)
     with enforced.without(proof.handler, action):
-        told = proof.comes_of(enforced, scene)
-    assert told == proof.without[action], enforced.said
-    # SQS names actions in small letters.
+        announced = proof.comes_of(enforced, scene)
+    assert announced == proof.without[action], enforced.said
+    # SQS names actions in small messages.
     assert {each.denied.lower() for each in enforced.said} <= {"", action.lower()}, enforced.said
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from local_account.demo.night import Trail
+from local_account.demo.nightly import Trail
 from local_account.process import LocalAccount
 from local_account.switch import NotFired, SwitchRefused
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
@@ -34,7 +34,7 @@ def _deployed(account: LocalAccount, job: str) -> dict[str, Any]:
 def _named(account: LocalAccount, name: str) -> list[dict[str, Any]]:
     """The job runs of that name."""
     listed = account.client("emr-serverless").list_job_runs(
-        applicationId=account.outputs["NightApplication"]
+        applicationId=account.outputs["NightlyApplication"]
     )
     return [each for each in listed["jobRuns"] if each["name"] == name]
 
@@ -60,21 +60,21 @@ def test_from_the_schedule_to_the_incidents_once(account: LocalAccount) -> None:
     eventually(lambda: trail.look()[queue.arn] == 2)
     today = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
     tomorrow = today + timedelta(days=1)
-    night = _deployed(account, "night")["Name"]
-    name = f"night-{today:%Y-%m-%d}"
-    account.fire(night, tomorrow)
-    account.fire(night, tomorrow)  # a second delivery: while the run is active, or with its token
+    nightly = _deployed(account, "nightly")["Name"]
+    name = f"nightly-{today:%Y-%m-%d}"
+    account.fire(nightly, tomorrow)
+    account.fire(nightly, tomorrow)  # a second delivery: while the run is active, or with its token
     eventually(lambda: _succeeded(account, name), JOB_SECONDS)
     (incidents,) = _objects(account, "incidents/").values()
     rows = pq.read_table(io.BytesIO(incidents)).to_pylist()
     (found,) = (each for each in rows if each["queue_arn"] == queue.arn)
-    assert (found["label"], found["failed_calls"]) == ("lease_expired", 2)
+    assert (found["label"], found["failed_calls"]) == ("visibility_timeout_too_short", 2)
     assert len(_named(account, name)) == 1
 
 
 def _new_schedule(account: LocalAccount, **target: Any) -> str:
     name = f"test-{uuid.uuid4()}"
-    deployed = _deployed(account, "night")
+    deployed = _deployed(account, "nightly")
     account.client("scheduler").create_schedule(
         Name=name,
         ScheduleExpression="rate(1 days)",

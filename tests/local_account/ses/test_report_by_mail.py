@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
-from tests.functions.report.weeks import DAYS, busy_week
+from tests.report.weeks import DAYS, busy_week
 
 pytestmark = pytest.mark.account
 SENDER, READERS = "reports@example.com", ["ada@example.com", "grace@example.org"]
@@ -51,7 +51,7 @@ def _until(happened: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def _marks(account: LocalAccount, week: str) -> list[str]:
+def _marked(account: LocalAccount, week: str) -> list[str]:
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/week={week}/delivered/")
     return [
@@ -71,7 +71,7 @@ def test_a_summary_is_mailed_to_each_reader_once(mailing: LocalAccount) -> None:
     before = len(mailing.mails)
     for _ in range(2):
         _put(mailing, "2026-W46", json.dumps(busy_week()))
-    _until(lambda: _marks(mailing, "2026-W46") == ["sent"] * 3)
+    _until(lambda: _marked(mailing, "2026-W46") == ["sent"] * 3)
     mails = mailing.mails[before:]
     assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
     for each in mails:
@@ -79,14 +79,14 @@ def test_a_summary_is_mailed_to_each_reader_once(mailing: LocalAccount) -> None:
         assert _parts(each) == ["text/plain", "text/html", "image/png"]
 
 
-def test_a_sender_that_is_not_verified_is_told_and_nothing_is_mailed(mailing: LocalAccount) -> None:
+def test_a_sender_that_is_not_verified_is_said_and_nothing_is_mailed(mailing: LocalAccount) -> None:
     """Its last try leaves a record for a person."""
     ses = mailing.client("sesv2")
     before = len(mailing.mails)
     ses.delete_email_identity(EmailIdentity=SENDER)
     try:
         _put(mailing, "2026-W45", _a_week_earlier(json.dumps(busy_week())))
-        _until(lambda: sorted(_marks(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"])
+        _until(lambda: sorted(_marked(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"])
         assert len(mailing.mails) == before
     finally:
         ses.create_email_identity(EmailIdentity=SENDER)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from functions.healing.failed_call import FailedCall, read
 from local_account.process import LocalAccount
+from mendq.model.failed_call import FailedCall, read
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy, user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles

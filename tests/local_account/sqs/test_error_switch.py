@@ -144,9 +144,7 @@ def test_names_and_prefixes(pattern: str, name: str, hit: bool) -> None:
         ("OverLimit", _moment("ReceiveMessage"), True),
     ],
 )
-def test_an_error_lasts_until_its_attribute_is_mended(
-    error: str, moment: Moment, hit: bool
-) -> None:
+def test_an_error_lasts_until_its_attribute_is_fixed(error: str, moment: Moment, hit: bool) -> None:
     assert _switch(error).error_of(moment) == (error if hit else None)
 
 

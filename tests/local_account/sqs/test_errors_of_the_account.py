@@ -48,7 +48,7 @@ def _failure(call: Callable[[], object]) -> dict[str, Any]:
 def test_what_the_page_refuses_it_answers_with_a_line(
     switched: LocalAccount, method: str, body: bytes, status: int
 ) -> None:
-    switched.switch_sqs_errors([{"error": "OverLimit", "queues": ["kept"]}])
+    switched.switch_sqs_errors([{"error": "OverLimit", "queues": ["retained"]}])
     url = switched.endpoint_url + SQS_ERRORS_PATH
     request = urllib.request.Request(url, body, method=method)  # noqa: S310
     with pytest.raises(urllib.error.HTTPError) as failed:
@@ -56,7 +56,7 @@ def test_what_the_page_refuses_it_answers_with_a_line(
     with failed.value as answer:
         assert answer.status == status
         assert json.load(answer)["message"]
-    assert switched.sqs_errors == [{"error": "OverLimit", "queues": ["kept"]}]
+    assert switched.sqs_errors == [{"error": "OverLimit", "queues": ["retained"]}]
 
 
 def test_the_switch_as_the_account_has_it(switched: LocalAccount) -> None:
@@ -159,7 +159,7 @@ def test_another_queue_and_our_own_are_not_hit(switched: LocalAccount) -> None:
     assert error_of(lambda: sqs.receive_message(QueueUrl=queue.url))[0] == "OverLimit"
 
 
-def test_who_may_not_call_is_told_that_instead(switched: LocalAccount) -> None:
+def test_who_may_not_call_is_said_that_instead(switched: LocalAccount) -> None:
     queue = new_queue(switched)
     statement = {"Effect": "Deny", "Principal": "*", "Action": "sqs:ReceiveMessage"}
     policy = {"Version": "2012-10-17", "Statement": [{**statement, "Resource": queue.arn}]}

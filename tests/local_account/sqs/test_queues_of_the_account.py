@@ -80,7 +80,7 @@ def test_one_encryption_ends_the_other(account: LocalAccount) -> None:
     assert "KmsMasterKeyId" not in queue.attributes()
 
 
-def test_a_dead_letter_queue_has_to_fit(account: LocalAccount) -> None:
+def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
     source, standard = new_queue(account, fifo=True), new_queue(account)
     fitting = new_queue(account, fifo=True)
 
@@ -109,7 +109,7 @@ def test_names_that_no_queue_can_have(
     assert code == "InvalidParameterValue"
 
 
-def test_a_changed_queue_leaves_leases_that_run_alone(account: LocalAccount) -> None:
+def test_a_changed_queue_leaves_visibilities_that_run_alone(account: LocalAccount) -> None:
     queue = new_queue(account, VisibilityTimeout="600")
     queue.send()
     queue.receive()

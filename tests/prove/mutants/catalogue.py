@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_CALL = "functions.healing.failed_call"
-_MESSAGES = "functions.healing.error_messages"
-_REFUSALS = "functions.healing.lease_refusals"
-_NEEDS = "functions.healing.lease_needs"
-_RACE = "functions.healing.lease_race"
-_STEPS = "functions.healing.steps"
-_TAGS = "functions.healing.tags"
-_GRANTS = "functions.healing.policy_grants"
-_FAILING = "functions.healing.failing"
-_SYMPTOM = "functions.catalogue.symptom"
-_EXAMPLES = "tests.functions.catalogue.test_catalogue"
+_CALL = "mendq.model.failed_call"
+_MESSAGES = "mendq.model.failed_call"
+_REFUSALS = "mendq.catalogue._visibility"
+_NEEDS = "mendq.catalogue._visibility"
+_RACE = "mendq.catalogue._visibility"
+_STEPS = "mendq.model.steps"
+_TAGS = "mendq.model.limits"
+_GRANTS = "mendq.catalogue._restore_policy"
+_FAILING = "mendq.catalogue._attach_dlq"
+_SYMPTOM = "mendq.catalogue.symptom"
+_EXAMPLES = "tests.catalogue.test_catalogue"
 
 CATALOGUE = (
-    Selection(("tests.functions.healing.test_failed_call",), (
+    Selection(("tests.model.test_failed_call",), (
         Mutant("an event larger than CloudTrail's is read into memory", _CALL,
             "MAXIMUM_BYTES", "262_144", "262_144_000"),
         Mutant("a forged event stops the whole batch", _CALL, "read",
@@ -38,7 +38,7 @@ CATALOGUE = (
         Mutant("half a character of a caller's stops whoever writes it down", _CALL,
             "encodable", 'text.encode("utf-8", "replace").decode()', "text"),
     )),
-    Selection(("tests.functions.healing.test_error_messages",), (
+    Selection(("tests.model.test_error_messages",), (
         Mutant("a caller who writes SQS's sentence into a value decides", _MESSAGES,
             "reason_given", 'error_message.rfind(" for parameter ")',
             'error_message.find(" for parameter ")'),
@@ -53,7 +53,7 @@ CATALOGUE = (
     )),
     Selection((f"{_EXAMPLES}::test_a_near_miss_is_not_touched",), (
         Mutant("people are paged for a queue whose messages in flight are few again",
-            "functions.catalogue.in_flight_limit", "plan", "facts.in_flight < PASSED_BELOW",
+            "mendq.catalogue.in_flight_limit", "plan", "facts.in_flight < PASSED_BELOW",
             "facts.in_flight < PASSED_BELOW - 1"),
         Mutant("a symptom is seen in calls of another name", _SYMPTOM, "SeenAs.fits",
             "call.event_name in self.event_names", "call.event_name"),
@@ -62,7 +62,7 @@ CATALOGUE = (
         Mutant("a caller's own mistake is taken for the queue's fault", _SYMPTOM,
             "SeenAs.fits", "and self.says(call.error_message)", ""),
     )),
-    Selection(("tests.functions.catalogue.test_lease_expired",), (
+    Selection(("tests.catalogue.test_visibility_expired",), (
         Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "over_ceiling",
             "need.seconds <= ceiling_seconds", "need.seconds <= ceiling_seconds + 1"),
         Mutant("a tag cannot lower the ceiling of its queue", _NEEDS, "ceiling_seconds",
@@ -92,19 +92,19 @@ CATALOGUE = (
             "max(unmet(facts, needs) or needs", "min(unmet(facts, needs) or needs"),
     )),
     Selection((
-        "tests.functions.healing.test_lease_race",
+        "tests.catalogue.test_visibility_race",
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("messages that are moved back are taken for messages handled twice", _RACE,
-            "race_in", "facts.move_task_running or facts.takes_dead_letters",
-            "facts.takes_dead_letters"),
+            "race_in", "facts.move_task_running or facts.takes_dlq_messages",
+            "facts.takes_dlq_messages"),
         Mutant("retries are taken for messages handled twice", _RACE, "race_or_retries",
             "not measured.may_be_retries", "measured.may_be_retries"),
         Mutant("a visibility timeout is guessed for a race that nobody can time", _RACE,
-            "without_named_need", "if not facts.found or lease_needs.unmet(facts, needs):",
-            "if not facts.found or not needs or lease_needs.unmet(facts, needs):"),
+            "without_named_need", "if not facts.found or visibility_needs.unmet(facts, needs):",
+            "if not facts.found or not needs or visibility_needs.unmet(facts, needs):"),
     )),
-    Selection(("tests.functions.healing.test_steps", "tests.functions.healing.test_tags"), (
+    Selection(("tests.model.test_steps", "tests.model.test_tags"), (
         Mutant("a fix lowers a number, which may delete messages", _STEPS,
             "NumberStep.out_of_bounds", "if self.after <= self.before:",
             "if self.after == self.before:"),
@@ -118,7 +118,7 @@ CATALOGUE = (
         Mutant("a tag of other digits than ours is taken for a number of seconds", _TAGS,
             "seconds_tag", "text.isascii() and text.isdecimal()", "text.isdecimal()"),
     )),
-    Selection(("tests.functions.healing.test_policy_grants",), (
+    Selection(("tests.catalogue.test_policy_grants",), (
         Mutant("a policy under a condition is taken for a grant", _GRANTS, "_allows",
             "and not statement.conditions", ""),
         Mutant("a statement that denies is not seen", _GRANTS, "grants",
@@ -131,59 +131,59 @@ CATALOGUE = (
             "is_open_to_everybody", "return True", "return False"),
     )),
     Selection((
-        "tests.functions.catalogue.test_kms_throttled",
-        "tests.functions.catalogue.test_in_flight_limit",
-        "tests.functions.catalogue.test_fifo_throttled",
-        "tests.functions.catalogue.test_message_too_long",
-        "tests.functions.catalogue.test_messages_about_to_expire",
-        "tests.functions.catalogue.test_dead_letter_access_refused",
-        "tests.functions.catalogue.test_consumer_failing",
+        "tests.catalogue.test_kms_throttled",
+        "tests.catalogue.test_in_flight_limit",
+        "tests.catalogue.test_fifo_throttled",
+        "tests.catalogue.test_message_too_long",
+        "tests.catalogue.test_messages_about_to_expire",
+        "tests.catalogue.test_dlq_access_refused",
+        "tests.catalogue.test_consumer_failing",
     ), (
         Mutant("a revoked key goes on working for more than an hour", _STEPS,
             "SetKmsDataKeyReusePeriod", "maximum = 3_600", "maximum = 86_400"),
         Mutant("data keys are changed of a queue that has none",
-            "functions.catalogue.kms_throttled", "_not_encrypted",
+            "mendq.catalogue.kms_throttled", "_not_encrypted",
             "if facts.kms_key is not None:", "if facts.kms_key is not None or facts.exists:"),
         Mutant("the throughput of a FIFO queue is set over a value that SQS added",
-            "functions.catalogue.fifo_throttled", "_unknown_value",
+            "mendq.catalogue.fifo_throttled", "_unknown_value",
             "if standing != step.shipped:", "if standing == step.shipped:"),
-        Mutant("a message becomes longer than its dead-letter queue takes",
-            "functions.catalogue.message_too_long", "_dead_letters_first",
+        Mutant("a message becomes longer than its DLQ takes",
+            "mendq.catalogue.message_too_long", "_dlq_first",
             "if taken >= MOST_BYTES:", "if taken >= 1_024:"),
-        Mutant("nobody is asked before messages outgrow their dead-letter queue",
-            "functions.catalogue.message_too_long", "_raise", "at_most=Mode.PROPOSE",
+        Mutant("nobody is asked before messages outgrow their DLQ",
+            "mendq.catalogue.message_too_long", "_raise", "at_most=Mode.PROPOSE",
             "at_most=Mode.HEAL"),
         Mutant("a backlog that is gone by tonight is taken for messages that expire",
-            "functions.catalogue.messages_about_to_expire", "detect",
+            "mendq.catalogue.messages_about_to_expire", "detect",
             "or _gone_in_time(measured, retention - age)", ""),
         Mutant("the pace of other messages hides one that never goes",
-            "functions.catalogue.messages_about_to_expire", "_gone_in_time",
+            "mendq.catalogue.messages_about_to_expire", "_gone_in_time",
             "measured.oldest_stands_still or", ""),
-        Mutant("a dead-letter queue names more sources than SQS takes",
-            "functions.catalogue.dead_letter_access_refused", "plan",
+        Mutant("a DLQ names more sources than SQS takes",
+            "mendq.catalogue.dlq_source_not_allowed", "plan",
             "MOST_SOURCES - len(allowed.sources)", "MOST_SOURCES"),
-        Mutant("a dead-letter queue that denies everybody is opened",
-            "functions.catalogue.dead_letter_access_refused", "plan",
+        Mutant("a DLQ that denies everybody is opened",
+            "mendq.catalogue.dlq_source_not_allowed", "plan",
             'if allowed.permission != "byQueue":', 'if allowed.permission == "":'),
         Mutant("a handful of messages that are given back again and again pages", _FAILING,
             "_concerns_many", "min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES",
             "max(messages, measured.fruitless_receives) >= FEWEST_MESSAGES"),
     )),
     Selection((
-        "tests.functions.catalogue.test_dead_letters_expire_first",
+        "tests.catalogue.test_dlq_expire_first",
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
-        Mutant("dead-letter messages are kept no longer than their source keeps messages",
-            "functions.catalogue.dead_letters_expire_first", "detect", "kept > sent_for or",
-            "kept >= sent_for or"),
+        Mutant("DLQ messages are kept no longer than their source keeps messages",
+            "mendq.catalogue.dlq_retention_too_short", "detect", "retained > sent_for or",
+            "retained >= sent_for or"),
         Mutant("the source that keeps messages longest is not the one that is compared",
-            "functions.catalogue.dead_letters_expire_first", "_longest_kept", "max(others,",
+            "mendq.catalogue.dlq_retention_too_short", "_longest_retained", "max(others,",
             "min(others,"),
         Mutant("a retention at its longest is found too short again and again",
-            "functions.catalogue.dead_letters_expire_first", "detect",
-            "or kept >= LONGEST_RETENTION_SECONDS", ""),
+            "mendq.catalogue.dlq_retention_too_short", "detect",
+            "or retained >= LONGEST_RETENTION_SECONDS", ""),
         Mutant("a FIFO queue's retention is raised although its time begins anew",
-            "functions.catalogue.dead_letters_expire_first", "detect",
+            "mendq.catalogue.dlq_retention_too_short", "detect",
             "facts.is_fifo or longest is None", "longest is None"),
     )),
 )  # fmt: skip

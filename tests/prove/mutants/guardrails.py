@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_GUARDRAILS = "functions.healing.guardrails"
-_WRITE = "functions.healing.write_guardrails"
-_EVIDENCE = "functions.healing.evidence"
-_VIEW = "functions.healing.ledger_view"
-_CASE = "functions.healing.case"
-_PROPOSAL = "functions.healing.proposal"
-_MANAGED = "functions.healing.managed"
-_EXCUSED = "functions.healing.excused"
-_SPREAD = "functions.healing.spread"
+_GUARDRAILS = "mendq.heal.guardrails"
+_WRITE = "mendq.heal.guardrails"
+_EVIDENCE = "mendq.model.evidence"
+_VIEW = "mendq.cases.view"
+_CASE = "mendq.model.case"
+_PROPOSAL = "mendq.heal.guardrails"
+_MANAGED = "mendq.model.limits"
+_RECENTLY_CHANGED = "mendq.cases.view"
+_SPREAD = "mendq.cases.view"
 
 GUARDRAILS = (
-    Selection(("tests.functions.healing.test_guardrails",), (
+    Selection(("tests.heal.test_guardrails",), (
         Mutant("Mendq acts on its own failing calls, and so on itself", _GUARDRAILS,
             "own_call", "call.principal_arn in home.own_roles",
             "call.principal_arn in home.own_roles[1:]"),
@@ -66,13 +66,13 @@ GUARDRAILS = (
             "if not are_many(", "if are_many("),
         Mutant("a write begins that the Lambda has no time to record", _GUARDRAILS,
             "SECONDS_TO_WRITE", "15", "14"),
-        Mutant("a value that a person set is overwritten", _WRITE, "_contested",
-            "record.contested_until is None and not was_ours",
-            "record.contested_until is not None and not was_ours"),
-        Mutant("Mendq comes back before its days of silence are over", _WRITE, "_contested",
-            "proposal.now < record.contested_until", "proposal.now > record.contested_until"),
+        Mutant("a value that a person set is overwritten", _WRITE, "_overridden",
+            "record.overridden_until is None and not was_ours",
+            "record.overridden_until is not None and not was_ours"),
+        Mutant("Mendq comes back before its days of silence are over", _WRITE, "_overridden",
+            "proposal.now < record.overridden_until", "proposal.now > record.overridden_until"),
         Mutant("an overridden value is found only in the last step of a plan", _WRITE,
-            "contested", "next((each for each in refusals if each is not None), None)",
+            "overridden", "next((each for each in refusals if each is not None), None)",
             "next((each for each in refusals if each is None), None)"),
         Mutant("an attribute is written twice within the cooldown", _WRITE, "too_soon",
             "if written:", "if written > 1:"),
@@ -96,7 +96,7 @@ GUARDRAILS = (
         Mutant("an escalated case ends by time alone, before a person saw it", _CASE,
             "Case.is_open", "patience is None or", "patience is not None and"),
     )),
-    Selection(("tests.functions.healing.test_evidence",), (
+    Selection(("tests.model.test_evidence",), (
         Mutant("one call delivered three times counts as three", _EVIDENCE, "Evidence.of",
             "by_event.setdefault(each.event_id, each)",
             "by_event.setdefault(each.event_id + str(len(by_event)), each)"),
@@ -107,7 +107,7 @@ GUARDRAILS = (
         Mutant("failed calls exactly as close as asked are lost", _EVIDENCE,
             "Evidence.suffices", "later - first <= window", "later - first < window"),
     )),
-    Selection(("tests.functions.healing.test_managed",), (
+    Selection(("tests.model.test_managed",), (
         Mutant("a tag raises a queue's mode above what the account consented to", _MANAGED,
             "Consent.mode_of", "min(wanted, max(self.mode, self.tag_may_raise_to))",
             "wanted"),
@@ -124,11 +124,11 @@ GUARDRAILS = (
         Mutant("a bare star manages every queue of an account", _MANAGED, "_fits",
             'prefix not in ("", pattern)', "prefix != pattern"),
     )),
-    Selection(("tests.functions.healing.test_excused",), (
-        Mutant("a queue that is changed all day is never told of", _EXCUSED, "keeps_changing",
+    Selection(("tests.cases.test_recently_changed",), (
+        Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED, "keeps_changing",
             "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
     )),
-    Selection(("tests.functions.healing.test_spread",), (
+    Selection(("tests.cases.test_spread",), (
         Mutant("queues of the hour before last count as a mass symptom", _SPREAD,
             "Spread.queues", "slot >= oldest", "slot >= oldest - WINDOW"),
         Mutant("the notes of a mass symptom that lasts run out, and it looks like a few "

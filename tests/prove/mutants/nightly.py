@@ -18,7 +18,7 @@ _ROWS = "analytics.week_rows"
 _QUEUES = "analytics.week_queues"
 _PEOPLE = "analytics.week_people"
 _TIMES = "analytics.week_times"
-_DEEDS = "analytics.week_deeds"
+_RECOMMENDATIONS = "analytics.week_recommendations"
 _MANAGED = "analytics.managed"
 
 NIGHTLY = (
@@ -82,12 +82,12 @@ NIGHTLY = (
         Mutant("the order of files and not of transitions decides an outcome", _OUTCOMES,
             "in_order", "for each in sorted(transitions, key=lambda each: (each.n, each.at))",
             "for each in transitions"),
-        Mutant("a case of a scan's is told as one of failed calls", _LIVES, "Life.is_swept",
+        Mutant("a case of a scan's is told as one of failed calls", _LIVES, "Life.is_scanned",
             "failed_calls == 0 and", "failed_calls is None and"),
         Mutant("a week takes an incident of the next one", _LIVES, "is_within",
             "< days.before_microseconds", "<= days.before_microseconds"),
         Mutant("a word that is not true counts as a notification", _LIVES, "Life.pages",
-            "each.paged is True", "each.paged"),
+            "each.notified is True", "each.notified"),
     )),
     Selection(("tests.analytics.test_week",), (
         Mutant("practice is told as incidents", _ROWS, "without_drills",
@@ -105,24 +105,24 @@ NIGHTLY = (
             "max(0, len(incidents) - MAXIMUM_CASES)",
             "max(0, len(incidents) - MAXIMUM_CASES - 1)"),
         Mutant("a page lists what was fixed before what was not", _WORST, "_worst_first",
-            'row["outcome"] in MENDED,', 'row["outcome"] not in MENDED,'),
+            'row["outcome"] in FIXED,', 'row["outcome"] not in FIXED,'),
         Mutant("practice that was left out is not said", _WEEK, "summary",
-            "len(incidents_of(days, seen.nights)) - len(incidents)", "0"),
-        Mutant("nights that were not whole count as whole", _WEEK, "_previous_weeks",
-            "sum(is_whole(day, nights, seen.reads) for day in nights)", "len(nights)"),
+            "len(incidents_of(days, seen.nightly_runs)) - len(incidents)", "0"),
+        Mutant("nightly runs that were not whole count as whole", _WEEK, "_previous_weeks",
+            "sum(is_whole(day, nightly_runs, seen.reads) for day in nightly_runs)", "len(nightly_runs)"),
     )),
     Selection((
         "tests.analytics.test_week_queues",
         "tests.analytics.test_week_people",
         "tests.analytics.test_week_times",
-        "tests.analytics.test_week_deeds",
+        "tests.analytics.test_week_recommendations",
     ), (
         Mutant("what was fixed after approval counts as not healed", _QUEUES, "_Queue.add",
-            'row["outcome"] not in MENDED', 'row["outcome"] != "healed"'),
+            'row["outcome"] not in FIXED', 'row["outcome"] != "healed"'),
         Mutant("the incidents of queues that a page leaves out are not counted", _QUEUES,
             "_left_out", "sum(sum(queue.incidents) for _, queue in ranked)", "len(ranked)"),
-        Mutant("a case is told by its last notification of the week", _PEOPLE, "_paged",
-            '"paged_at": time_text(pages[0].at)', '"paged_at": time_text(pages[-1].at)'),
+        Mutant("a case is told by its last notification of the week", _PEOPLE, "_notified",
+            '"notified_at": time_text(pages[0].at)', '"notified_at": time_text(pages[-1].at)'),
         Mutant("a clock that goes backwards gives a negative time", _PEOPLE, "_seconds_open",
             "if seconds >= 0 else None", "if seconds != 0 else None"),
         Mutant("a percentile is told of a handful of times", _TIMES, "LEAST_FOR_A_PERCENTILE",
@@ -131,14 +131,14 @@ NIGHTLY = (
             "ranked[-(-percent * len(ranked) // 100) - 1]", "sum(ranked) / len(ranked)"),
         Mutant("what was not healed is timed", _TIMES, "_was_timed",
             'row["outcome"] == HEALED and', ""),
-        Mutant("a recommendation counts the incidents of other symptoms", _DEEDS, "_counted",
-            "suffered.get((deed.queue_arn, deed.symptom), Suffered())",
+        Mutant("a recommendation counts the incidents of other symptoms", _RECOMMENDATIONS, "_counted",
+            "suffered.get((recommendation.queue_arn, recommendation.symptom), Suffered())",
             "next(iter(suffered.values()), Suffered())"),
-        Mutant("folded recommendations lose the incidents of all queues but one", _DEEDS,
+        Mutant("folded recommendations lose the incidents of all queues but one", _RECOMMENDATIONS,
             "_as_one", "incidents=sum(each.incidents for each in group)",
             "incidents=first.incidents"),
-        Mutant("the recommendation that would have prevented most comes last", _DEEDS,
-            "Deed.rank", "wide = -self.incidents", "wide = self.incidents"),
+        Mutant("the recommendation that would have prevented most comes last", _RECOMMENDATIONS,
+            "Recommendation.rank", "wide = -self.incidents", "wide = self.incidents"),
     )),
     Selection((
         "tests.analytics.test_managed::test_a_list_with_one_wrong_field_says_nothing",

@@ -4,96 +4,96 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_ADVANCE = "functions.healing.advance"
-_SIGNS = "functions.healing.signs"
-_PAGING = "functions.healing.paging"
-_RECORD = "functions.healing.page_record"
-_PAGES = "functions.aws.ledger_pages"
-_TELLING = "functions.aws.telling"
-_PACE = "functions.healing.daily_pace"
-_TEXT = "functions.healing.plain_text"
-_VERDICT = "functions.report.verdict"
-_VISIBLE = "functions.report.visible"
-_NAMES = "functions.report.names"
-_PAGE = "functions.report.html_page"
-_MAIL = "functions.report.mail"
-_MESSAGE = "functions.report.mail_message"
-_TILES = "functions.report.tiles"
-_SUMMARY = "functions.report.summary"
-_DOCUMENT = "functions.report.document"
+_ADVANCE = "mendq.model.lifecycle"
+_SIGNS = "mendq.model.lifecycle"
+_PAGING = "mendq.model.case"
+_RECORD = "mendq.notifications.notification"
+_PAGES = "mendq.cases.outbox"
+_NOTIFICATION = "mendq.cases.record"
+_PACE = "mendq.heal.repeats"
+_TEXT = "mendq.notifications.text"
+_VERDICT = "mendq.report.verdict"
+_VISIBLE = "mendq.report.visible"
+_NAMES = "mendq.report.names"
+_PAGE = "mendq.report.html_page"
+_MAIL = "mendq.report.mail"
+_MESSAGE = "mendq.report.mail_message"
+_TILES = "mendq.report.tiles"
+_SUMMARY = "mendq.report.summary"
+_DOCUMENT = "mendq.report.document"
 _BOUNDS = "infra.settings.bounds"
 _KINDS = "infra.settings.kinds"
-_VERDICTS = "tests.functions.report.test_verdict"
-_TOLD = "tests.functions.aws.test_telling"
+_VERDICTS = "tests.report.test_verdict"
+_SAID = "tests.heal.test_notification"
 
 PEOPLE = (
-    Selection(("tests.functions.healing.test_advance",), (
+    Selection(("tests.model.test_advance",), (
         Mutant("a fix is verified though no message was handled since", _ADVANCE, "_held",
-            "_was_quiet(case, signs, now) and bool(signs.deletes)",
-            "_was_quiet(case, signs, now)"),
+            "_was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)",
+            "_was_quiet(case, evidence_since, now)"),
         Mutant("what was measured is verified before it was measured anew", _SIGNS,
-            "quiet_at", "CLOUDTRAIL_LAG if stands_on_calls else A_SWEEP_AND_ITS_WINDOW",
+            "quiet_at", "CLOUDTRAIL_LAG if stands_on_calls else A_SCAN_AND_ITS_WINDOW",
             "CLOUDTRAIL_LAG"),
         Mutant("one late call undoes a fix", _ADVANCE, "_failed_again",
-            "since.suffices(signs.needed)", "bool(since.sightings)"),
+            "since.suffices(evidence_since.needed)", "bool(since.sightings)"),
         Mutant("messages received before a fix speak against it", _SIGNS, "counts_from",
-            "timing.propagation_seconds + max(leases, default=0)",
+            "timing.propagation_seconds + max(visibilities, default=0)",
             "timing.propagation_seconds"),
         Mutant("a proposal that nobody answered stays for ever", _ADVANCE, "_waited",
             "longest is not None and now >= case.at + longest",
             "longest is not None and now >= case.at + 2 * longest"),
         Mutant("calls that fail now and then to the end reach nobody", _ADVANCE,
-            "_fails_to_the_end", "_waited(case, signs, now) and bool(lately.sightings)",
-            "_waited(case, signs, now) and not lately.sightings"),
+            "_fails_to_the_end", "_waited(case, evidence_since, now) and bool(lately.sightings)",
+            "_waited(case, evidence_since, now) and not lately.sightings"),
         Mutant("an escalated case is closed while calls fail", _ADVANCE, "_stayed_away",
-            "quiet_since(case, signs) + timedelta(days=SILENT_DAYS)",
+            "quiet_since(case, evidence_since) + timedelta(days=SILENT_DAYS)",
             "case.at + timedelta(days=SILENT_DAYS)"),
         Mutant("a redrive at work is ended by time", _ADVANCE, "advance",
-            "if case.goes_on and signs.stands is not Stands.GONE:",
-            "if case.goes_on and signs.stands is Stands.GONE:"),
+            "if case.goes_on and evidence_since.stands is not Stands.GONE:",
+            "if case.goes_on and evidence_since.stands is Stands.GONE:"),
         Mutant("a configuration is verified that does not stand", _ADVANCE, "_stands_unfound",
-            "signs.of_configuration and signs.stands is Stands.OURS",
-            "signs.of_configuration"),
+            "evidence_since.of_configuration and evidence_since.stands is Stands.OURS",
+            "evidence_since.of_configuration"),
         Mutant("what ends at once is looked at an hour later", _ADVANCE, "due_at",
             "return now if now <= case.at else now + TICK_AGAIN", "return now + ASK_AGAIN"),
     )),
     Selection((
-        "tests.functions.aws.test_follow_up::test_a_persons_newer_value_is_contested_and_kept",
+        "tests.heal.test_follow_up::test_a_persons_newer_value_is_overridden_and_retained",
     ), (
         Mutant("a value that somebody set since is called verified", _ADVANCE, "_overruled",
-            "signs.stands is Stands.OVERRULED", "signs.stands is Stands.GONE"),
+            "evidence_since.stands is Stands.OVERRULED", "evidence_since.stands is Stands.GONE"),
     )),
     Selection((
-        f"{_TOLD}::test_what_is_only_observed_or_was_mended_pages_nobody",
-        f"{_TOLD}::test_in_observe_mode_nobody_is_told_of_a_refusal",
-        f"{_TOLD}::test_the_same_refusal_is_told_once_a_day_however_often_it_is_written_down",
-        f"{_TOLD}::test_a_page_on_its_way_is_not_sent_by_another_run",
-        f"{_TOLD}::test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later",
-        f"{_TOLD}::test_news_that_was_held_back_for_a_day_is_none_any_more",
-        f"{_TOLD}::test_proposals_take_no_urgent_page_away",
+        f"{_SAID}::test_what_is_only_observed_or_was_fixed_pages_nobody",
+        f"{_SAID}::test_in_observe_mode_nobody_is_said_of_a_refusal",
+        f"{_SAID}::test_the_same_refusal_is_said_once_a_day_however_often_it_is_written_down",
+        f"{_SAID}::test_a_page_on_its_way_is_not_sent_by_another_run",
+        f"{_SAID}::test_beyond_the_pages_of_an_hour_people_are_said_so_and_the_rest_comes_later",
+        f"{_SAID}::test_news_that_was_held_back_for_a_day_is_none_any_more",
+        f"{_SAID}::test_proposals_take_no_urgent_page_away",
     ), (
-        Mutant("the same news wakes somebody again and again", _TELLING, "_page_of",
-            "if seen.page and seen.page.has_told(news, desk.now):",
-            "if seen.page and not seen.page.has_told(news, desk.now):"),
-        Mutant("one run sends what another is sending", _RECORD, "PageRecord.was_left_unsent",
+        Mutant("the same news wakes somebody again and again", _NOTIFICATION, "_notification_of",
+            "if seen.page and seen.page.has_said(news, context.now):",
+            "if seen.page and not seen.page.has_said(news, context.now):"),
+        Mutant("one run sends what another is sending", _RECORD, "NotificationRecord.was_left_unsent",
             "now - self.at > SENDING", "now - self.at > -SENDING"),
-        Mutant("news of a day ago wakes somebody", _RECORD, "PageRecord.was_left_unsent",
+        Mutant("news of a day ago wakes somebody", _RECORD, "NotificationRecord.was_left_unsent",
             "not self.is_sent and is_news and", "not self.is_sent and"),
         Mutant("people get more notifications in an hour than they can read", _PAGES,
-            "LedgerPages.spend", "pages < :most", "pages <= :most"),
+            "NotificationItems.spend", "pages < :most", "pages <= :most"),
         Mutant("proposals use up what an hour has for urgent notifications", _PAGES,
-            "LedgerPages.spend", "items.pages_key(severity, now)",
-            "items.pages_key(Severity.URGENT, now)"),
+            "NotificationItems.spend", "items.notifications_key(severity, now)",
+            "items.notifications_key(Severity.URGENT, now)"),
         Mutant("where Mendq only watches, refusals wake people", _PAGING, "severity_of",
             "of_the_plan and mode >= Mode.PROPOSE", "of_the_plan"),
     )),
-    Selection(("tests.functions.healing.test_daily_pace",), (
+    Selection(("tests.heal.test_daily_pace",), (
         Mutant("people are told of more faults in a day than they can read", _PACE,
             "DailyPace.admitted", "new[: max(0, room)]", "new[: max(1, room)]"),
         Mutant("a fault that people know of is closed because the day is full", _PACE,
             "DailyPace.admitted", "known | set(", "set("),
     )),
-    Selection(("tests.functions.healing.test_plain_text",), (
+    Selection(("tests.notifications.test_plain_text",), (
         Mutant("a notification holds a link that somebody else wrote", _TEXT, "plain",
             '_LINK.sub(lambda found: f"[{found.group()}]", _spelled(text))',
             "_spelled(text)"),
@@ -112,7 +112,7 @@ PEOPLE = (
         f"{_VERDICTS}::test_the_headline",
         f"{_VERDICTS}::test_what_became_of_the_others",
         f"{_VERDICTS}::test_nobody_is_lost_where_others_paged_than_were_escalated",
-        "tests.functions.report.test_tiles",
+        "tests.report.test_tiles",
     ), (
         Mutant("a week of which nothing was read is reported as quiet", _VERDICT, "headline",
             "if summary.nothing_was_read:",
@@ -120,30 +120,30 @@ PEOPLE = (
         Mutant("a week of which days are missing is reported as whole", _VERDICT, "headline",
             'where = "" if summary.every_day_was_read', 'where = "" if summary.week'),
         Mutant("fixes that a person approved are reported as made alone", _VERDICT, "_healed",
-            "if approved == summary.mended:",
-            "if not approved == summary.mended and not approved:"),
+            "if approved == summary.fixed:",
+            "if not approved == summary.fixed and not approved:"),
         Mutant("it is said that nobody was paged where somebody was", _VERDICT, "_healed",
-            "if not summary.totals.paged:", "if summary.totals.paged:"),
+            "if not summary.totals.notified:", "if summary.totals.notified:"),
         Mutant("it is said that an incident healed before anyone was paged, which nobody "
-            "knows", _VERDICT, "_healed", "summary.totals.paged > others_count",
-            "summary.totals.paged > others_count + 1"),
+            "knows", _VERDICT, "_healed", "summary.totals.notified > others_count",
+            "summary.totals.notified > others_count + 1"),
         Mutant("an outcome that the report does not know is left out of its sum", _VERDICT,
             "_not_healed", "for each in (*known, *unknown)", "for each in known"),
         Mutant("the healed count leaves out those that a person approved", _SUMMARY,
-            "Summary.mended", "self.totals.healed + self.approved", "self.totals.healed"),
-        Mutant("a week of few nights is what others are measured by", _TILES, "_whole_weeks",
+            "Summary.fixed", "self.totals.healed + self.approved", "self.totals.healed"),
+        Mutant("a week of few nightly runs is what others are measured by", _TILES, "_whole_weeks",
             "if each.is_whole", ""),
         Mutant("a week with days missing is judged better than whole ones", _TILES, "_judged",
             "if not summary.is_whole:", "if not summary.days:"),
         Mutant("more incidents than usual are shown as good news", _TILES, "_judged",
             '{"good": "bad", "bad": "good"}[rise]', "rise"),
     )),
-    Selection(("tests.functions.report.test_html_page::test_no_name_becomes_markup",), (
+    Selection(("tests.report.test_html_page::test_no_name_becomes_markup",), (
         Mutant("a queue's name becomes markup in the report's page", _PAGE, "_TEMPLATES",
             "autoescape=True", "autoescape=False"),
     )),
     Selection((
-        "tests.functions.report.test_mail::test_each_payload_in_every_place_at_once",
+        "tests.report.test_mail::test_each_payload_in_every_place_at_once",
     ), (
         Mutant("a queue's name becomes markup in the report's mail", _MAIL, "_TEMPLATES",
             "autoescape=True", "autoescape=False"),
@@ -151,8 +151,8 @@ PEOPLE = (
             "together(unlinked(plain(value)))", "together(plain(value))"),
     )),
     Selection((
-        "tests.functions.report.test_visible",
-        "tests.functions.report.test_mail_message",
+        "tests.report.test_visible",
+        "tests.report.test_mail_message",
     ), (
         Mutant("a character that turns the text round hides in a name", _VISIBLE, "_UNSEEN",
             '"Cc", "Cf"', '"Cc"'),
@@ -164,7 +164,7 @@ PEOPLE = (
             "if not _ADDRESS.fullmatch(text):", "if not _ADDRESS.search(text):"),
     )),
     Selection((
-        "tests.functions.report.test_read_summary::test_a_mistake_is_named_with_its_place",
+        "tests.report.test_read_summary::test_a_mistake_is_named_with_its_place",
     ), (
         Mutant("a truth passes for a number in a summary", _DOCUMENT, "At.whole",
             "isinstance(value, bool) or not isinstance(value, int)",

@@ -1,33 +1,33 @@
-"""What would hurt if a pinned policy, or a dead-letter queue, were written with less care."""
+"""What would hurt if a pinned policy, or a DLQ, were written with less care."""
 
 from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_PIN = "functions.healing.pin"
-_PINS = "functions.aws.pins"
-_ANALYZER = "functions.aws.access_analyzer"
-_RESTORING = "functions.healing.restoring"
-_ATTACH = "functions.aws.attach_dead_letters"
-_FIT = "functions.aws.dead_letters_fit"
-_ATTACHING = "functions.healing.attaching"
-_STEPS = "functions.healing.dead_letter_steps"
-_RESTORED = "tests.functions.aws.test_restore_policy"
-_ATTACHED = "tests.functions.aws.test_attach_dead_letters"
+_PIN = "mendq.model.policy"
+_PINS = "mendq.cases.pins"
+_ANALYZER = "mendq.heal.restore_policy"
+_RESTORING = "mendq.catalogue._restore_policy"
+_ATTACH = "mendq.heal.attach_dlq"
+_FIT = "mendq.aws.dead_letter_queues"
+_ATTACHING = "mendq.catalogue._attach_dlq"
+_STEPS = "mendq.model.steps"
+_RESTORED = "tests.heal.test_restore_policy"
+_ATTACHED = "tests.heal.test_attach_dlq"
 
 POLICIES = (
-    Selection(("tests.functions.healing.test_pin",), (
+    Selection(("tests.model.test_pin",), (
         Mutant("a policy is restored that is not byte for byte the pinned one", _PIN,
             "digest_of", "policy.encode()", "policy.strip().encode()"),
-        Mutant("a pin whose text was tampered with is restored", _PIN, "doubt_at_sight",
+        Mutant("a pin whose text was tampered with is restored", _PIN, "doubt_at_once",
             "digest_of(pin.policy) != pin.digest", "not pin.digest"),
-        Mutant("a policy is restored into another queue of that name", _PIN, "doubt_at_sight",
+        Mutant("a policy is restored into another queue of that name", _PIN, "doubt_at_once",
             "(pin.queue_arn, pin.queue_created_at) != (queue_arn, created_at)",
             "pin.queue_arn != queue_arn"),
-        Mutant("a pin of more than 30 days is restored", _PIN, "doubt_at_sight",
+        Mutant("a pin of more than 30 days is restored", _PIN, "doubt_at_once",
             "now >= pin.expires_at", "now > pin.expires_at"),
         Mutant("a pin from the future lets no change speak against it", _PIN,
-            "doubt_at_sight", "pin.pinned_at > now + MOST_CLOCK_AHEAD",
+            "doubt_at_once", "pin.pinned_at > now + MOST_CLOCK_AHEAD",
             "pin.pinned_at < now - HOLDS"),
         Mutant("a person's revocation is undone", _PIN, "judged",
             "if not _deploys(each, pin)",
@@ -42,7 +42,7 @@ POLICIES = (
         Mutant("nobody is asked although the change is minutes old", _PIN, "judged",
             ">= SETTLED_AFTER", ">= CLOUDTRAIL_TELLS_WITHIN"),
     )),
-    Selection(("tests.functions.aws.test_pins",), (
+    Selection(("tests.heal.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
             "generation = :before", "generation >= :before"),
         Mutant("a lost answer locks whoever pins out of the own pin", _PINS, "Pins.put",
@@ -68,8 +68,8 @@ POLICIES = (
             "if pinned.is_settled:", "if not pinned.is_settled:"),
     )),
     Selection((
-        "tests.functions.catalogue.test_access_denied",
-        "tests.functions.catalogue.test_catalogue",
+        "tests.catalogue.test_access_denied",
+        "tests.catalogue.test_catalogue",
     ), (
         Mutant("a pinned policy is restored that lets everybody in", _RESTORING, "_pointless",
             "if is_open_to_everybody(policy):",
@@ -81,12 +81,12 @@ POLICIES = (
             "if against := pointless:"),
     )),
     Selection((
-        f"{_ATTACHED}::test_one_that_somebody_attached_meanwhile_is_kept_and_nothing_is_made",
+        f"{_ATTACHED}::test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made",
         f"{_ATTACHED}::test_a_queue_of_that_name_with_a_policy_is_somebodys",
         f"{_ATTACHED}::test_what_the_source_does_not_name_is_not_made",
         f"{_ATTACHED}::test_what_does_not_fit_is_refused_however_it_was_planned",
-        f"{_ATTACHED}::test_letters_that_would_come_round_are_refused",
-        f"{_ATTACHED}::test_a_row_of_dead_letter_queues_without_an_end_is_refused",
+        f"{_ATTACHED}::test_messages_that_would_come_round_are_refused",
+        f"{_ATTACHED}::test_a_row_of_dlqs_without_an_end_is_refused",
         f"{_ATTACHED}::test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in",
         f"{_ATTACHED}::test_steps_of_others_are_not_taken",
     ), (
@@ -97,46 +97,46 @@ POLICIES = (
             "_made", "if theirs else None", "if not theirs else None"),
         Mutant("a queue is made that its source does not name", _FIT, "_fault",
             "!= step.after:", "!= step.after and attached:"),
-        Mutant("a dead-letter queue of the wrong type or region is attached", _FIT, "_fault",
+        Mutant("a DLQ of the wrong type or region is attached", _FIT, "_fault",
             "unfit(now.queue_arn, target) or _leads_back", "_leads_back"),
-        Mutant("messages go round in a ring of dead-letter queues", _FIT, "_leads_back",
+        Mutant("messages go round in a ring of DLQs", _FIT, "_leads_back",
             "if following == source_arn:", "if following == behind:"),
-        Mutant("a chain of dead-letter queues has no end", _FIT, "_leads_back",
-            'return f"more than {LONGEST_CHAIN} dead-letter queues stand behind one another"',
+        Mutant("a chain of DLQs has no end", _FIT, "_leads_back",
+            'return f"more than {LONGEST_CHAIN} dead-message queues stand behind one another"',
             "return None"),
         Mutant("a queue that does not name it is let in as a source", _FIT,
-            "_not_its_sources", "dead_letter_arn != queue_arn:",
-            "dead_letter_arn == queue_arn:"),
-        Mutant("the Lambda of dead-letter queues writes another's attributes", _FIT, "_fault",
+            "_not_its_sources", "dlq_arn != queue_arn:",
+            "dlq_arn == queue_arn:"),
+        Mutant("the Lambda of DLQs writes another's attributes", _FIT, "_fault",
             'return "this Lambda does not own it"', "return None"),
     )),
-    Selection(("tests.functions.healing.test_attaching",), (
-        Mutant("the backlog of a consumer that fails is dumped into a new dead-letter queue",
+    Selection(("tests.catalogue.test_attaching",), (
+        Mutant("the backlog of a consumer that fails is dumped into a new DLQ",
             _ATTACHING, "_cause", "if opened:", "if not opened:"),
-        Mutant("a dead-letter queue is attached though nothing was measured", _ATTACHING,
+        Mutant("a DLQ is attached though nothing was measured", _ATTACHING,
             "_not_measured", "facts.measured is not None and not facts.move_task_running",
             "not facts.move_task_running"),
         Mutant("a queue of that name that somebody made otherwise is attached", _ATTACHING,
             "_name_is_taken", "namesake.attributes is None or _is_as_made(facts, namesake)",
             "namesake.attributes is None or _is_as_made"),
-        Mutant("a quarantine is made as a dead-letter queue", _ATTACHING, "_is_quarantine",
+        Mutant("a quarantine is made as a DLQ", _ATTACHING, "_is_quarantine",
             "if not is_quarantine(", "if is_quarantine("),
     )),
-    Selection(("tests.functions.healing.test_dead_letter_steps",), (
-        Mutant("a dead-letter queue that is attached is replaced by another", _STEPS,
-            "AttachDeadLetters.out_of_bounds", "self.before or redrive is None",
+    Selection(("tests.model.test_dlq_steps",), (
+        Mutant("a DLQ that is attached is replaced by another", _STEPS,
+            "AttachDlq.out_of_bounds", "self.before or redrive is None",
             "redrive is None"),
-        Mutant("messages go to the dead-letter queue after one receive", _STEPS,
-            "AttachDeadLetters.out_of_bounds", "FEWEST_RECEIVES <= redrive.max_receive_count",
+        Mutant("messages go to the DLQ after one receive", _STEPS,
+            "AttachDlq.out_of_bounds", "FEWEST_RECEIVES <= redrive.max_receive_count",
             "0 <= redrive.max_receive_count"),
-        Mutant("a source is put out of a dead-letter queue", _STEPS,
+        Mutant("a source is put out of a DLQ", _STEPS,
             "AllowRedriveFrom.out_of_bounds",
             "if not set(before.sources) < set(after.sources):", "if not set(after.sources):"),
-        Mutant("a dead-letter queue that lets nobody in is opened", _STEPS,
+        Mutant("a DLQ that lets nobody in is opened", _STEPS,
             "AllowRedriveFrom.out_of_bounds",
             '(before.permission, after.permission) != ("byQueue", "byQueue")',
             'after.permission != "byQueue"'),
-        Mutant("a dead-letter queue names more sources than SQS takes", _STEPS,
+        Mutant("a DLQ names more sources than SQS takes", _STEPS,
             "AllowRedriveFrom.out_of_bounds", "len(after.sources) > MOST_SOURCES",
             "len(after.sources) > MOST_SOURCES + 1"),
     )),

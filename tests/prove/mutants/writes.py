@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_CLAIMS = "functions.aws.ledger_claims"
-_RECORDS = "functions.aws.ledger_writes"
-_STEPS = "functions.aws.write_steps"
-_APPLYING = "functions.aws.applying"
-_FREEZE = "functions.aws.freeze"
-_ROLLBACK = "functions.healing.rollback"
-_ROLLING_BACK = "functions.aws.rolling_back"
-_INTERRUPTIONS = "tests.functions.aws.test_interruptions"
-_MENDING = "tests.functions.aws.test_mending"
-_UNDOING = "tests.functions.aws.test_rolling_back"
+_CLAIMS = "mendq.cases.claims"
+_RECORDS = "mendq.cases.transactions"
+_STEPS = "mendq.heal.apply"
+_APPLYING = "mendq.heal.apply"
+_FREEZE = "mendq.aws.clients"
+_ROLLBACK = "mendq.heal.undo"
+_ROLLING_BACK = "mendq.heal.rollback"
+_INTERRUPTIONS = "tests.heal.test_interruptions"
+_FIXING = "tests.heal.test_fixing"
+_UNDOING = "tests.heal.test_rolling_back"
 
 WRITES = (
     Selection((
@@ -23,7 +23,7 @@ WRITES = (
         f"{_INTERRUPTIONS}::test_a_lost_answer_is_not_sent_again_over_a_persons_value",
         f"{_INTERRUPTIONS}::test_a_release_takes_nobody_elses_snapshot",
         f"{_INTERRUPTIONS}::test_a_write_that_sqs_refuses_is_a_case_for_a_person",
-        "tests.functions.aws.test_heal_batch::test_a_claim_without_an_end_has_run_out",
+        "tests.heal.test_heal_batch::test_a_claim_without_an_end_has_run_out",
     ), (
         Mutant("a claim that still runs is taken by another run", _CLAIMS, "_hold",
             '":now": items.epoch(now),', '":now": items.epoch(now + timedelta(hours=1)),'),
@@ -40,13 +40,13 @@ WRITES = (
             "becomes=State.ESCALATED)", "return None"),
     )),
     Selection((
-        f"{_MENDING}::test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value",
-        f"{_MENDING}::test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call",
-        f"{_MENDING}::test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim",
-        f"{_MENDING}::test_an_untagged_queue_is_never_touched",
-        f"{_MENDING}::test_queues_that_have_left_are_none_of_many",
-        f"{_MENDING}::test_drills_are_counted_among_themselves",
-        f"{_MENDING}::test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom",
+        f"{_FIXING}::test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value",
+        f"{_FIXING}::test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call",
+        f"{_FIXING}::test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim",
+        f"{_FIXING}::test_an_untagged_queue_is_never_touched",
+        f"{_FIXING}::test_queues_that_have_left_are_none_of_many",
+        f"{_FIXING}::test_drills_are_counted_among_themselves",
+        f"{_FIXING}::test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom",
     ), (
         Mutant("a queue that was made anew under the same name is written to", _STEPS,
             "changed_meanwhile", "facts.created_at != seen.created_at",
@@ -57,17 +57,17 @@ WRITES = (
             "claim_conditions",
             '_condition(_keep_snapshot(claim, snapshot), "its snapshot is being written"),',
             ""),
-        Mutant("a queue that nobody gave to Mendq is changed", "functions.healing.managed",
+        Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode if self._names(queue_name) else None", "self.mode"),
         Mutant("queues that nobody manages any more count in a mass symptom",
-            "functions.healing.spread", "Reach.among", "spread & managed", "spread"),
+            "mendq.cases.view", "Reach.among", "spread & managed", "spread"),
         Mutant("a tag on every queue frees all of them from the bound on mass symptoms",
-            "functions.healing.guardrails", "_too_many_drills", "queues <= MOST_DRILLS",
+            "mendq.heal.guardrails", "_too_many_drills", "queues <= MOST_DRILLS",
             "queues <= MOST_DRILLS * 2"),
-        Mutant("practice stops the fixes of real queues", "functions.healing.managed",
+        Mutant("practice stops the fixes of real queues", "mendq.model.limits",
             "counted_as", 'f"drill#{symptom}" if DRILL_TAG in tags else symptom', "symptom"),
     )),
-    Selection(("tests.functions.aws.test_claimed_cases",), (
+    Selection(("tests.heal.test_claimed_cases",), (
         Mutant("a case is moved between its write and the record of it", _RECORDS,
             "case_unmoved", "claim_owner = :owner",
             "claim_owner <> :owner OR claim_owner = :owner"),
@@ -76,7 +76,7 @@ WRITES = (
         Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
             "entry.claims_now or case.at", "case.at"),
     )),
-    Selection(("tests.functions.aws.test_freeze",), (
+    Selection(("tests.heal.test_freeze",), (
         Mutant("a calendar that cannot be read freezes nothing", _FREEZE, "closed_calendars",
             'return f"the change calendar cannot be read ({type(error).__name__})"',
             "return None if error else ''"),
@@ -98,30 +98,30 @@ WRITES = (
         Mutant("a run that slept on its claim wakes up and writes", _APPLYING, "_too_late",
             ">= guardrails.SECONDS_TO_RECORD", ">= -guardrails.SECONDS_TO_RECORD"),
         Mutant("a refused write leaves its claim behind, and nobody else may write",
-            _APPLYING, "apply", "desk.ledger.release(case, desk.owner, seen)", "pass"),
+            _APPLYING, "apply", "context.case_store.release(case, context.owner, seen)", "pass"),
         Mutant("a dry run of a rollback writes", _ROLLING_BACK, "_Asked.answer",
             "if dry_run or not (", "if not ("),
         Mutant("a case of another account is rolled back", _ROLLING_BACK, "_once",
-            "if not desk.is_here(queue_arn):",
-            "if not desk.is_here(queue_arn) and dry_run is None:"),
+            "if not context.is_here(queue_arn):",
+            "if not context.is_here(queue_arn) and dry_run is None:"),
         Mutant("a rollback writes beside another run at work", _ROLLING_BACK,
-            "_Asked.refusal", "if self.view.held_by_another(self.desk.owner, self.desk.now):",
+            "_Asked.refusal", "if self.view.held_by_another(self.context.owner, self.context.now):",
             "if self.view.frozen == '':"),
         Mutant("a rollback takes a later case's value away", _ROLLING_BACK, "_Asked.refusal",
-            "if not other.is_open(self.desk.now, self.desk.settings.timing):",
-            "if other.is_open(self.desk.now, self.desk.settings.timing):"),
+            "if not other.is_open(self.context.now, self.context.settings.timing):",
+            "if other.is_open(self.context.now, self.context.settings.timing):"),
         Mutant("a fix that was rolled back is made again at once", _ROLLBACK, "records_after",
-            "contested_until=until,", "contested_until=case.at,"),
+            "overridden_until=until,", "overridden_until=case.at,"),
     )),
-    Selection(("tests.functions.healing.test_rollback",), (
+    Selection(("tests.heal.test_rollback",), (
         Mutant("a rollback overwrites what a person set since", _ROLLBACK, "_undo",
-            "now != written.after or made_anew or written.was_contested",
-            "made_anew or written.was_contested"),
+            "now != written.after or made_anew or written.was_overridden",
+            "made_anew or written.was_overridden"),
         Mutant("a rollback writes to another queue of the same name", _ROLLBACK, "_undo",
-            "now != written.after or made_anew or written.was_contested",
-            "now != written.after or written.was_contested"),
+            "now != written.after or made_anew or written.was_overridden",
+            "now != written.after or written.was_overridden"),
         Mutant("a rollback writes where a person has overruled us", _ROLLBACK, "_undo",
-            "now != written.after or made_anew or written.was_contested",
+            "now != written.after or made_anew or written.was_overridden",
             "now != written.after or made_anew"),
         Mutant("a rollback lowers a retention, which deletes messages", _ROLLBACK,
             "NEVER_PUT_BACK", '"MessageRetentionPeriod", "Policy"', '"Policy"'),
@@ -129,8 +129,8 @@ WRITES = (
             "NEVER_PUT_BACK", '"MessageRetentionPeriod", "Policy"',
             '"MessageRetentionPeriod"'),
         Mutant("a queue with messages is deleted by a rollback", _ROLLBACK, "_undo",
-            "if kind is not None and kind.is_kept:",
-            "if kind is not None and not kind.is_kept:"),
+            "if kind is not None and kind.stays:",
+            "if kind is not None and not kind.stays:"),
         Mutant("a rollback goes behind a value that a person chose in between", _ROLLBACK,
             "Written.joined", "if later.before != self.after:",
             "if later.before == self.before:"),
@@ -142,6 +142,6 @@ WRITES = (
         Mutant("a redrive goes on after it was taken back", _ROLLBACK, "_undo",
             "if written.goes_on:", "if written.goes_on and kind is None:"),
         Mutant("nobody is told that a symptom shows again after a rollback", _ROLLBACK,
-            "records_after", "owes_a_page=True", "owes_a_page=False"),
+            "records_after", "owes_a_notification=True", "owes_a_notification=False"),
     )),
 )  # fmt: skip

@@ -91,10 +91,12 @@ class Shop:
                 each.result()
 
 
-def test_ten_slow_orders_outlast_the_lease_and_only_one_consumer_minds(
+def test_ten_slow_orders_outlast_the_visibility_and_only_one_consumer_minds(
     account: LocalAccount,
 ) -> None:
-    """Ten orders take 3 s, the lease 2 s: the last of ten are handed out again meanwhile."""
+    """Ten orders take 3 s, the visibility timeout 2 s: the last of ten are handed out again
+    meanwhile.
+    """
     shops = Shop(account), Shop(account)
     for shop in shops:
         shop.send(*ORDERS)

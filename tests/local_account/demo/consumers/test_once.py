@@ -25,7 +25,7 @@ def table(dynamodb: Any) -> None:
 
 
 @dataclass
-class Desk:
+class CaseContext:
     """A table, and what was done."""
 
     dynamodb: Any
@@ -41,68 +41,68 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def context() -> Iterator[CaseContext]:
     with mock_aws():
         dynamodb = boto3.client("dynamodb", region_name="us-east-1")
         table(dynamodb)
-        yield Desk(dynamodb)
+        yield CaseContext(dynamodb)
 
 
-def test_the_second_time_nothing_is_done(desk: Desk) -> None:
-    assert desk.run()
-    assert not desk.run()
-    assert desk.run("order-2")
-    assert desk.done == ["order-1", "order-2"]
+def test_the_second_time_nothing_is_done(context: CaseContext) -> None:
+    assert context.run()
+    assert not context.run()
+    assert context.run("order-2")
+    assert context.done == ["order-1", "order-2"]
 
 
-def test_it_is_remembered_for_longer_than_sqs_keeps_a_message(desk: Desk) -> None:
-    desk.run()
-    item = desk.dynamodb.get_item(TableName=TABLE, Key={"key": {"S": "order-1"}})["Item"]
-    assert int(item["expires_at"]["N"]) == desk.now + REMEMBERED_SECONDS
+def test_it_is_remembered_for_longer_than_sqs_keeps_a_message(context: CaseContext) -> None:
+    context.run()
+    item = context.dynamodb.get_item(TableName=TABLE, Key={"key": {"S": "order-1"}})["Item"]
+    assert int(item["expires_at"]["N"]) == context.now + REMEMBERED_SECONDS
     assert REMEMBERED_SECONDS > 28 * 86_400
 
 
-def test_while_one_is_at_it_another_waits(desk: Desk) -> None:
+def test_while_one_is_at_it_another_waits(context: CaseContext) -> None:
     def meanwhile() -> None:
         with pytest.raises(Busy):
-            desk.run()
+            context.run()
 
-    assert desk.once.run("order-1", meanwhile)
-    assert desk.done == []
+    assert context.once.run("order-1", meanwhile)
+    assert context.done == []
 
 
-def test_what_failed_is_free_at_once(desk: Desk) -> None:
+def test_what_failed_is_free_at_once(context: CaseContext) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        desk.once.run("order-1", fail)
-    assert desk.run()
+        context.once.run("order-1", fail)
+    assert context.run()
 
 
 class Killed(BaseException):
     """The process is gone."""
 
 
-def test_what_a_dead_one_was_at_is_free_when_its_claim_is_over(desk: Desk) -> None:
+def test_what_a_dead_one_was_at_is_free_when_its_claim_is_over(context: CaseContext) -> None:
     def die() -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        desk.once.run("order-1", die)
-    desk.now += 60
+        context.once.run("order-1", die)
+    context.now += 60
     with pytest.raises(Busy):
-        desk.run()
-    desk.now += 1
-    assert desk.run()
+        context.run()
+    context.now += 1
+    assert context.run()
 
 
-def test_one_that_was_slower_than_its_claim_takes_nobody_elses_away(desk: Desk) -> None:
+def test_one_that_was_slower_than_its_claim_takes_nobody_elses_away(context: CaseContext) -> None:
     def slow() -> None:
-        desk.now += 61
-        desk.once.run("order-1", lambda: desk.done.append("another"))
+        context.now += 61
+        context.once.run("order-1", lambda: context.done.append("another"))
 
     with pytest.raises(Busy):
-        desk.once.run("order-1", slow)
-    assert not desk.run()
-    assert desk.done == ["another"]
+        context.once.run("order-1", slow)
+    assert not context.run()
+    assert context.done == ["another"]

@@ -1,0 +1,257 @@
+"""What the nightly job costs: reading against the limit, growth, small files, sessions, whole
+nightly runs.
+
+Spark's rounds share one warm session of this process, two cores of it; only the whole nightly runs
+and the sessions' memory are processes of their own, from their start to their end.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from rich.console import Console
+
+from analytics.days import Days
+from analytics.incidents import incidents
+from analytics.session import session
+from analytics.storage import open_root
+from analytics.trail import Reader, TrailReader
+from bench import readers
+from bench.readers import SQS
+from bench.rounds import Cost, Measure, Way, measured, process_tree_cost, take
+from bench.trail import DAY, Trail, trail
+from mendq.nightly.verdict import FALLBACK, NATIVE
+
+# The last files of a day are published on the next.
+PUBLISHED = Days(DAY.date(), DAY.date() + timedelta(days=1))
+READERS = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
+# Failed calls of a key: so many, so far apart, then an hour's silence.
+KEYS, BURST_CALLS, APART_SECONDS, SILENCE_SECONDS = 2_000, 20, 10, 3_600
+
+
+class Size(NamedTuple):
+    """The size of a trail."""
+
+    files: int
+    records_per_file: int
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.files * self.records_per_file
+
+    @property
+    def words(self) -> str:
+        """As a table has it."""
+        return f"{self.files:,} files of {self.records_per_file:,}"
+
+
+ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
+SMALL, TINY = Size(2_000, 100), Size(100_000, 10)
+SESSIONS = (1_000_000, 10_000_000)
+ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
+
+
+def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
+    """Every measure of the nightly job, in the order of the page."""
+    with ExitStack() as opened:
+        limit, peers = opened.enter_context(readers.processes()), None
+        if with_peers:
+            readers.install_peers()
+            peers = opened.enter_context(readers.processes(peers=True))
+        spark = session()
+        opened.callback(spark.stop)
+        nightly = Nightly(spark, limit, peers)
+        for name, title, ways, rounds in nightly.table():
+            # What is taken once, or starts its own process, has nothing to warm up.
+            dropped = 0 if rounds == 1 or name == "nightly_runs" else 1
+            yield take(console, name, title, list(ways), rounds, dropped=dropped)
+
+
+@dataclass
+class Nightly:
+    """The trails, the processes and the session that the ways share."""
+
+    spark: SparkSession
+    limit: Executor
+    peers: Executor | None = None
+    _trails: dict[Size, Trail] = field(default_factory=dict)
+
+    def table(self) -> Iterator[tuple[str, str, Iterator[Way], int]]:
+        """(name, title, ways, rounds) of each measure."""
+        both = (ONCE, TENFOLD)
+        reading = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
+        yield "ingest", reading, self._ingest(ONCE), ROUNDS
+        yield "growth", "The same for ten times the records", self._growth(), SLOW_ROUNDS
+        fallback = (
+            self._read("standard library", size, f"standard library reader, {size.records:,}")
+            for size in both
+        )
+        yield "fallback growth", "The same by the fallback, once", fallback, 1
+        files = (
+            self._read(name, size, f"{name} reader, {size.words}")
+            for size in (ONCE, SMALL)
+            for name in READERS
+        )
+        title = "The same records in small files and in large ones"
+        yield "files", title, files, SLOW_ROUNDS
+        if self.peers:
+            title = "One question, asked of others too: how many SQS calls failed?"
+            yield "peers", title, self._beside(ONCE), SLOW_ROUNDS
+        sessions = (
+            Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
+            for n in SESSIONS
+        )
+        title = "Incidents from failed calls that are there already"
+        yield "sessions", title, sessions, FEW_ROUNDS
+        alone = (
+            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.night", f"{n}")))
+            for n in SESSIONS
+        )
+        yield "session memory", "The same, each in a process of its own", alone, 1
+        title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
+        yield "nightly_runs", title, map(self._whole, both), FEW_ROUNDS
+        tiny = map(self._whole, [TINY])
+        yield "tiny files", "The same, once, of very small files", tiny, 1
+
+    def trail(self, size: Size) -> Trail:
+        """Return the trail, made at its first use."""
+        if size not in self._trails:
+            self._trails[size] = trail(*size)
+        return self._trails[size]
+
+    def _ingest(self, size: Size) -> Iterator[Way]:
+        yield self._limit(readers.inflate, size, "inflate alone (isal, two processes)")
+        yield self._limit(readers.parse, size, "limit: isal + msgspec in two processes")
+        yield from (self._read(name, size) for name in READERS)
+        made = self.trail(size)
+        count = partial(count_by_read_json, self.spark, made)
+        yield _reading("spark.read.json, counting alone", made, count)
+
+    def _growth(self) -> Iterator[Way]:
+        for size in (ONCE, TENFOLD):
+            yield self._limit(readers.parse, size, f"limit, {size.records:,}")
+            yield self._read("native", size, f"native reader, {size.records:,}")
+
+    def _beside(self, size: Size) -> Iterator[Way]:
+        yield self._read("native", size)
+        for name, count in readers.PEERS.items():
+            yield _reading(name, self.trail(size), partial(self._asked, count, size))
+
+    def _asked(self, count: Callable[[list[Path]], int], size: Size) -> None:
+        assert self.peers  # noqa: S101 - there are ways of theirs
+        made = self.trail(size)
+        found = self.peers.submit(count, made.files()).result()
+        _expect("failed calls", found, made.truth.failed_sqs_calls)
+
+    def _limit(self, read: Callable[[Path], readers.Found], size: Size, name: str) -> Way:
+        made = self.trail(size)
+        files, truth = made.files(), made.truth
+        calls = truth.failed_sqs_calls if read is readers.parse else 0
+
+        def go() -> None:
+            found = readers.read_all(self.limit, read, files)
+            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, calls))
+
+        return _reading(name, made, go)
+
+    def _read(self, reader: str, size: Size, name: str = "") -> Way:
+        made = self.trail(size)
+        read = partial(read_trail, self.spark, made, reader)
+        return _reading(name or f"{reader} reader", made, read)
+
+    def _whole(self, size: Size) -> Way:
+        made, day = self.trail(size), f"{DAY:%Y-%m-%d}"
+
+        def whole() -> Cost:
+            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+                (Path(folder) / "cases").mkdir()
+                roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
+                words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
+                job = ("analytics.job", "backfill", "--from", day, "--to", day)
+                cost = process_tree_cost((*job, *words))
+                _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
+                return _with_bytes(cost, made)
+
+        return Way(f"{size.records:,} records in {size.files:,} files", whole)
+
+
+def _reading(name: str, made: Trail, go: Callable[[], None]) -> Way:
+    return Way(name, lambda: _with_bytes(measured(go), made))
+
+
+def _with_bytes(cost: Cost, made: Trail) -> Cost:
+    return replace(cost, compressed_bytes=made.truth.bytes, raw_bytes=made.truth.raw_bytes)
+
+
+def _expect(what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise RuntimeError(f"{what} were {found}, not {expected}")
+
+
+def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
+    """List, read and label as a nightly run does; raise RuntimeError where anything is missing."""
+    reader = TrailReader(spark, open_root(str(made.root), spark), READERS[name])
+    try:
+        reader.read(PUBLISHED)
+        found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
+    finally:
+        reader.close()
+    truth = made.truth
+    _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
+
+
+def count_by_read_json(spark: SparkSession, made: Trail) -> None:
+    """Count as one would at first: by Spark's own source of JSON, told the two fields that tell."""
+    record = "struct<eventSource: string, errorCode: string>"
+    source = spark.read.schema(f"Records array<{record}>").option("recursiveFileLookup", value=True)
+    files = source.json(f"file:{made.root}/AWSLogs", multiLine=True)
+    records = files.select(sf.explode("Records").alias("record"))
+    is_failed = sf.col("record.errorCode").isNotNull() & (sf.col("record.eventSource") == SQS)
+    _expect("failed calls", records.where(is_failed).count(), made.truth.failed_sqs_calls)
+
+
+def find_sessions(spark: SparkSession, calls: int) -> None:
+    """Find the incidents of made-up calls; raise RuntimeError where they are not as many."""
+    counts = sf.count("*"), sf.sum("failed_calls")
+    found = incidents(failed_calls(spark, calls)).agg(*counts).collect()[0]
+    of_each_key = -(-(calls // KEYS) // BURST_CALLS)
+    _expect("incidents, calls", tuple(found), (KEYS * of_each_key, calls))
+
+
+def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
+    """Calls that are computed where they are needed, so that no disk is measured."""
+    key, number = sf.col("id") % KEYS, sf.floor(sf.col("id") / KEYS)
+    burst, place = sf.floor(number / BURST_CALLS), number % BURST_CALLS
+    every = BURST_CALLS * APART_SECONDS + SILENCE_SECONDS
+    second = sf.lit(int(DAY.timestamp())) + burst * every + place * APART_SECONDS
+    scope = "arn:aws:sqs:us-east-1:123456789012"
+    same = {
+        "account": "123456789012",
+        "region": "us-east-1",
+        "label": "visibility_timeout_too_short",
+        "error_code": "MessageNotInflight",
+        "principal_arn": "arn:aws:iam::123456789012:role/orders-worker",
+    }
+    return spark.range(calls).select(
+        sf.concat(sf.lit("event-"), "id").alias("event_id"),
+        sf.timestamp_seconds(second).alias("event_time"),
+        sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
+        *(sf.lit(value).alias(name) for name, value in same.items()),
+    )
+
+
+if __name__ == "__main__":
+    find_sessions(session(), int(sys.argv[1]))

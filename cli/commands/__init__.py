@@ -1,1 +1,0 @@
-"""One command a file: ask, show, end with a number."""

@@ -1,1 +1,0 @@
-"""A person's own redrive: the operator's credentials, no Lambda, no ledger written."""

@@ -1,1 +1,0 @@
-"""What `mendq sweep` shows: what was found, what would come of it, what looking cost."""

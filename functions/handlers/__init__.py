@@ -1,1 +1,0 @@
-"""Entry points: read, call, return."""

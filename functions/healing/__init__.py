@@ -1,1 +1,0 @@
-"""Law: nothing here knows AWS, a clock, the environment or randomness."""

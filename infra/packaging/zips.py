@@ -1,0 +1,155 @@
+"""Lambda zips: our own code and a lock's packages, nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
+
+AARCH64 = 183
+
+
+_MAGIC = b"\x7fELF"
+
+
+def machine(file: Path) -> int | None:
+    """The header's e_machine; None where the file is no ELF file."""
+    with file.open("rb") as opened:
+        header = opened.read(20)
+    if len(header) < 20 or not header.startswith(_MAGIC):
+        return None
+    return int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
+
+
+def foreign_libraries(folder: Path) -> Iterator[Path]:
+    """Every file below `folder` that Lambda on arm64 could not load."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and machine(file) not in (None, AARCH64):
+            yield file.relative_to(folder)
+
+
+_LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
+
+
+@dataclass(frozen=True)
+class LambdaZip:
+    """A lock and what of our own code goes beside its packages.
+
+    `asks_versions` where a package asks for the versions of others when it runs.
+    """
+
+    lock: Path
+    ours: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    asks_versions: bool = False
+
+
+_SHARED = tuple(
+    f"{each}.py"
+    for each in ("mendq/__init__", "functions/__init__", "functions/entry", "functions/telemetry")
+)
+_ENGINE = tuple(
+    f"mendq/{room}"
+    for room in ("aws", "cases", "catalogue", "consumer", "follow_up", "heal", "model")
+) + tuple(f"mendq/{room}" for room in ("nightly", "notifications", "probe", "redrive", "scan"))
+# The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
+_DELIVERS = "functions/deliver_report.py"
+LAMBDAS = LambdaZip(LOCK, ("mendq/__init__.py", *_ENGINE, "functions"), left_out=(_DELIVERS,))
+REPORT = LambdaZip(
+    REPORT_LOCK,
+    (*_SHARED, *_ENGINE, _DELIVERS, "mendq/report"),
+    asks_versions=True,  # Altair, of itself and of what draws for it
+)
+
+
+# Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
+LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
+
+
+THIS_MACHINE: tuple[str, ...] = ()
+
+
+class ForeignLibrary(Exception):
+    """The zip would hold a library that Lambda cannot load."""
+
+
+def stage(
+    folder: Path,
+    contents: LambdaZip = LAMBDAS,
+    target: Sequence[str] = LAMBDA,
+    wheels: Path = WHEELS,
+) -> None:
+    """Fill the empty `folder` with what the zip contains: the same bytes each time.
+
+    Raises WheelsUnavailable, and ForeignLibrary where a library is not for Lambda's processor.
+    """
+    install(folder, contents.lock, target, wheels)
+    _strip(folder, asks_versions=contents.asks_versions)
+    _copy(folder, contents.ours, contents.left_out)
+    if target == LAMBDA:
+        refuse_foreign_libraries(folder)
+
+
+def refuse_foreign_libraries(folder: Path) -> None:
+    """Raise ForeignLibrary for the first library that is not for arm64."""
+    for library in foreign_libraries(folder):
+        raise ForeignLibrary(f"{library} is not built for arm64; {REMEDY}")
+
+
+def _copy(folder: Path, ours: Sequence[str], left_out: Sequence[str]) -> None:
+    for name in ours:
+        source, copy = ROOT / name, folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        else:
+            shutil.copy(source, copy)
+    for name in left_out:
+        (folder / name).unlink()
+
+
+def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
+    """Put what `lock` names into `folder`, for `target`, from `wheels` alone.
+
+    Raises WheelsUnavailable.
+    """
+    if not wheels.is_dir():
+        raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {REMEDY}")
+    offline = ("--no-index", "--offline", "--find-links", str(wheels), "--require-hashes")
+    plain = ("--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy")
+    done = subprocess.run(
+        [
+            *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
+            *("--python", sys.executable, "--target", str(folder)),
+            *(*offline, *plain, *target),
+            *("--requirement", str(lock)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        why = " ".join(done.stderr.split())
+        raise WheelsUnavailable(
+            f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names; {REMEDY}: "
+            f"{why}"
+        )
+
+
+def _strip(folder: Path, *, asks_versions: bool) -> None:
+    """Take away what an installation leaves beside the packages."""
+    shutil.rmtree(folder / "bin", ignore_errors=True)
+    (folder / ".lock").unlink(missing_ok=True)
+    for described in folder.glob("*.dist-info"):
+        versions = (described / "METADATA").read_bytes()
+        shutil.rmtree(described)
+        if asks_versions:
+            described.mkdir()
+            (described / "METADATA").write_bytes(versions)

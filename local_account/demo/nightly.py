@@ -1,0 +1,211 @@
+"""How a story ends: the deployed schedules, fired for its night and its week, and the report."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from rich.status import Status
+from rich.text import Text
+
+from local_account.demo import picture
+from local_account.demo.stage import Stage
+from mendq.model.case import Severity
+from mendq.nightly.jobs import ACTIVE
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+PATIENCE_SECONDS = 420.0
+LOOK_EVERY_SECONDS = 0.2
+ENDED = ("SUCCESS", "FAILED", "CANCELLED")
+REPORT, MAIL = "report.html", "report.eml"
+# Whom the demo's account mails its report: SES here sends to nobody.
+SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
+
+
+class NightlyFailed(Exception):
+    """A job run that failed, or something that did not come in time."""
+
+
+@dataclass
+class Trail:
+    """The failed calls in a trail's bucket by queue ARN; each file is read once."""
+
+    s3: S3Client
+    bucket: str
+    failed_calls: Counter[str] = field(default_factory=Counter)
+    _keys: set[str] = field(default_factory=set)
+
+    def look(self) -> Counter[str]:
+        """Count what is new, and return all counts."""
+        listing = self.s3.get_paginator("list_objects_v2")
+        for page in listing.paginate(Bucket=self.bucket, Prefix="AWSLogs/"):
+            for key in {each["Key"] for each in page.get("Contents", [])} - self._keys:
+                self._keys.add(key)
+                body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+                for record in json.loads(gzip.decompress(body))["Records"]:
+                    if record.get("errorCode"):
+                        named = record.get("resources") or ()
+                        self.failed_calls.update(each["ARN"] for each in named)
+        return self.failed_calls
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the nightly job made of the story: its incidents, and the week's message."""
+
+    incidents: list[dict[str, Any]]
+    verdict: Any
+
+
+@dataclass
+class NightlyRuns:
+    """Runs the jobs of an account by their schedules, and says what it waits for."""
+
+    stage: Stage
+    folder: Path
+    status: Status
+
+    def __post_init__(self) -> None:
+        services = ("s3", "emr-serverless", "scheduler")
+        self.s3, self.emr, self.scheduler = map(self.stage.account.client, services)
+        self.outputs: Mapping[str, str] = self.stage.account.outputs
+
+    def end(self) -> Ending:
+        """Run the nightly job and the week of the story, copy page and mail; raise
+        NightlyFailed.
+        """
+        seen = [each for each in self.stage.watch.queues.values() if each.failed_calls]
+        failed_at = [at for each in seen for at in each.failures_at] or [datetime.now(UTC)]
+        wanted = {each.queue_arn: each.failed_calls for each in seen}
+        trail = Trail(self.s3, self.outputs["TrailBucket"])
+        self._until(lambda: wanted.items() <= dict(trail.look()).items(), "the trail's files")
+        # A nightly run is its own day and the day before: a story that went on over a midnight is
+        # in it.
+        for job, at in (
+            ("nightly", day_after_night(max(failed_at))),
+            ("week", monday_after(min(failed_at))),
+        ):
+            self.stage.console.print(picture.job_ended(*self._run(job, at)))
+        verdict = self._until(self._verdict, "the report, which the summary's arrival starts")
+        (page,) = self._only(self._pages(), "pages lie in the report bucket")
+        (self.folder / REPORT).write_bytes(self._read(page))
+        mails = self._until(lambda: self.stage.account.mails, "the report's mail")
+        (mail,) = self._only(mails, "mails of the report were sent")
+        (self.folder / MAIL).write_bytes(mail["raw"].encode())
+        return Ending(self._incidents(), verdict)
+
+    def _run(self, job: str, at: datetime) -> tuple[str, float, list[str]]:
+        """Fire the schedule that starts `job`, and return its run's name, seconds and words.
+
+        At its own hour the schedule fires by itself: that run ends first, or ours were refused.
+        """
+        began = time.monotonic()
+        self._until(lambda: not self._runs(ACTIVE), "the end of a run that was there before")
+        known = self._runs()
+        self.stage.account.fire(self._schedule_of(job), at)
+        (run_id,) = self._until(lambda: self._runs() - known, f"the run of the {job} to start")
+        application = self.outputs["NightlyApplication"]
+
+        def ended() -> dict[str, Any] | None:
+            answer = self.emr.get_job_run(applicationId=application, jobRunId=run_id)
+            run: dict[str, Any] = answer["jobRun"]
+            return run if run["state"] in ENDED else None
+
+        run = self._until(ended, f"the {job} on Spark")
+        if run["state"] != "SUCCESS":
+            raise NightlyFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
+        log = f"logs/applications/{application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
+        said = gzip.decompress(self._read(log)).decode("utf-8", "replace").splitlines()
+        return run["name"], time.monotonic() - began, said
+
+    def _schedule_of(self, job: str) -> str:
+        """The schedule whose input names the job."""
+        for each in self.scheduler.list_schedules()["Schedules"]:
+            target = self.scheduler.get_schedule(Name=each["Name"])["Target"]
+            if json.loads(target["Input"]).get("job") == job:
+                return str(each["Name"])
+        raise NightlyFailed(f"no schedule starts the {job}")
+
+    def _runs(self, states: tuple[str, ...] = ()) -> set[str]:
+        """The ids of the runs in `states`, or of all."""
+        application = self.outputs["NightlyApplication"]
+        listed = self.emr.list_job_runs(applicationId=application, states=list(states))
+        return {each["id"] for each in listed["jobRuns"]}
+
+    def _verdict(self) -> Any:
+        new = self.stage.mailbox.look()
+        week = (each for each in new if each.severity is Severity.INFO and each.case_id is None)
+        return next(week, None)
+
+    def _keys(self, prefix: str) -> list[str]:
+        listed = self.s3.list_objects_v2(Bucket=self.outputs["ReportBucket"], Prefix=prefix)
+        return [each["Key"] for each in listed.get("Contents", [])]
+
+    def _pages(self) -> list[str]:
+        return [key for key in self._keys("report/") if key.endswith("/report.html")]
+
+    def _incidents(self) -> list[dict[str, Any]]:
+        files = (io.BytesIO(self._read(key)) for key in self._keys("incidents/"))
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+    def _read(self, key: str) -> bytes:
+        bucket = self.outputs["ReportBucket"]
+        return bytes(self.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+    @staticmethod
+    def _only(found: list[Any], what: str) -> list[Any]:
+        if len(found) != 1:
+            raise NightlyFailed(f"{len(found)} {what}, expected one")
+        return found
+
+    def _until(self, happened: Callable[[], Any], what: str) -> Any:
+        """Return what `happened` gives once that is something; raise NightlyFailed."""
+        self.status.update(Text(f"waiting for {what}", style="dim"))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (found := happened()):
+            if time.monotonic() > deadline:
+                raise NightlyFailed(f"{what} did not come within {PATIENCE_SECONDS:.0f} s")
+            time.sleep(LOOK_EVERY_SECONDS)
+        return found
+
+
+def end(stage: Stage, folder: Path) -> Ending:
+    """Run the nightly and the weekly job of a story and show them; raise NightlyFailed."""
+    console = stage.console
+    console.print(
+        Text("the nightly job, over the account's own trail files and cases", style="bold")
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with console.status("the trail's files") as status:
+        ending = NightlyRuns(stage, folder, status).end()
+    console.print(picture.incident_table(ending.incidents))
+    console.print(picture.week(ending.verdict.text))
+    copied = "That page, copied out of this account, which ends with the demo"
+    console.print(f"{copied}: {folder / REPORT}\n", markup=False)
+    return ending
+
+
+def day_after_night(moment: datetime, hour_utc: int = 2) -> datetime:
+    """When the schedule fires for the day of `moment`: its own day is in the nightly job then."""
+    return _midnight(moment) + timedelta(days=1, hours=hour_utc)
+
+
+def monday_after(moment: datetime, hour: int = 6) -> datetime:
+    """When the schedule fires for the week of `moment`."""
+    midnight = _midnight(moment)
+    return midnight + timedelta(days=7 - midnight.weekday(), hours=hour)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return datetime.combine(moment.astimezone(UTC), datetime.min.time(), UTC)

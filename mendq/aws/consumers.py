@@ -1,0 +1,146 @@
+"""Looks at the Lambda functions that consume queues: their mappings, timeouts and figures.
+
+https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
+https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import looking
+from mendq.model.facts import LambdaConsumer
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+    from mypy_boto3_lambda.type_defs import (
+        ListEventSourceMappingsResponseTypeDef as NotificationText,
+    )
+
+FIGURES_WINDOW = timedelta(hours=1)
+FIGURES_PERIOD_SECONDS = 3600
+FIGURES = (("Duration", "p99"), ("Errors", "Sum"), ("Invocations", "Sum"), ("Throttles", "Sum"))
+_CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
+_STOPPED = frozenset({"Disabled", "Disabling"})
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """The functions behind a queue's mappings, enabled and stopped."""
+
+    enabled: tuple[LambdaConsumer, ...] = ()
+    stopped: tuple[str, ...] = ()
+
+
+def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
+    """The event source mappings of one queue, or of the whole account. Raises FactsUnavailable."""
+    of = f"of {queue_arn}" if queue_arn else "of the account"
+    with looking(f"Lambda consumers {of}"):
+        return [each for page in _pages(clients, queue_arn) for each in page["EventSourceMappings"]]
+
+
+def _pages(clients: Clients, queue_arn: str | None) -> Iterator[NotificationText]:
+    """By hand: for its paginators botocore goes through all services, 6 ms of a cold start."""
+    asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
+    page = clients.functions.list_event_source_mappings(**asked)
+    yield page
+    while marker := page.get("NextMarker"):
+        page = clients.functions.list_event_source_mappings(**asked, Marker=marker)
+        yield page
+
+
+def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
+    """None where the function behind a mapping is gone: it consumes nothing."""
+    with looking(f"the timeout of {function_arn}"):
+        try:
+            found = clients.functions.get_function_configuration(FunctionName=function_arn)
+        except clients.functions.exceptions.ResourceNotFoundException:
+            return None
+        return found["Timeout"]
+
+
+def consumers_behind(
+    mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
+) -> Consumers:
+    """Without figures; `timeouts_seconds` by the ARNs of those behind enabled mappings."""
+    enabled, stopped = [], []
+    for each in mappings:
+        arn, state = each.get("FunctionArn", ""), each.get("State")
+        timeout_seconds = timeouts_seconds.get(arn)
+        if state in _STOPPED:
+            stopped.append(arn)
+        elif state in _CONSUMING and timeout_seconds is not None:
+            window_seconds = each.get("MaximumBatchingWindowInSeconds", 0)
+            enabled.append(LambdaConsumer(arn, timeout_seconds, window_seconds))
+    return Consumers(tuple(enabled), tuple(stopped))
+
+
+def consuming(mappings: Iterable[Mapping_]) -> list[str]:
+    """The functions behind mappings that are enabled."""
+    return [each["FunctionArn"] for each in mappings if each.get("State") in _CONSUMING]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One function's last hour; None where it never ran."""
+
+    duration_p99_seconds: float | None = None
+    error_share: float | None = None
+    throttled_share: float | None = None
+
+    def of(self, consumer: LambdaConsumer) -> LambdaConsumer:
+        return replace(
+            consumer,
+            duration_p99_seconds=self.duration_p99_seconds,
+            error_share=self.error_share,
+            throttled_share=self.throttled_share,
+        )
+
+
+def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
+    """By function name; as many as one call takes: 100. Raises FactsUnavailable."""
+    with looking("the metrics of Lambda functions"):
+        answer = clients.cloudwatch.get_metric_data(
+            StartTime=now - FIGURES_WINDOW,
+            EndTime=now,
+            MetricDataQueries=[
+                {
+                    "Id": f"{metric.lower()}{n}",
+                    "MetricStat": {
+                        "Metric": {
+                            "Namespace": "AWS/Lambda",
+                            "MetricName": metric,
+                            "Dimensions": [{"Name": "FunctionName", "Value": name}],
+                        },
+                        "Period": FIGURES_PERIOD_SECONDS,
+                        "Stat": statistic,
+                    },
+                }
+                for n, name in enumerate(names)
+                for metric, statistic in FIGURES
+            ],
+        )
+    values = {each["Id"]: each.get("Values", []) for each in answer["MetricDataResults"]}
+    return {
+        name: _figures(*(values.get(f"{metric.lower()}{n}", []) for metric, _ in FIGURES))
+        for n, name in enumerate(names)
+    }
+
+
+def _figures(
+    durations_ms: Sequence[float],
+    errors: Sequence[float],
+    invocations: Sequence[float],
+    throttles: Sequence[float],
+) -> Figures:
+    """Lambda counts a throttled request as no invocation."""
+    ran, throttled = sum(invocations), sum(throttles)
+    return Figures(
+        duration_p99_seconds=max(durations_ms) / 1000 if durations_ms else None,
+        error_share=sum(errors) / ran if errors and ran else None,
+        throttled_share=throttled / (ran + throttled) if ran + throttled else None,
+    )

@@ -1,0 +1,164 @@
+"""Read the queues that name a DLQ, and whether source and DLQ fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import QueueGone, code_of, looking
+from mendq.aws.queue import attributes_of, queue_url
+from mendq.model.facts import Facts
+from mendq.model.failed_call import canonical
+from mendq.model.metrics import REACHES_BACK
+from mendq.model.plan import Refusal
+from mendq.model.queue import allow_of, arn_of, arn_of_url, parts_of, redrive_of, why_unfit_as_dlq
+from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
+
+# Whoever has more sources than this shares one DLQ among everything.
+MOST_SOURCES = 100
+
+
+# SQS ends a task that has run for so long.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
+LONGEST_MOVE = timedelta(hours=36)
+
+
+# Where a task names no destination.
+SOURCES = "sources"
+
+
+_UNDER_WAY = frozenset({"RUNNING", "CANCELLING"})
+
+
+# What SQS answers about a queue that was never anybody's DLQ, or is gone.
+_NO_TASKS = frozenset(
+    {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
+)
+
+
+def dlq_arn_here(facts: Facts) -> str | None:
+    """A RedrivePolicy is a person's text: what is no queue of this account is not asked about."""
+    named = arn_of(facts.dlq_arn)
+    here = named is not None and parts_of(named)[:3] == parts_of(facts.queue_arn)[:3]
+    return named if here else None
+
+
+def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
+    """The queues whose RedrivePolicy names this one, in order, at most MOST_SOURCES.
+
+    Raises QueueGone or FactsUnavailable.
+    """
+    with looking(f"sources of {queue_arn}"):
+        pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
+            QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
+        )
+        urls = (url for page in pages for url in page.get("queueUrls", []))
+        try:
+            found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES)]
+        except ClientError as error:
+            if canonical(code_of(error)) == "NonExistentQueue":
+                raise QueueGone(queue_arn) from error
+            raise
+    return tuple(sorted({each for each in found if each is not None}))
+
+
+def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
+    """Where messages of a DLQ are, or within what is measured may have been, moved.
+
+    SOURCES stands for the queues that they came from. Nobody is told when a task ended, so it may
+    have gone on for as long as SQS lets one. Raises FactsUnavailable.
+    """
+    with looking(f"redrives out of {dlq_arn}"):
+        try:
+            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
+        except ClientError as error:
+            if canonical(code_of(error)) in _NO_TASKS:
+                return frozenset()
+            raise
+    long_ago = now - REACHES_BACK - LONGEST_MOVE
+    return frozenset(
+        each.get("DestinationArn") or SOURCES
+        for each in answer.get("Results", [])
+        if each.get("Status") in _UNDER_WAY
+        or "StartedTimestamp" not in each
+        or _at(each["StartedTimestamp"]) >= long_ago
+    )
+
+
+def _at(epoch_milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(epoch_milliseconds / 1000, UTC)
+
+
+# So many DLQs behind one another are a fault of their own.
+LONGEST_CHAIN = 5
+
+
+def misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
+    for step in steps:
+        fault = _fault(clients, now, step, steps)
+        if fault:
+            reason = f"{step.attribute} is not written: {fault}"
+            return Refusal("dlq_unfit", reason)
+    return None
+
+
+def _fault(
+    clients: Clients, now: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
+) -> str | None:
+    if isinstance(step, AllowRedriveFrom):
+        return _not_its_sources(clients, now.queue_arn, step)
+    if isinstance(step, AttachDlq):
+        target = _target(step)
+        return why_unfit_as_dlq(now.queue_arn, target) or _leads_back(
+            clients, now.queue_arn, target
+        )
+    if isinstance(step, CreateDlq):
+        attached = next((each for each in steps if isinstance(each, AttachDlq)), None)
+        if (_target(attached) if attached else now.dlq_arn) != step.after:
+            return f"the queue does not name {step.after[:120]} as its DLQ"
+        return why_unfit_as_dlq(now.queue_arn, step.after)
+    return "this Lambda does not own it"
+
+
+def _target(step: AttachDlq) -> str:
+    redrive = redrive_of(step.after)
+    return redrive.dlq_arn if redrive else ""
+
+
+def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
+    """Whether messages would come round to their source; what cannot be followed does not."""
+    behind = dlq_arn
+    for _ in range(LONGEST_CHAIN):
+        attributes = _attributes(clients, behind)
+        following = arn_of(Facts(behind, attributes, {}).dlq_arn)
+        if following is None or why_unfit_as_dlq(behind, following):
+            return None
+        if following == source_arn:
+            return f"its messages would come back from {behind}"
+        behind = following
+    return f"more than {LONGEST_CHAIN} DLQs stand behind one another"
+
+
+def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
+    before, after = allow_of(step.before), allow_of(step.after)
+    added = set(after.sources if after else ()) - set(before.sources if before else ())
+    for each in sorted(added):
+        fault = why_unfit_as_dlq(each, queue_arn)
+        if fault:
+            return f"{each[:120]} cannot be a source: {fault}"
+        if Facts(each, _attributes(clients, each), {}).dlq_arn != queue_arn:
+            return f"{each} does not name it as its DLQ"
+    return None
+
+
+def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
+    """None of a queue that is not there."""
+    try:
+        return dict(attributes_of(clients, queue_arn))
+    except QueueGone:
+        return {}

@@ -1,0 +1,215 @@
+"""Gathers what is true of a queue, no more than is needed; reads only.
+
+`Looks` asks about one queue as heal does; a scan, which asks about all of them, keeps what it was
+answered in a kind of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mendq.aws.clients import Clients
+from mendq.aws.consumers import (
+    Consumers,
+    Figures,
+    consumers_behind,
+    consuming,
+    figures_of,
+    mappings_of,
+    timeout_seconds_of,
+)
+from mendq.aws.dead_letter_queues import dlq_arn_here, moved_lately_to, source_arns_of
+from mendq.aws.errors import QueueGone, QueueRefusesUs
+from mendq.aws.metrics import measure, messages_deleted
+from mendq.aws.queue import attributes_of, tags_of
+from mendq.model.case import Case
+from mendq.model.facts import DeadLetterQueue, Facts, Need, SoleSource, SourceQueue
+from mendq.model.limits import Consent, Mode, Timing
+from mendq.model.metrics import CLOUDWATCH_LAG, Window
+from mendq.model.queue import arn_of_dlq, parts_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+
+
+AN_HOUR = timedelta(hours=1)
+NOTHING_MANAGED = Consent(Mode.OBSERVE, Mode.OBSERVE)
+
+
+def no_cases(_queue_arns: Iterable[str]) -> tuple[Case, ...]:
+    """For a case store that knows of none."""
+    return ()
+
+
+@dataclass(frozen=True)
+class FactsReader:
+    """Where facts come from; `open_about` says what cases are open about some queues.
+
+    `noted_moves` says into which queues a scan has seen messages being moved by name;
+    `newest_about` names the newest cases about some queues, over or not; `consent` says which
+    queues are managed.
+
+    Every method raises FactsUnavailable, or the case store's error.
+    """
+
+    clients: Clients
+    now: datetime
+    timing: Timing
+    open_about: Callable[[Iterable[str]], frozenset[str]]
+    noted_moves: Callable[[], frozenset[str]] = frozenset
+    newest_about: Callable[[Iterable[str]], tuple[Case, ...]] = no_cases
+    consent: Consent = NOTHING_MANAGED
+
+    def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+        """The queue with what else `needs` names."""
+        return self.with_more(self.queue(queue_arn, tags, needs), needs)
+
+    def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+        """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
+        try:
+            attributes = self.attributes(queue_arn)
+        except QueueGone:
+            if needs:
+                raise
+            attributes = {}
+        return Facts(queue_arn, attributes, tags)
+
+    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        """The facts with what else `needs` names."""
+        for need, add in _ADDED.items():
+            if need in needs:
+                facts = add(self, facts)
+        return facts
+
+    def attributes(self, queue_arn: str) -> Mapping[str, str]:
+        return attributes_of(self.clients, queue_arn)
+
+    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        return mappings_of(self.clients, queue_arn)
+
+    def timeout_seconds(self, function_arn: str) -> int | None:
+        return timeout_seconds_of(self.clients, function_arn)
+
+    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
+        return figures_of(self.clients, names, self.now)
+
+    def sources(self, queue_arn: str) -> tuple[str, ...]:
+        return source_arns_of(self.clients, queue_arn)
+
+    def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
+        return moved_lately_to(self.clients, dlq_arn, self.now)
+
+    def moves_by_name(self) -> frozenset[str]:
+        """The queues that messages are moved into although they came from others."""
+        return self.noted_moves()
+
+    def consumers(self, facts: Facts) -> Facts:
+        """Who consumes, without figures: those are billed."""
+        behind = self._consumers(facts.queue_arn)
+        return replace(facts, lambda_consumers=behind.enabled, stopped_consumers=behind.stopped)
+
+    def with_figures(self, facts: Facts) -> Facts:
+        """How the consumers did in the last hour."""
+        if not facts.lambda_consumers:
+            return facts
+        figures = self.figures(function_names(facts))
+        figured = (figures[each.name].of(each) for each in facts.lambda_consumers)
+        return replace(facts, lambda_consumers=tuple(figured))
+
+    def window(self, facts: Facts) -> Window | None:
+        """In which the queue was as it is: no measurement may speak of another time."""
+        propagation = timedelta(seconds=self.timing.propagation_seconds)
+        shortest = timedelta(minutes=self.timing.measuring_minutes)
+        settled_at = facts.settled_at(propagation, after_the_timeout=True)
+        return Window.ending(self.now, settled_at, shortest)
+
+    def _consumers(self, queue_arn: str) -> Consumers:
+        mappings = self.mappings(queue_arn)
+        return consumers_behind(
+            mappings, {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
+        )
+
+    def dlq(self, facts: Facts) -> Facts:
+        if facts.dlq_arn is None:
+            return facts
+        here = dlq_arn_here(facts)
+        found = self._named(here) if here else DeadLetterQueue(facts.dlq_arn, None)
+        return replace(facts, dlq=found)
+
+    def dlq_namesake(self, facts: Facts) -> Facts:
+        return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
+
+    def _named(self, queue_arn: str) -> DeadLetterQueue:
+        try:
+            return DeadLetterQueue(queue_arn, self.attributes(queue_arn))
+        except QueueGone:
+            return DeadLetterQueue(queue_arn, None)
+
+    def dlq_sources(self, facts: Facts) -> Facts:
+        named = ((arn, self._source(arn)) for arn in self.sources(facts.queue_arn))
+        sources = tuple(SourceQueue(arn, there) for arn, there in named if there is not None)
+        return replace(facts, dlq_sources=sources)
+
+    def move_tasks(self, facts: Facts) -> Facts:
+        """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
+        there = dlq_arn_here(facts)
+        either = (facts.queue_arn, *((there,) if there else ()))
+        moved = any(self.moves_out_of(each) for each in either)
+        moved = moved or facts.queue_arn in self.moves_by_name()
+        return replace(facts, move_task_running=moved)
+
+    def open_cases(self, facts: Facts) -> Facts:
+        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *facts.source_arns)))
+
+    def source_cases(self, facts: Facts) -> Facts:
+        return replace(facts, source_cases=self.newest_about(facts.source_arns))
+
+    def sole_source(self, facts: Facts) -> Facts:
+        """By all that name the queue: also one that keeps us out has a share in its messages."""
+        sources = self.sources(facts.queue_arn)
+        if len(sources) != 1:
+            return facts
+        (arn,) = sources
+        tags = tags_of(self.clients, arn) or {}
+        until = self.now - CLOUDWATCH_LAG
+        deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
+        mode = self.consent.mode_of(parts_of(arn).name, tags)
+        per_second = deleted / AN_HOUR.total_seconds()
+        found = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
+        return replace(facts, sole_source=found)
+
+    def measurements(self, facts: Facts) -> Facts:
+        window = self.window(facts)
+        if window is None:
+            return facts
+        found = measure(self.clients, {facts.queue_arn: window})
+        return replace(facts, measured=found[facts.queue_arn])
+
+    def _source(self, queue_arn: str) -> Mapping[str, str] | None:
+        """A source's attributes; None where it is gone meanwhile, or keeps us out."""
+        try:
+            return self.attributes(queue_arn)
+        except (QueueGone, QueueRefusesUs):
+            return None
+
+
+def function_names(facts: Facts) -> list[str]:
+    """The functions that consume, each once."""
+    return sorted({each.name for each in facts.lambda_consumers})
+
+
+# In this order: cases are open about the sources too, and figures belong to consumers.
+_ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
+    Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
+    Need.DLQ: FactsReader.dlq,
+    Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
+    Need.DLQ_SOURCES: FactsReader.dlq_sources,
+    Need.MOVE_TASKS: FactsReader.move_tasks,
+    Need.OPEN_CASES: FactsReader.open_cases,
+    Need.SOURCE_CASES: FactsReader.source_cases,
+    Need.SOLE_SOURCE: FactsReader.sole_source,
+    Need.MEASUREMENTS: FactsReader.measurements,
+}

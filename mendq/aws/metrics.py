@@ -1,0 +1,137 @@
+"""Read CloudWatch metrics of queues, many queues to a call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import looking
+from mendq.model.metrics import LONGEST, PERIOD, Measured, Points, Window, measured, metrics_of
+from mendq.model.queue import parts_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
+
+
+# A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
+MOST_DATAPOINTS = 33_600
+
+
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
+
+
+_WHOLE = "Complete"
+
+
+_MORE_FOLLOWS = "PartialData"
+
+
+def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
+    """By queue ARN, at most QUEUES_A_CALL of them; None where CloudWatch has nothing to say, or
+    not all of it.
+
+    Raises FactsUnavailable.
+    """
+    asked = {
+        f"{metric.key}{n}": (queue_arn, metric.key)
+        for n, queue_arn in enumerate(windows)
+        for metric in metrics_of(fifo=queue_arn.endswith(".fifo"))
+    }
+    with looking(f"metrics of {', '.join(windows)}"):
+        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
+            StartTime=min(each.since for each in windows.values()),
+            EndTime=max(each.until for each in windows.values()),
+            MetricDataQueries=list(_queries(list(windows))),
+            ScanBy="TimestampAscending",
+        )
+        answers = [each for page in pages for each in page["MetricDataResults"]]
+    series = _whole_series(answers)
+    by_queue: dict[str, dict[str, Points | None]] = defaultdict(dict)
+    for asked_id, (queue_arn, key) in asked.items():
+        by_queue[queue_arn][key] = series.get(asked_id)
+    return {
+        queue_arn: _measured(by_queue[queue_arn], window) for queue_arn, window in windows.items()
+    }
+
+
+def _measured(series: Mapping[str, Points | None], window: Window) -> Measured | None:
+    """Half of what was asked for says nothing: what was not sent would look like a race."""
+    known = {key: points for key, points in series.items() if points is not None}
+    return measured(known, window) if len(known) == len(series) else None
+
+
+def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+    """By what was asked, where the last page says that there is no more.
+
+    Before that a series is PartialData; an error on any page leaves a hole.
+    """
+    points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    said: dict[str, list[str]] = defaultdict(list)
+    for each in answers:
+        said[each["Id"]].append(each.get("StatusCode", _WHOLE))
+        pairs = zip(each.get("Timestamps", []), each.get("Values", []), strict=False)
+        points[each["Id"]].extend(pairs)
+    return {
+        asked_id: points[asked_id]
+        for asked_id, codes in said.items()
+        if codes[-1] == _WHOLE and set(codes) <= {_WHOLE, _MORE_FOLLOWS}
+    }
+
+
+def _queries(queue_arns: Sequence[str]) -> Iterator[MetricDataQueryTypeDef]:
+    for n, queue_arn in enumerate(queue_arns):
+        queue = parts_of(queue_arn)
+        for metric in metrics_of(fifo=queue.name.endswith(".fifo")):
+            yield {
+                "Id": f"{metric.key}{n}",
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": "AWS/SQS",
+                        "MetricName": metric.name,
+                        "Dimensions": [{"Name": "QueueName", "Value": queue.name}],
+                    },
+                    "Period": int(PERIOD.total_seconds()),
+                    "Stat": metric.statistic,
+                },
+            }
+
+
+A_MINUTE = 60
+
+
+AN_HOUR = 3_600
+
+
+# CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
+LONG = timedelta(hours=6)
+
+
+def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
+    """NumberOfMessagesDeleted between the two; raises FactsUnavailable."""
+    if until <= since:
+        return 0
+    with looking(f"messages deleted from {queue_arn}"):
+        answer = clients.cloudwatch.get_metric_data(
+            StartTime=since,
+            EndTime=until,
+            MetricDataQueries=[
+                {
+                    "Id": "deleted",
+                    "MetricStat": {
+                        "Metric": {
+                            "Namespace": "AWS/SQS",
+                            "MetricName": "NumberOfMessagesDeleted",
+                            "Dimensions": [
+                                {"Name": "QueueName", "Value": parts_of(queue_arn).name}
+                            ],
+                        },
+                        "Period": A_MINUTE if until - since <= LONG else AN_HOUR,
+                        "Stat": "Sum",
+                    },
+                }
+            ],
+        )
+    return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))

@@ -1,0 +1,182 @@
+"""Read, list and create queues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import FactsUnavailable, QueueGone, code_of, is_passing, looking
+from mendq.model.case import State
+from mendq.model.failed_call import canonical
+from mendq.model.limits import MODE_TAG, Consent
+from mendq.model.plan import AWS_REFUSED, Refusal
+from mendq.model.queue import arn_of, arn_of_name, parts_of
+
+
+def queue_url(clients: Clients, queue_arn: str) -> str:
+    """The queue's URL at our own endpoint; an event's URL is never used."""
+    queue = parts_of(queue_arn)
+    return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
+
+
+def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
+    """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
+    with looking(f"tags of {queue_arn}"):
+        try:
+            answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
+        except ClientError as error:
+            if canonical(code_of(error)) == "NonExistentQueue":
+                return None
+            raise
+    return answer.get("Tags", {})
+
+
+def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+    """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
+    with looking(f"attributes of {queue_arn}"):
+        try:
+            answer = clients.sqs.get_queue_attributes(
+                QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
+            )
+        except ClientError as error:
+            if canonical(code_of(error)) == "NonExistentQueue":
+                raise QueueGone(queue_arn) from error
+            raise
+    return {str(name): value for name, value in answer.get("Attributes", {}).items()}
+
+
+@dataclass(frozen=True, order=True)
+class ManagedQueue:
+    """A queue that Mendq looks after, and its tags as they are listed: a moment old, maybe."""
+
+    queue_arn: str
+    tags: Mapping[str, str] = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        return parts_of(self.queue_arn).name
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The managed queues in order of their names, as far as they could be listed.
+
+    `failed` says by name or prefix of the settings why not all of its queues are known.
+    """
+
+    queues: tuple[ManagedQueue, ...]
+    failed: Mapping[str, FactsUnavailable]
+
+
+def managed_queues(clients: Clients, account: str, consent: Consent) -> tuple[ManagedQueue, ...]:
+    """All that there are, in order of their names. Raises FactsUnavailable."""
+    listing = listed_queues(clients, account, consent)
+    for error in listing.failed.values():
+        raise error
+    return listing.queues
+
+
+def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
+    """What can be listed, also where a name or prefix cannot be.
+
+    Raises FactsUnavailable where nothing is known but that.
+    """
+    with looking("the managed queues"):
+        tags = _tagged(clients, consent)
+    names, failed = set[str](), dict[str, FactsUnavailable]()
+    for pattern in consent.queues:
+        try:
+            with looking(f"the queues named {pattern}"):
+                names.update(_names(clients, pattern))
+        except FactsUnavailable as error:
+            failed[pattern] = error
+    named = (arn_of_name(name, clients.region, account) for name in names)
+    every = {**{arn: {} for arn in named if arn is not None}, **tags}
+    queues = tuple(
+        ManagedQueue(arn, every[arn])
+        for arn in sorted(every)
+        if consent.mode_of(parts_of(arn).name, every[arn]) is not None
+    )
+    if failed and not queues:
+        raise next(iter(failed.values()))
+    return Listing(queues, failed)
+
+
+def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
+    """Tags by ARN; of queues that settings name, those are wanted too that bear no tag of mode."""
+    only = [] if consent.queues else [{"Key": MODE_TAG}]
+    pages = clients.tagging.get_paginator("get_resources").paginate(
+        ResourceTypeFilters=["sqs"],
+        TagFilters=only,  # type: ignore[arg-type]
+    )
+    return {
+        arn: {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
+        for page in pages
+        for resource in page["ResourceTagMappingList"]
+        if (arn := arn_of(resource["ResourceARN"])) is not None
+    }
+
+
+def _names(clients: Clients, pattern: str) -> Iterator[str]:
+    """The names of queues that there are."""
+    pages = clients.sqs.get_paginator("list_queues").paginate(
+        QueueNamePrefix=pattern.removesuffix("*"), PaginationConfig={"PageSize": 1000}
+    )
+    for page in pages:
+        for url in page.get("QueueUrls", []):
+            name = url.rpartition("/")[2]
+            if name == pattern or pattern.endswith("*"):
+                yield name
+
+
+# "You must wait at least one second after the queue is created to be able to use the queue."
+SECONDS_UNTIL_USABLE = 1
+
+
+READS_OF_A_NEW_QUEUE = 3
+
+
+def make_queue(
+    clients: Clients, queue_arn: str, attributes: Mapping[str, str]
+) -> Mapping[str, str] | Refusal:
+    """The attributes of the queue once it is there, made by this call or by one like it.
+
+    CreateQueue compares no policies: what was there before may have its own. Raises ClientError or
+    BotoCoreError where asking again may help, and FactsUnavailable.
+    """
+    try:
+        clients.sqs_for_writing.create_queue(
+            QueueName=parts_of(queue_arn).name,
+            Attributes=attributes,  # type: ignore[arg-type]
+        )
+    except (ClientError, BotoCoreError) as error:
+        return _refused(queue_arn, error)
+    for _ in range(READS_OF_A_NEW_QUEUE):
+        try:
+            return attributes_of(clients, queue_arn)
+        except QueueGone:
+            time.sleep(SECONDS_UNTIL_USABLE)
+    reason = f"{queue_arn} was made and cannot be used yet"
+    return Refusal("not_usable_yet", reason, becomes=None, again=True)
+
+
+def taken(queue_arn: str, because: str) -> Refusal:
+    """The name is somebody else's."""
+    reason = f"there is another queue {queue_arn} already: {because}"
+    return Refusal("name_taken", reason, becomes=State.ESCALATED)
+
+
+def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
+    code = canonical(code_of(error)) if isinstance(error, ClientError) else ""
+    if code == "QueueDeletedRecently":
+        reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
+        return Refusal("deleted_recently", reason, becomes=None, again=True)
+    if code == "QueueAlreadyExists":
+        return taken(queue_arn, "its attributes are not those of one that is made for this queue")
+    if is_passing(error):
+        raise error
+    return Refusal(AWS_REFUSED, f"AWS refused to make it: {error}", becomes=State.ESCALATED)

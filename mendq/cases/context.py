@@ -1,0 +1,153 @@
+"""The context of an invocation: clients, settings, case store, archive and outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mendq.aws.clients import Clients
+from mendq.cases import items
+from mendq.cases.archive import CaseBucket
+from mendq.cases.finding import round_of
+from mendq.cases.open_cases import OpenCases
+from mendq.cases.outbox import NotificationItems, Notifier
+from mendq.cases.table import CaseStore
+from mendq.cases.transactions import case_store_errors
+from mendq.model.case import Severity
+from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
+from mendq.model.plan import Refusal
+from mendq.model.queue import parts_of
+from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings
+from mendq.model.steps import AttributeStep
+
+# Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
+Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
+
+
+@dataclass(frozen=True)
+class StoreContext:
+    """One invocation at the case store; `owner` is its own token: whose claim a claim is."""
+
+    clients: Clients
+    settings: CaseStoreSettings
+    owner: str
+    now: datetime
+
+    @property
+    def case_store(self) -> CaseStore:
+        return CaseStore(self.clients.dynamodb, self.settings.case_table)
+
+    @property
+    def open_cases(self) -> OpenCases:
+        return OpenCases(self.clients.dynamodb, self.settings.case_table)
+
+    @property
+    def moves_by_name(self) -> MovesByName:
+        return MovesByName(self.clients.dynamodb, self.settings.case_table)
+
+
+@dataclass(frozen=True)
+class CaseContext(StoreContext):
+    """By `now` cases are judged; where that clock was put forward, `real_now` is the time."""
+
+    settings: CaseSettings
+    real_now: datetime | None = field(default=None, kw_only=True)
+
+    @property
+    def claims_now(self) -> datetime:
+        """What claims run out by: whoever holds one goes by the real clock."""
+        return self.real_now or self.now
+
+    def is_here(self, queue_arn: str) -> bool:
+        """Whether the queue is in our own account and region; ValueError for what is no ARN."""
+        queue = parts_of(queue_arn)
+        return (queue.account, queue.region) == (self.settings.account, self.clients.region)
+
+    @property
+    def case_bucket(self) -> CaseBucket:
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
+    def notifier(self) -> Notifier:
+        topics = {
+            Severity.URGENT: self.settings.urgent_topic_arn,
+            Severity.INFO: self.settings.info_topic_arn,
+        }
+        pages = NotificationItems(self.clients.dynamodb, self.settings.case_table)
+        return Notifier(self.clients, pages, topics, self.now)
+
+
+@dataclass(frozen=True)
+class ManagingContext(CaseContext):
+    """Of who moves cases by itself, and so asks whether their queues are still to be managed."""
+
+    settings: ManagingSettings
+
+
+@dataclass(frozen=True)
+class WritingContext(CaseContext):
+    """With a way to write, and the time that is left: what is written is to be written down too.
+
+    `clock` goes on while `now` stands: what is written late in a long run stands since then.
+    """
+
+    remaining_seconds: Callable[[], float]
+    write: Write
+    clock: Callable[[], datetime] | None = field(default=None, kw_only=True)
+
+    @property
+    def just_now(self) -> datetime:
+        """The time by the clock, as far as there is one."""
+        return self.clock() if self.clock else self.now
+
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+A_ROUND = timedelta(hours=1)
+
+
+RETAINED = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class MovesByName:
+    """All methods raise CaseStoreUnavailable."""
+
+    client: DynamoDBClient
+    table: str
+
+    def note(self, queue_arns: Iterable[str], now: datetime) -> None:
+        """Beside what this hour's round has seen so far."""
+        found = sorted(queue_arns)
+        if not found:
+            return
+        with case_store_errors():
+            self.client.update_item(
+                TableName=self.table,
+                Key=_key(now),
+                UpdateExpression="ADD into_queues :found SET expires_at = :expires",
+                ExpressionAttributeValues={
+                    ":found": {"SS": found},
+                    ":expires": items.epoch(now + RETAINED),
+                },
+            )
+
+    def into(self, now: datetime) -> frozenset[str]:
+        """What this hour's round and the last one saw."""
+        return frozenset(self._noted(now)) | frozenset(self._noted(now - A_ROUND))
+
+    def _noted(self, now: datetime) -> list[str]:
+        with case_store_errors():
+            answer = self.client.get_item(TableName=self.table, Key=_key(now), ConsistentRead=True)
+        with items.reading("the moves that a scan saw"):
+            noted = answer.get("Item", {}).get("into_queues", {}).get("SS", [])
+        return list(noted)
+
+
+def _key(now: datetime) -> items.Key:
+    return items.key(items.ACCOUNT, f"moves#{to_text(round_of(now))}")

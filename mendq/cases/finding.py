@@ -1,0 +1,257 @@
+"""What a scan finds, round by round: an hour's look at every managed queue."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from mendq.model.evidence import to_text
+from mendq.model.queue import arn_of
+
+SCHEMA = 1
+# What heal can look at and decide in the time that it has.
+MOST_IN_A_CALL = 20
+FEW_OTHERS = 3
+HOURS_A_DAY = 24
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The queues that a finding speaks for as well, `more` beyond those named here.
+
+    `open_at` are the queues whose open case may ask for the same.
+    """
+
+    others: tuple[str, ...] = ()
+    more: int = 0
+    open_at: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        given = {"others": list(self.others), "more": self.more, "open_at": list(self.open_at)}
+        return {name: value for name, value in given.items() if value}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Shared:
+        """Total: what is no queue of AWS is left out."""
+        more = document.get("more")
+        return cls(
+            _queue_arns(document.get("others"))[:FEW_OTHERS],
+            more if type(more) is int and more > 0 else 0,
+            _queue_arns(document.get("open_at"))[:MOST_IN_A_CALL],
+        )
+
+
+def _queue_arns(given: object) -> tuple[str, ...]:
+    listed = given if isinstance(given, list) else []
+    return tuple(arn for each in listed if (arn := arn_of(each)) is not None)
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A symptom that one queue shows without a failed call, in a sentence with its numbers.
+
+    `sources` are the queues whose DLQ messages it is known to take; `about` is another queue that
+    is missing, of which the symptom speaks, and `others` are the queues of findings that say the
+    same of it; `open_at` are queues with an open case of the symptom. `seconds_left` is how soon
+    something is lost at the earliest, None where nothing is.
+    """
+
+    queue_arn: str
+    symptom: str
+    because: str = field(compare=False)
+    sources: tuple[str, ...] = field(default=(), compare=False)
+    about: str = field(default="", compare=False)
+    others: tuple[str, ...] = field(default=(), compare=False)
+    open_at: tuple[str, ...] = field(default=(), compare=False)
+    seconds_left: float | None = field(default=None, compare=False)
+
+    @property
+    def shared(self) -> Shared:
+        """As much of it as heal is told."""
+        more = max(0, len(self.others) - FEW_OTHERS)
+        return Shared(self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL])
+
+    @property
+    def topic(self) -> str:
+        """What a page about it is about: of two faults of a queue people are told twice."""
+        return f"{self.queue_arn} {self.symptom}"
+
+    def document(self) -> dict[str, Any]:
+        found = {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
+        left = {} if self.seconds_left is None else {"seconds_left": int(self.seconds_left)}
+        return {**found, **left}
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """How far a scan has come: numbers of queues, what was found, and where looking failed.
+
+    `after` is the name of the last queue that was looked at; `failed` says by queue why one could
+    not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
+    counts those that are no more, `unseen` those of which nothing could be seen.
+    """
+
+    queues: int = 0
+    gone: int = 0
+    unseen: int = 0
+    suspects: int = 0
+    measured: int = 0
+    skipped: int = 0
+    metrics: int = 0
+    after: str = ""
+    findings: tuple[Finding, ...] = ()
+    failed: Mapping[str, Exception] = field(default_factory=dict)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether there were queues, and nothing could be seen of any."""
+        return self.unseen > 0 and self.unseen + self.gone == self.queues
+
+    def by_symptom(self) -> Counter[str]:
+        return Counter(each.symptom for each in self.findings)
+
+    def document(self, at: datetime) -> dict[str, Any]:
+        """As the case bucket holds a round."""
+        return {
+            "schema": SCHEMA,
+            "at": to_text(at),
+            "queues_scanned": self.queues,
+            "gone": self.gone,
+            "unseen": self.unseen,
+            "failed": len(self.failed),
+            "suspects": self.suspects,
+            "measured": self.measured,
+            "skipped_for_budget": self.skipped,
+            "findings": [each.document() for each in sorted(self.findings)],
+        }
+
+
+def with_managed(
+    document: Mapping[str, Any], queue_arns: Iterable[str], *, whole: bool
+) -> dict[str, Any]:
+    """A round's document with the queues that were managed then; `whole` where all were listed."""
+    return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
+
+
+def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a round that took two scans; a finding of both is one, the later's."""
+    counts = (
+        *("queues_scanned", "gone", "unseen", "failed"),
+        *("suspects", "measured", "skipped_for_budget"),
+    )
+    found = {
+        (each["queue_arn"], each["symptom"]): each
+        for document in (earlier, now)
+        for each in document["findings"]
+    }
+    # A version before wrote fewer of them.
+    together = {name: earlier.get(name, 0) + now[name] for name in counts}
+    return {**now, **together, "findings": [found[each] for each in sorted(found)]}
+
+
+def round_of(now: datetime) -> datetime:
+    """The hour that a moment's scan belongs to."""
+    return now.replace(minute=0, second=0, microsecond=0)
+
+
+def findings_key(hour: datetime) -> str:
+    """A round's place in the case bucket."""
+    return f"findings/dt={hour:%Y-%m-%d}/{hour:%H}.json"
+
+
+def turn_of(queue_arn: str, hour: datetime) -> str:
+    """Sorted by this, other queues come first each hour: a budget skips not always the same."""
+    return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
+
+
+def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
+    """How many of the day's metrics may have been asked for by the end of this hour.
+
+    Without it the first round of a day would take them all, and the others see nothing.
+    """
+    return metrics_per_day * (now.hour + 1) // HOURS_A_DAY
+
+
+def waiting(
+    findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
+) -> dict[Finding, str]:
+    """The findings of a round that are not to be taken up yet, each with the symptom before it.
+
+    `gives_way_to` says by symptom which others go first, on the queue or one of its sources.
+    """
+    shown: dict[str, set[str]] = defaultdict(set)
+    for each in findings:
+        shown[each.queue_arn].add(each.symptom)
+    waits = dict[Finding, str]()
+    for each in findings:
+        others = {name for arn in (each.queue_arn, *each.sources) for name in shown.get(arn, ())}
+        first = others & gives_way_to.get(each.symptom, frozenset())
+        if first:
+            waits[each] = min(first)
+    return waits
+
+
+def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:
+    """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
+    of_many = dict.fromkeys(mass_symptoms, MOST_IN_A_CALL)
+    for each in sorted(findings):
+        if each.symptom not in of_many:
+            yield each
+        elif of_many[each.symptom]:
+            of_many[each.symptom] -= 1
+            yield each
+
+
+def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
+    """What heal is called with; one symptom to a call, so that it sees how far it has spread."""
+    by_symptom: dict[str, list[Finding]] = defaultdict(list)
+    for each in findings:
+        by_symptom[each.symptom].append(each)
+    for found in by_symptom.values():
+        for first in range(0, len(found), MOST_IN_A_CALL):
+            yield tuple(found[first : first + MOST_IN_A_CALL])
+
+
+def request_about(findings: Sequence[Finding]) -> str:
+    """What heal is told: where to look, for whom else, and nothing of what was seen there."""
+    named = [
+        {"queue_arn": each.queue_arn, "symptom": each.symptom, **each.shared.document()}
+        for each in findings
+    ]
+    return json.dumps({"found": named})
+
+
+def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
+    """By queue and symptom the entries that name both, in order and once; total."""
+    found = request.get("found")
+    entries = found if isinstance(found, list) else []
+    named = [
+        ((each["queue_arn"], each["symptom"]), Shared.read(each))
+        for each in entries
+        if isinstance(each, dict)
+        and isinstance(each.get("queue_arn"), str)
+        and isinstance(each.get("symptom"), str)
+    ]
+    return dict(list(dict(named).items())[:MOST_IN_A_CALL])
+
+
+def together(one: Scanned, other: Scanned) -> Scanned:
+    """Two stretches of a scan as one."""
+    return replace(
+        other,
+        queues=one.queues + other.queues,
+        gone=one.gone + other.gone,
+        unseen=one.unseen + other.unseen,
+        suspects=one.suspects + other.suspects,
+        measured=one.measured + other.measured,
+        skipped=one.skipped + other.skipped,
+        metrics=one.metrics + other.metrics,
+        after=other.after or one.after,
+        findings=(*one.findings, *other.findings),
+        failed={**one.failed, **other.failed},
+    )

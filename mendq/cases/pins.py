@@ -1,0 +1,163 @@
+"""Pinned policies in the case store, one a queue."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import CaseStoreUnreadable
+from mendq.aws.recent_changes import changes_since
+from mendq.cases import items
+from mendq.cases.context import CaseContext
+from mendq.cases.transactions import case_store_errors
+from mendq.model.facts import Facts
+from mendq.model.policy import Pin, Pinned, doubt_at_once, judged
+from mendq.model.steps import RestorePolicy
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True)
+class UnreadablePin:
+    """What stands where a queue's pin would, and is none of ours; nothing is put back by it."""
+
+    queue_arn: str
+    item: items.Item
+    why: str
+
+
+@dataclass(frozen=True)
+class Pins:
+    """All methods raise CaseStoreUnavailable."""
+
+    client: DynamoDBClient
+    table: str
+
+    def of(self, queue_arn: str) -> Pin | None:
+        """The queue's pin, good or not. Raises CaseStoreUnreadable for one that is none of ours."""
+        found = self.look(queue_arn)
+        if isinstance(found, UnreadablePin):
+            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {found.why}")
+        return found
+
+    def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
+        """The same, for whoever can do something about one that is none of ours."""
+        item = self._item(queue_arn)
+        if not item:
+            return None
+        try:
+            int(item["generation"]["N"])
+            return Pin.from_document(json.loads(item["pin"]["S"])) if "pin" in item else None
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            return UnreadablePin(queue_arn, item, repr(error))
+
+    def last_generation(self, queue_arn: str) -> int:
+        """The number of the newest pin, also of one that was taken away; 0 where there was none.
+
+        Raises CaseStoreUnreadable.
+        """
+        try:
+            return int(self._item(queue_arn).get("generation", {"N": "0"})["N"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {error!r}") from error
+
+    def put(self, pin: Pin) -> bool:
+        """Keep it in place of the one before; False where another was pinned meanwhile."""
+        text = {"S": json.dumps(pin.document(), sort_keys=True)}
+        return self._put(
+            {
+                "Item": {
+                    **_key(pin.queue_arn),
+                    "pin": text,
+                    "generation": {"N": str(pin.generation)},
+                },
+                "ConditionExpression": "attribute_not_exists(pk) OR generation = :before "
+                "OR pin = :mine",
+                "ExpressionAttributeValues": {
+                    ":before": {"N": str(pin.generation - 1)},
+                    ":mine": text,
+                },
+            }
+        )
+
+    def clear(self, unreadable: UnreadablePin) -> bool:
+        """Take it away; False where something else stands there by now.
+
+        Its number stays taken where it can be read, and else is lost with it.
+        """
+        names = [name for name in ("pin", "generation") if name in unreadable.item]
+        number = unreadable.item.get("generation", {}).get("N", "")
+        retained = {"generation": {"N": number if number.isdecimal() else "0"}}
+        absent = {"pin", "generation"}.difference(names)
+        conditions = [
+            *(f"{name} = :{name}" for name in names),
+            *(f"attribute_not_exists({name})" for name in sorted(absent)),
+        ]
+        return self._put(
+            {
+                "Item": {**_key(unreadable.queue_arn), **retained},
+                "ConditionExpression": " AND ".join(conditions),
+                **(
+                    {"ExpressionAttributeValues": {f":{e}": unreadable.item[e] for e in names}}
+                    if names
+                    else {}
+                ),
+            }
+        )
+
+    def remove(self, pin: Pin) -> bool:
+        """Take it away; False where another was pinned meanwhile."""
+        generation = {"N": str(pin.generation)}
+        return self._put(
+            {
+                "Item": {**_key(pin.queue_arn), "generation": generation},
+                "ConditionExpression": "generation = :this",
+                "ExpressionAttributeValues": {":this": generation},
+            }
+        )
+
+    def _put(self, request: dict[str, Any]) -> bool:
+        with case_store_errors():
+            try:
+                self.client.put_item(TableName=self.table, **request)
+            except self.client.exceptions.ConditionalCheckFailedException:
+                return False
+        return True
+
+    def _item(self, queue_arn: str) -> items.Item:
+        with case_store_errors():
+            answer = self.client.get_item(
+                TableName=self.table, Key=_key(queue_arn), ConsistentRead=True
+            )
+        return answer.get("Item", {})
+
+
+def _key(queue_arn: str) -> items.Key:
+    return items.key(queue_arn, "pin")
+
+
+def with_pin(context: CaseContext, facts: Facts) -> Facts:
+    """The facts with the pin, if the queue has one. Raises CaseStoreUnavailable."""
+    try:
+        pin = Pins(context.clients.dynamodb, context.settings.case_table).of(facts.queue_arn)
+    except CaseStoreUnreadable:
+        return replace(facts, pin=Pinned(None, "its pin cannot be read"))
+    return (
+        facts
+        if pin is None
+        else replace(facts, pin=look_at(pin, context.clients, facts, context.now))
+    )
+
+
+def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> Pinned:
+    """Whether it may be restored into the queue as it is. Never raises."""
+    doubt = doubt_at_once(pin, facts.queue_arn, facts.created_at, now)
+    if doubt is not None:
+        return Pinned(pin, doubt)
+    if RestorePolicy.standing_in(facts.attributes) == pin.policy:
+        return Pinned(pin)
+    return judged(pin, changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now)

@@ -1,0 +1,200 @@
+"""Record a transition: case store, case bucket, then the notification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.errors import CaseStoreUnreadable
+from mendq.aws.recent_changes import last_change
+from mendq.cases.context import CaseContext
+from mendq.cases.items import notification_key
+from mendq.cases.transactions import Entry
+from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.catalogue.symptom import Symptom
+from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity, State
+from mendq.model.facts import Facts
+from mendq.model.lifecycle import VerificationEvidence, due_at
+from mendq.model.limits import DRILL_TAG
+from mendq.model.steps import stays
+from mendq.notifications import notification
+from mendq.notifications.notification import NotificationRecord
+from mendq.notifications.text import moment
+
+
+def file_owed(view: CaseStoreView, context: CaseContext) -> CaseStoreView:
+    """The view with nothing owed any more.
+
+    Raises the bucket's error, CaseStoreUnavailable, or CaseStoreUnreadable for a transition that is
+    none of ours.
+    """
+    if view.case is None or not view.unfiled:
+        return view
+    for case_id, n in sorted(view.unfiled):
+        is_newest = (case_id, n) == (view.case.case_id, view.case.n)
+        owed = view.case if is_newest else context.open_cases.transition(case_id, n)
+        if owed is not None:
+            context.case_bucket.put(owed)
+    context.open_cases.all_filed(view.case)
+    return replace(view, unfiled=frozenset())
+
+
+def try_to_file_owed(view: CaseStoreView, context: CaseContext) -> CaseStoreView:
+    """As `file_owed`; what cannot be filed keeps nobody: follow_up comes by."""
+    with suppress(BotoCoreError, ClientError, CaseStoreUnreadable):
+        return file_owed(view, context)
+    return view
+
+
+def file_new(
+    case: Case, seen: CaseStoreView, due_at: datetime, instead_of: datetime, context: CaseContext
+) -> None:
+    """What this run has just recorded on `seen`; what cannot be filed, follow_up files."""
+    with suppress(BotoCoreError, ClientError):
+        context.case_bucket.put(case)
+        if seen.unfiled:
+            context.open_cases.filed(case)
+        else:
+            context.open_cases.all_filed(case, due_at, instead_of)
+
+
+# Another hour has pages of its own.
+HELD_BACK = timedelta(hours=1)
+
+
+# When follow_up looks whether the run that wrote a case down came to its end.
+LOOK_AFTER = timedelta(minutes=2)
+
+
+# That another case came to the same before is not this one's news.
+_NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
+
+
+@dataclass(frozen=True)
+class Notification:
+    """What there is to say about a queue's case, beyond the case itself.
+
+    `news` tells apart what state and refusal alone would not. Without a symptom nobody is paged.
+    """
+
+    symptom: Symptom | None
+    facts: Facts
+    severity: Severity | None = None
+    next_command: str = ""
+    first: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+    changes: Mapping[str, AttributeRecord] = field(default_factory=dict)
+    news: str = ""
+
+    def configuration(self, case: Case) -> Mapping[str, str]:
+        """The queue's, with what this case has written."""
+        attributes = self.facts.attributes
+        if self.facts.exists and case.has_written:
+            attributes = {**attributes, **{each["attribute"]: each["after"] for each in case.steps}}
+        return {name: text for name, text in attributes.items() if text and not stays(name)}
+
+
+def record_transition(
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str
+) -> Case:
+    """The case as it was written down.
+
+    Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
+    again.
+    """
+    notification_record = _notification_of(case, seen, notice, context)
+    announced = replace(case, notified=notification_record is not None)
+    due = due_at(announced, VerificationEvidence(context.settings.timing), announced.at)
+    soon = min(due, announced.at + LOOK_AFTER)
+    entry = Entry(
+        announced,
+        seen,
+        owner,
+        written_by=context.owner,
+        changes=notice.changes,
+        attributes=notice.configuration(case),
+        due_at=soon,
+        page=notification_record,
+        claims_now=context.real_now,
+    )
+    context.case_store.record(entry)
+    file_new(announced, seen, soon if announced.notified else due, soon, context)
+    if notification_record and not context.notifier.send(
+        case.queue_arn, case.symptom, notification_record
+    ):
+        hold_back(announced, context)
+    return announced
+
+
+def notify_held_up(
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
+) -> None:
+    """Once, that a case waits to be taken up; raises CaseStoreUnavailable or
+    NotificationNotSent.
+    """
+    if notice.symptom is None or seen.hold_up is None:
+        return
+    news = f"held_up:{case.case_id}"
+    if seen.page and seen.page.says_or_said(news, context.now):
+        return
+    reason = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
+    waits = replace(case, reason=f"{case.reason}; {reason}")
+    record = _record(waits, seen, notice, notice.symptom, context, news)
+    if context.notifier.pages.put(
+        notification_key(case.queue_arn, case.symptom), record, seen.page
+    ):
+        context.notifier.send(case.queue_arn, case.symptom, record)
+
+
+def hold_back(case: Case, context: CaseContext) -> None:
+    """Say once an hour that there are more pages than people can read; this one comes later."""
+    account, region = context.settings.account, context.clients.region
+    text = notification.of_held_back(account, region, context.now, NOTIFICATIONS_PER_HOUR)
+    context.open_cases.postpone(case, context.now + HELD_BACK)
+    context.notifier.send_about_account("held_back", f"{context.now:%Y-%m-%dT%H}", text)
+
+
+def _notification_of(
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
+) -> NotificationRecord | None:
+    """None where nobody is to be paged, or people have had this news; a drill pages nobody."""
+    one_case = case.case_id if case.state in _NEWS_OF_ITS_OWN else ""
+    news = f"{case.news}:{notice.news}:{one_case}"
+    symptom = notice.symptom
+    if symptom is None or notice.severity is None or DRILL_TAG in notice.facts.tags:
+        return None
+    if seen.page and seen.page.has_said(news, context.now):
+        return None
+    return _record(case, seen, notice, symptom, context, news)
+
+
+def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made of
+    case: Case,
+    seen: CaseStoreView,
+    notice: Notification,
+    symptom: Symptom,
+    context: CaseContext,
+    news: str,
+) -> NotificationRecord:
+    text = notification.of_case(
+        replace(case, notified=True),
+        sentence=symptom.sentence,
+        runbook=symptom.runbook,
+        attributes=notice.facts.attributes,
+        tags=notice.facts.tags,
+        event_names=notice.facts.event_names,
+        known=seen.known.to_compare(notice.facts.attributes, context.now) if seen.known else None,
+        last_change=last_change(context.clients, case.queue_arn),
+        next_command=notice.next_command,
+        first=notice.first,
+        beyond=notice.beyond,
+        shown=symptom.shows,
+    )
+    urgent = notice.severity is Severity.URGENT
+    return NotificationRecord.after(
+        seen.page, news, text, urgent=urgent, at=context.now, about=case.transition
+    )

@@ -1,0 +1,326 @@
+"""One (queue, symptom) as the case store holds it, read in one consistent look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.evidence import Evidence
+from mendq.model.facts import Facts
+from mendq.model.failed_call import RefusedBy
+from mendq.model.plan import Refusal
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.notifications.notification import NotificationRecord
+from mendq.notifications.queue_lines import Configuration
+
+WINDOW = timedelta(hours=1)
+
+
+SLOT = timedelta(minutes=10)
+
+
+# An item of the case store holds 400 KB; so many queues are a mass symptom in any account.
+MOST_QUEUES = 2_000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Notes of (when, queue ARN), `when` to the ten minutes, so that repeats are one note."""
+
+    notes: frozenset[tuple[datetime, str]] = frozenset()
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str]) -> Self:
+        """A note that cannot be read is no note: one bad text must not stop an account."""
+        return cls(frozenset(note for text in texts if (note := _note_of(text))))
+
+    def queues(self, now: datetime) -> frozenset[str]:
+        """Those of the last hour, rounded up to the ten minutes."""
+        oldest = slot_of(now) - WINDOW
+        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
+
+    def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
+        """The texts to note, as many as there is room for.
+
+        A queue that goes on failing is noted anew every other slot: else the notes of a mass
+        symptom that lasts would run out together, and its queues look few.
+        """
+        lately = {arn for slot, arn in self.notes if slot >= slot_of(now) - SLOT}
+        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
+        return [f"{slot_of(now).isoformat()} {each}" for each in sorted(set(queue_arns) - lately)][
+            :room
+        ]
+
+    def outdated(self, now: datetime) -> list[str]:
+        """The texts that mean nothing any more: too old, or noted anew since."""
+        oldest = slot_of(now) - WINDOW
+        newest: dict[str, datetime] = {}
+        for slot, queue_arn in self.notes:
+            newest[queue_arn] = max(slot, newest.get(queue_arn, slot))
+        return [
+            f"{slot.isoformat()} {arn}"
+            for slot, arn in self.notes
+            if slot < max(oldest, newest[arn])
+        ]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The queues that show a symptom now, of how many managed ones; 0: they were not counted."""
+
+    queue_arns: frozenset[str]
+    managed_queues: int = 0
+
+    @classmethod
+    def among(cls, spread: frozenset[str], managed: frozenset[str]) -> Self:
+        """What was noted of queues that are gone, or not managed any more, counts for nothing."""
+        return cls(spread & managed, len(managed))
+
+
+def slot_of(moment: datetime) -> datetime:
+    """The ten minutes that a moment lies in."""
+    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
+
+
+def _note_of(text: str) -> tuple[datetime, str] | None:
+    slot, _, queue_arn = text.partition(" ")
+    try:
+        moment = datetime.fromisoformat(slot)
+    except ValueError:
+        return None
+    return (moment, queue_arn) if moment.tzinfo else None
+
+
+CHANGES_REMEMBERED = timedelta(days=1)
+
+
+# More often than a queue is deployed; each time calls had failed just before.
+MOST_CHANGES = 6
+
+
+def outdated(changed_at: Iterable[datetime], now: datetime) -> list[datetime]:
+    """The changes that count no more."""
+    return [each for each in changed_at if now - each >= CHANGES_REMEMBERED]
+
+
+def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | None:
+    """A refusal that pages, where so many changes of a day have each excused failed calls.
+
+    Whether the queue fails is not known, so nobody is woken where Mendq only watches.
+    """
+    lately = {each for each in changed_at if now - each < CHANGES_REMEMBERED}
+    if len(lately) < MOST_CHANGES:
+        return None
+    reason = (
+        f"the queue was changed {len(lately)} times within 24 hours, each time just after calls "
+        "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
+    )
+    return Refusal("keeps_changing", reason, State.ESCALATED, silent_in_observe=True)
+
+
+# Budgets look back a day; the last write is kept however old it is.
+REMEMBERED = timedelta(hours=48)
+
+
+HELD_UP = timedelta(hours=1)
+
+
+# A case's id, and the which of its transitions.
+Transition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of ours."""
+
+    at: datetime
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class AttributeRecord:
+    """What we did to one attribute of one queue.
+
+    `person_value` is what stood there before the first of our `writes`; a person's later change
+    starts both anew, and so does another queue of the same name. `owes_a_notification`: a person
+    has rolled it back, and nobody was told since that the symptom shows again. `intent` is the case
+    that a claim was taken for and not yet recorded, `intent_modified_at` when the queue had been
+    changed before.
+    """
+
+    person_value: str | None = None
+    writes: tuple[Write, ...] = ()
+    overridden_until: datetime | None = None
+    owes_a_notification: bool = False
+    claim_owner: str | None = None
+    claim_until: datetime | None = None
+    intent: Case | None = None
+    intent_modified_at: datetime | None = None
+    queue_created_at: datetime | None = None
+
+    @property
+    def last_written(self) -> str | None:
+        return self.writes[-1].after if self.writes else None
+
+    def person_value_behind(self, current: str) -> str:
+        """The value that a person chose last, when `current` stands there now."""
+        ours = self.person_value is not None and current == self.last_written
+        return self.person_value if ours and self.person_value is not None else current
+
+    def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
+        """The record after one more write of ours, the claim ended."""
+        recent = tuple(each for each in self.writes if now - each.at < REMEMBERED)
+        return AttributeRecord(
+            person_value=self.person_value_behind(before),
+            writes=(*recent, Write(now, before, after)),
+            queue_created_at=self.queue_created_at,
+        )
+
+    def after_going_back_to(self, value: str) -> AttributeRecord:
+        """The record once `value` stands there again: every write since is forgotten."""
+        retained = self.writes
+        while retained and retained[-1].after != value:
+            retained = retained[:-1]
+        return AttributeRecord(
+            person_value=self.person_value if retained else None,
+            writes=retained,
+            queue_created_at=self.queue_created_at,
+        )
+
+    def of_queue(self, created_at: datetime | None) -> AttributeRecord:
+        """The record of the queue that was created then: nothing, if that is another one."""
+        if self.queue_created_at not in (None, created_at):
+            return AttributeRecord(queue_created_at=created_at)
+        return replace(self, queue_created_at=created_at)
+
+    def held_by_another(self, owner: str, now: datetime) -> bool:
+        """Whether somebody else's claim still runs."""
+        held = self.claim_owner is not None and self.claim_owner != owner
+        return held and self.claim_until is not None and now < self.claim_until
+
+
+@dataclass(frozen=True)
+class HoldUp:
+    """Why the owner of its write has not taken a case up: what it said last, since when it waits.
+
+    It is the case's own until its next transition.
+    """
+
+    since: datetime
+    code: str
+    reason: str
+
+    def is_to_be_announced(self, now: datetime) -> bool:
+        """A cooldown passes by itself; what lasts longer a person should know."""
+        return now - self.since >= HELD_UP
+
+
+def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
+    """The facts with who was refused what by which policy, as a case's evidence holds it."""
+    return replace(
+        facts,
+        principals=tuple(evidence["principals"]),
+        event_names=tuple(evidence["event_names"]),
+        refused_by=frozenset(map(RefusedBy, evidence["refused_by"])),
+    )
+
+
+@dataclass(frozen=True)
+class CaseStoreView:
+    """Absent things are None or empty: an empty case store is a quiet account.
+
+    `failures` are the newest failed calls since the case's last transition, while it is open;
+    `unfiled` are the transitions that may not lie in the case bucket yet, other cases' too;
+    `attributes` holds a record for each attribute that was asked for; `known` is the queue's
+    configuration as it stood when a case was last written down.
+    """
+
+    frozen: str | None = None
+    case: Case | None = None
+    unfiled: frozenset[Transition] = frozenset()
+    hold_up: HoldUp | None = None
+    failures: Evidence = field(default_factory=Evidence)
+    evidence: Evidence = field(default_factory=Evidence)
+    attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
+    page: NotificationRecord | None = None
+    known: Configuration | None = None
+
+    def record_of(self, attribute: str) -> AttributeRecord:
+        return self.attributes.get(attribute, AttributeRecord())
+
+    def of_queue(self, created_at: datetime | None) -> CaseStoreView:
+        """What is known of the queue that was created then, not of another of the same name."""
+        records = {name: each.of_queue(created_at) for name, each in self.attributes.items()}
+        return replace(self, attributes=records)
+
+    def with_what_calls_said(self, facts: Facts, evidence: Evidence) -> Facts:
+        """The facts with what failed calls say of themselves, and the visibility timeout a person
+        chose last.
+        """
+        visibility, person = SetVisibilityTimeout.attribute, None
+        if visibility in self.attributes and visibility in facts.attributes:
+            record = self.record_of(visibility).of_queue(facts.created_at)
+            person = int(record.person_value_behind(facts.attributes[visibility]))
+        return replace(
+            facts,
+            person_visibility_seconds=person,
+            reader_visibility_seconds=evidence.reader_visibility_seconds(),
+            principals=evidence.principals(),
+            event_names=evidence.event_names(),
+            refused_by=evidence.refused_by(),
+        )
+
+    def last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
+        """The steps from what stands there to what we wrote last, where we have written it."""
+        return tuple(
+            step if written is None else replace(step, after=type(step.after)(written))
+            for step in steps
+            for written in (self.record_of(step.attribute).last_written,)
+        )
+
+    def overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
+        """The records of a overridden case's attributes: silent for a week, a person's value."""
+        until = now + timedelta(days=SILENT_DAYS)
+        return {
+            step["attribute"]: replace(
+                self.record_of(step["attribute"]), overridden_until=until, person_value=None
+            )
+            for step in case.steps
+        }
+
+    def says_the_silence(self, case: Case) -> dict[str, AttributeRecord]:
+        """The records once people know that it shows again since they rolled it back."""
+        return {
+            step["attribute"]: replace(self.record_of(step["attribute"]), owes_a_notification=False)
+            for step in case.steps
+        }
+
+    @property
+    def intent(self) -> Case | None:
+        """The case of a claim that was taken and not yet recorded."""
+        intents = (each.intent for each in self.attributes.values())
+        return next((each for each in intents if each is not None), None)
+
+    def held_by_another(self, owner: str, now: datetime) -> bool:
+        """Whether somebody else's claim on one of the attributes still runs."""
+        return any(each.held_by_another(owner, now) for each in self.attributes.values())
+
+
+OPEN_CASES = "open_cases"
+
+
+# The partition key is there while a case is open, and until its end is filed and told.
+PARTITION = "open"
+
+
+SORT = "due_at"
+
+
+INCLUDED = ("case_id", "symptom", "state", "opened_at")
+
+
+EVERY_CASE = "case"

@@ -1,0 +1,77 @@
+"""THE place to add a symptom: one file, one line here, one runbook. The first match holds."""
+
+from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
+from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
+from mendq.catalogue.dedup_id_missing import DEDUP_ID_MISSING
+from mendq.catalogue.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
+from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
+from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
+from mendq.catalogue.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
+from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
+from mendq.catalogue.invalid_request import INVALID_REQUEST
+from mendq.catalogue.kms_denied import KMS_DENIED
+from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
+from mendq.catalogue.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
+from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
+from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.queue_missing import QUEUE_MISSING
+from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
+from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.model.failed_call import FailedCall
+
+# Before the canonical code of a call for which the catalogue has no symptom.
+UNKNOWN = "unknown:"
+
+CATALOGUE: tuple[Symptom, ...] = (
+    VISIBILITY_TIMEOUT_TOO_SHORT,
+    MESSAGE_TOO_LONG,
+    DEDUP_ID_MISSING,
+    FIFO_THROTTLED,
+    EMPTY_RECEIVES,
+    KMS_THROTTLED,
+    KMS_DENIED,
+    KMS_KEY_UNUSABLE,
+    ACCESS_DENIED,
+    QUEUE_MISSING,
+    IN_FLIGHT_LIMIT,
+    CONSUMER_FAILING,
+    CONSUMER_STOPPED,
+    CONSUMER_THROTTLED,
+    MESSAGES_ABOUT_TO_EXPIRE,
+    FIFO_GROUP_BLOCKED,
+    DLQ_RETENTION_TOO_SHORT,
+    DLQ_MISSING,
+    DLQ_SOURCE_NOT_ALLOWED,
+    DLQ_MESSAGES_ARRIVING,
+    DLQ_MESSAGES_WAITING,
+    SERVICE_CANNOT_USE_KEY,
+    DLQ_TYPE_MISMATCH,
+    REDRIVE_CYCLE,
+    MAX_RECEIVE_COUNT_TOO_LOW,
+    TLS_NOT_ENFORCED,
+    NOT_ENCRYPTED,
+    INVALID_REQUEST,
+)
+
+
+def match(failed_call: FailedCall) -> Symptom | None:
+    """The symptom that a failed call points to; None where the catalogue has none."""
+    return next((symptom for symptom in CATALOGUE if symptom.matches(failed_call)), None)
+
+
+def symptom_of(failed_call: FailedCall) -> str:
+    """The word for a failed call in every table: a symptom's name, or `unknown:` and its code."""
+    symptom = match(failed_call)
+    return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"

@@ -1,0 +1,189 @@
+"""Plans to give a queue its DLQ, and what speaks against one."""
+
+from __future__ import annotations
+
+from mendq.model.case import State
+from mendq.model.dlq import attributes_of_dlq
+from mendq.model.facts import DeadLetterQueue, Facts
+from mendq.model.metrics import Measured
+from mendq.model.plan import Plan, Refusal
+from mendq.model.queue import (
+    MAX_RECEIVE_COUNT,
+    Redrive,
+    allow_of,
+    arn_of_dlq,
+    is_quarantine,
+    parts_of,
+    why_unfit_as_dlq,
+)
+from mendq.model.steps import AttachDlq, CreateDlq
+from mendq.notifications.commands import get_attributes
+from mendq.notifications.text import counted
+
+# A few messages that are given back again and again make many receives: many messages have to
+# pass, and many receives to fail, unless Lambda itself counted that its function fails.
+FEWEST_MESSAGES = 100
+
+
+# A case of it explains what is received again.
+EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
+
+
+def failing_in(facts: Facts) -> str | None:
+    """In a sentence: received at least twice as often as deleted, and no delete too many."""
+    measured = facts.measured
+    if measured is None or _is_another_s(facts, measured):
+        return None
+    fruitless, deleted = measured.fruitless_receives, measured.deleted
+    if fruitless < max(deleted, measured.inexact_by) or not _concerns_many(facts, measured):
+        return None
+    held = measured.in_flight_now
+    still_held = f", {held:,} are still held" if held else ""
+    return (
+        f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
+        f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
+        "delete"
+    )
+
+
+def _is_another_s(facts: Facts, measured: Measured) -> bool:
+    """A visibility timeout that ends too early, one message at the head of a group, or people who
+    look.
+    """
+    return (
+        measured.has_surplus
+        or measured.one_group_blocks
+        or facts.move_task_running
+        or facts.takes_dlq_messages
+        or bool(EXPLAINED_BY & facts.open_symptoms)
+    )
+
+
+def _concerns_many(facts: Facts, measured: Measured) -> bool:
+    if any(each.fails_fast for each in facts.lambda_consumers):
+        return True
+    messages = measured.backlog_before + measured.sent
+    return min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES
+
+
+# While one of them is open, a DLQ would only take in what it keeps from being done.
+FIXED_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
+
+
+POLICIES = ("Policy", AttachDlq.attribute)
+
+
+def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
+    """A DLQ of the queue's own for one that has none, after five receives."""
+    dlq_arn = arn_of_dlq(facts.queue_arn)
+    refusal = _has_one(facts) or _cause_first(facts) or _name_is_taken(facts, dlq_arn)
+    if refusal is not None:
+        return refusal
+    redrive = Redrive(dlq_arn, MAX_RECEIVE_COUNT)
+    reason = (
+        f"{because}. What is received {MAX_RECEIVE_COUNT} times and not deleted would go to "
+        f"{dlq_arn}, and be kept there for 14 days"
+    )
+    return Plan((CreateDlq("", dlq_arn), AttachDlq("", redrive.text)), reason)
+
+
+def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
+    """The queue that its RedrivePolicy names, under that very name; the source is not written."""
+    refusal = _is_quarantine(facts, dlq_arn) or _cause_first(facts)
+    return refusal or Plan((CreateDlq("", dlq_arn),), because)
+
+
+def gone(facts: Facts) -> str | None:
+    """The DLQ that a RedrivePolicy names in vain, where one could stand there."""
+    named = facts.dlq
+    if (
+        named is None
+        or named.attributes is not None
+        or why_unfit_as_dlq(facts.queue_arn, named.queue_arn)
+    ):
+        return None
+    return named.queue_arn
+
+
+def has_none(facts: Facts) -> bool:
+    """Whether the queue has no DLQ, and is nobody's itself."""
+    return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
+
+
+def _has_one(facts: Facts) -> Refusal | None:
+    if has_none(facts):
+        return None
+    reason = "it has a DLQ by now, or takes DLQ messages itself"
+    return Refusal("need_already_met", reason, becomes=None)
+
+
+def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
+    """Mendq manages no queue of such a name, and makes one to keep what came back alone."""
+    if not is_quarantine(parts_of(dlq_arn).name):
+        return None
+    reason = (
+        f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
+        "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
+    )
+    look = get_attributes(facts.queue_arn, AttachDlq.attribute)
+    return Refusal("names_a_quarantine", reason, State.ESCALATED, next_command=look)
+
+
+def _cause_first(facts: Facts) -> Refusal | None:
+    """The backlog of a consumer that fails or is too slow would be dumped at once.
+
+    Whether a case is open about that or a person has closed it: what shows it now decides.
+    """
+    cause = _cause(facts)
+    if cause is not None:
+        reason = f"{cause}: its backlog would all become DLQ messages"
+        return Refusal("cause_first", reason, becomes=None)
+    return _not_measured(facts)
+
+
+def _cause(facts: Facts) -> str | None:
+    opened = sorted(FIXED_FIRST & facts.open_symptoms)
+    if opened:
+        return f"{opened[0]} is open about it"
+    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    if failing is not None:
+        return f"{failing.function_arn} fails in most of its runs"
+    # Late deletes fail on a FIFO queue: what is deleted there was one message's.
+    if facts.measured is not None and facts.measured.shows_a_race and not facts.is_fifo:
+        return "its messages are handled twice, so its visibility timeout is too short"
+    return failing_in(facts)
+
+
+def _not_measured(facts: Facts) -> Refusal | None:
+    """Nobody can say that it is not so; where nobody reads and nothing waits, nothing is dumped."""
+    idle = not facts.lambda_consumers and facts.visible + facts.in_flight == 0
+    if idle or (facts.measured is not None and not facts.move_task_running):
+        return None
+    reason = "nothing was measured that says whether its consumers finish what they receive"
+    return Refusal("not_measured", reason, becomes=None)
+
+
+def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
+    """One that is as Mendq would make it will do: it is ours from before, or as good."""
+    namesake = facts.dlq_namesake
+    if namesake is None or namesake.queue_arn != dlq_arn:
+        return Refusal("name_not_known", f"nobody looked for {dlq_arn}", becomes=None)
+    if namesake.attributes is None or _is_as_made(facts, namesake):
+        return None
+    reason = (
+        f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
+        "whether to attach it, or another, is for its owner to say"
+    )
+    look = get_attributes(dlq_arn, "All")
+    return Refusal("name_taken", reason, State.ESCALATED, next_command=look)
+
+
+def _is_as_made(facts: Facts, namesake: DeadLetterQueue) -> bool:
+    stands = namesake.attributes or {}
+    wanted = attributes_of_dlq(facts, namesake.queue_arn)
+    allowed = wanted.pop("RedriveAllowPolicy")
+    return (
+        not any(stands.get(each) for each in POLICIES)
+        and allow_of(stands.get("RedriveAllowPolicy", "")) == allow_of(allowed)
+        and all(stands.get(name) == value for name, value in wanted.items())
+    )

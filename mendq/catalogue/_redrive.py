@@ -1,0 +1,380 @@
+"""Plans to redrive DLQ messages, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from mendq.catalogue._redrive_causes import (
+    ARRIVING,
+    CAUSES,
+    LEAVING,
+    PROVEN,
+    REDRIVE_TAG,
+    REMEDY,
+    Explained,
+    explained_by,
+    keeps_out,
+    key_grants,
+    key_sentence,
+    redrive_is_off,
+    still_shows,
+)
+from mendq.catalogue._time_left import TimeLeft, could_lose, left_by_age, span, takes
+from mendq.model.case import Case
+from mendq.model.facts import Facts, SoleSource, SourceQueue
+from mendq.model.limits import Bounds, Mode
+from mendq.model.metrics import LATELY, PERIOD
+from mendq.model.plan import Plan, Refusal
+from mendq.model.queue import number_in, parts_of
+from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
+from mendq.notifications.commands import redrive_preview
+from mendq.notifications.text import counted
+
+_BEGAN_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def explained(facts: Facts) -> Explained:
+    """What explains the messages that wait; where nobody knows since when they do, whatever may."""
+    measured = facts.measured
+    if measured is None:
+        return explained_by(facts.source_cases, _always(facts.source_cases))
+    if not age_is_known(facts):
+        longest = timedelta(seconds=facts.retention_seconds)
+        return explained_by(facts.source_cases, measured.until - longest)
+    # The last minute's value was measured within it.
+    began_at = measured.until - PERIOD - timedelta(seconds=measured.oldest_age_seconds_now)
+    if measured.least_visible and not measured.deleted:
+        # What was there all the while is no younger, whatever the metric leaves out.
+        began_at = min(began_at, measured.since)
+    return explained_by(facts.source_cases, began_at)
+
+
+def time_left(facts: Facts) -> TimeLeft:
+    """Until the first message expires."""
+    retained_seconds = facts.retention_seconds
+    if facts.measured is None or not age_is_known(facts):
+        return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
+    longest = max(map(_retained_seconds, facts.dlq_sources or ()), default=0)
+    age_seconds = facts.measured.oldest_age_seconds_now
+    return left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
+
+
+def age_is_known(facts: Facts) -> bool:
+    """What lies there has an age; SQS leaves out of it what was received too often."""
+    return facts.measured is not None and facts.measured.oldest_age_seconds_now > 0
+
+
+def _always(cases: Iterable[Case]) -> datetime:
+    """Before all of them."""
+    return min((each.at for each in cases), default=_BEGAN_LONG_AGO)
+
+
+def _retained_seconds(source: SourceQueue) -> int:
+    return number_in(source.attributes, "MessageRetentionPeriod")
+
+
+# While one of them is open or found, messages would die again, or others with them.
+FIXED_FIRST = CAUSES | {"dlq_messages_arriving"}
+
+
+SHIPPED = Bounds()
+
+
+# A person sends some back by hand, and is done; who deletes in so many hours comes again.
+VISITS = 3
+
+
+def send_back(facts: Facts, because: str) -> Plan | Refusal:
+    """All of them to where they died, and before that the longest retention where it is close."""
+    if (refusal := first_against(facts)) is not None:
+        return refusal
+    (queue,), source = facts.dlq_sources or (), facts.sole_source
+    assert source is not None  # noqa: S101 - `first_against` speaks against the others
+    forecast = RedriveForecast(facts, queue, source)
+    if (refusal := forecast.too_slow()) is not None:
+        return refusal
+    steps = [RedriveMessages(HELD, queue.queue_arn), *_retained_longer(facts, forecast)]
+    doubts = tuple(_doubts(facts, source))
+    reason = ". ".join((because, *doubts, *forecast.sentences(raised=len(steps) > 1)))
+    seen_first = Mode.PROPOSE if doubts else Mode.HEAL
+    return Plan(tuple(steps), reason, at_most=min(seen_first, source.mode or Mode.OBSERVE))
+
+
+def _retained_longer(facts: Facts, forecast: RedriveForecast) -> Iterator[SetMessageRetention]:
+    longest = SetMessageRetention.maximum
+    if forecast.could_lose and facts.retention_seconds < longest:
+        yield SetMessageRetention(facts.retention_seconds, longest)
+
+
+def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
+    """What a person is to see first."""
+    if not age_is_known(facts):
+        yield "Nobody has measured since when messages wait: a person has to see this first"
+    for case in explained(facts).said:
+        yield (
+            f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): "
+            "a person has to see this first"
+        )
+    if facts.is_fifo:
+        yield (
+            f"Order will mix: {facts.visible:,} go in behind and among others, of which "
+            f"{source.deletes_per_second:.1f} a second are handled"
+        )
+
+
+@dataclass(frozen=True)
+class RedriveForecast:
+    """How a redrive would go, from the facts of both queues, the shipped bounds and the soak factor
+    of the account."""
+
+    facts: Facts
+    queue: SourceQueue
+    source: SoleSource
+
+    @property
+    def bounds(self) -> Bounds:
+        return replace(SHIPPED, soak_factor=self.source.soak_factor)
+
+    @property
+    def soak(self) -> timedelta:
+        stands = Facts(self.queue.queue_arn, self.queue.attributes, {})
+        attributes = self.queue.attributes
+        return self.bounds.soak(
+            receives=stands.max_receive_count or 1,
+            needed_seconds=number_in(attributes, "VisibilityTimeout"),
+            delay_seconds=number_in(attributes, "DelaySeconds"),
+        )
+
+    @property
+    def per_second(self) -> float:
+        """0 while nobody deletes a message there: then nothing goes back."""
+        least = SHIPPED.least_per_tick / SHIPPED.tick_seconds
+        deletes = self.source.deletes_per_second
+        return max(least, SHIPPED.rate_per_second(deletes)) if deletes > 0 else 0
+
+    @property
+    def lasts(self) -> timedelta | None:
+        return takes(self.facts.visible, self.per_second, self.soak, SHIPPED)
+
+    @property
+    def left(self) -> TimeLeft:
+        return time_left(self.facts)
+
+    @property
+    def could_lose(self) -> bool:
+        return could_lose(self.left, self.lasts)
+
+    def too_slow(self) -> Refusal | None:
+        """Refuse what could not end before messages expire, however long they can be kept."""
+        attributes = self.facts.attributes
+        longest = {**attributes, "MessageRetentionPeriod": str(SetMessageRetention.maximum)}
+        left, lasts = time_left(replace(self.facts, attributes=longest)), self.lasts
+        if lasts is None or lasts <= left.at_most:
+            return None
+        reason = (
+            f"{counted(self.facts.visible, 'message')} would take {span(lasts)} at "
+            f"{self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
+            f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
+            "send them faster, by hand"
+        )
+        look = redrive_preview(self.queue.queue_arn)
+        return Refusal("redrive_too_slow", reason, next_command=look)
+
+    def sentences(self, *, raised: bool) -> Iterator[str]:
+        """Without a full stop."""
+        name = parts_of(self.queue.queue_arn).name
+        yield (
+            f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
+            f"as many after each soak of {span(self.soak)}; {self._pace()}. It halts when "
+            f"{SHIPPED.halt_share:.0%} or {SHIPPED.halt_returned} of them have died again"
+        )
+        if raised:
+            yield "So that none expires on the way, they are kept for 14 days first"
+        yield "What goes back is a new message with an id of its own"
+        grants = key_grants(
+            self.facts.queue_arn, self.facts.attributes, self.queue.queue_arn, self.queue.attributes
+        )
+        if grants:
+            yield key_sentence(grants, "Mendq's redrive role")
+
+    def _pace(self) -> str:
+        deletes, lasts = self.source.deletes_per_second, self.lasts
+        if lasts is None:
+            return "nothing was deleted there in the last hour, and it waits until something is"
+        return (
+            f"at {SHIPPED.rate_share:.0%} of what is deleted there ({deletes:,.2f} a second) that "
+            f"takes about {span(lasts)}"
+        )
+
+
+def first_against(facts: Facts) -> Refusal | None:
+    """The first that speaks against it; None where nothing does: then it has a sole source."""
+    return next((found for each in _AGAINST if (found := each(facts))), None)
+
+
+def _nothing_waits(facts: Facts) -> Refusal | None:
+    if facts.visible and facts.dlq_sources:
+        return None
+    return Refusal("need_already_met", "no DLQ message waits there any more", becomes=None)
+
+
+def _shared(facts: Facts) -> Refusal | None:
+    sources = facts.dlq_sources or ()
+    if facts.sole_source is not None and [facts.sole_source.queue_arn] == list(facts.source_arns):
+        return None
+    others = (
+        f"it takes the messages of {len(sources)} queues"
+        if len(sources) > 1
+        else ("it takes the messages of another queue too, which keeps Mendq out")
+    )
+    reason = (
+        f"{others}, and which of these is fixed is a person's to say: one source's alone are sent "
+        "back by hand"
+    )
+    fixed = [each.queue_arn for each in explained(facts).fixed]
+    look = redrive_preview((fixed or [sources[0].queue_arn])[0])
+    return Refusal("shared_dlq", reason, next_command=look)
+
+
+def _forbidden(facts: Facts) -> Refusal | None:
+    """A queue that nobody gave to Mendq is not sent to; the DLQ messages' own is asked before."""
+    source = facts.sole_source
+    for arn, tags in ((facts.queue_arn, facts.tags), *_named(source)):
+        if redrive_is_off(tags):
+            return Refusal("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it", None)
+    if source is not None and source.mode is None:
+        reason = f"{source.queue_arn}, where they would go, is not managed by Mendq"
+        return Refusal("source_not_managed", reason, becomes=None)
+    return None
+
+
+def _named(source: SoleSource | None) -> Iterator[tuple[str, dict[str, str]]]:
+    if source is not None:
+        yield source.queue_arn, dict(source.tags)
+
+
+def _dies_further(facts: Facts) -> Refusal | None:
+    if not facts.attributes.get("RedrivePolicy"):
+        return None
+    reason = "it has a DLQ itself: messages that are only held die further there"
+    return Refusal("messages_die_further", reason, becomes=None)
+
+
+def _read(facts: Facts) -> Refusal | None:
+    reader = who_reads(facts)
+    if reader is None:
+        return None
+    reason = f"{reader}: whoever reads them may be at work on them, or send them back himself"
+    return Refusal("messages_are_read", reason, becomes=None)
+
+
+def _taken(facts: Facts) -> Refusal | None:
+    """An approval waits until that is over."""
+    taken = who_takes(facts)
+    if taken is None:
+        return None
+    reason = f"{taken}: whoever does that may be at work on them, or send them back himself"
+    return Refusal("messages_are_taken", reason, becomes=None)
+
+
+def _moves(facts: Facts) -> Refusal | None:
+    if not facts.move_task_running:
+        return None
+    reason = "a message movement task runs on it, or ran within the last 42 hours"
+    return Refusal("move_task_running", reason, becomes=None)
+
+
+def _cause_first(facts: Facts) -> Refusal | None:
+    """Not of what is only watched after it was proven fixed."""
+    watched = {each.symptom for each in facts.source_cases if each.state in PROVEN}
+    known = sorted((facts.open_symptoms & FIXED_FIRST) - watched)
+    shown = [f"{each.symptom} at {_name(each)}" for each in facts.source_cases if still_shows(each)]
+    if not shown and not known:
+        return None
+    reason = f"{(shown or known)[0]} is open: messages that go back now would die again"
+    return Refusal("cause_first", reason, becomes=None)
+
+
+def _not_fixed(facts: Facts) -> Refusal | None:
+    found = explained(facts)
+    if found.standing:
+        case = found.standing[0]
+        reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
+        return Refusal("cause_not_fixed", reason, becomes=None)
+    if not found.fixed:
+        reason = "no case at its source explains these messages and is fixed"
+        return Refusal("no_fixed_cause", reason, becomes=None)
+    return None
+
+
+def _name(case: Case) -> str:
+    return parts_of(case.queue_arn).name
+
+
+def _arrive(facts: Facts) -> Refusal | None:
+    """Only known where everything was fixed before the first that was measured."""
+    measured, fixed = facts.measured, explained(facts).fixed
+    if measured is None or any(each.at > measured.since for each in fixed):
+        return None
+    if measured.messages_risen < 1 or measured.messages_arrived < 1:
+        return None
+    risen = counted(measured.messages_risen, "message")
+    reason = f"{risen} came since it was fixed: something else kills messages"
+    return Refusal("messages_arrive", reason, becomes=None)
+
+
+def _for_one_network(facts: Facts) -> Refusal | None:
+    """The mover would be denied, in the midst of the messages."""
+    source = (facts.dlq_sources or ())[0]
+    for arn, attributes, actions in (
+        (facts.queue_arn, facts.attributes, LEAVING),
+        (source.queue_arn, source.attributes, ARRIVING),
+    ):
+        fault = keeps_out(attributes.get("Policy", ""), arn, actions)
+        if fault is not None:
+            reason = f"{arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
+            return Refusal(
+                "network_only_policy", reason, next_command=redrive_preview(source.queue_arn)
+            )
+    return None
+
+
+# In this order; the first that speaks is told.
+_AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
+    _nothing_waits,
+    _shared,
+    _forbidden,
+    _dies_further,
+    _read,
+    _taken,
+    _moves,
+    _cause_first,
+    _not_fixed,
+    _arrive,
+    _for_one_network,
+)
+
+
+def who_reads(facts: Facts) -> str | None:
+    """The function that an enabled mapping feeds from it; None where there is none."""
+    consumers = facts.lambda_consumers
+    return f"{consumers[0].function_arn} reads it" if consumers else None
+
+
+def who_takes(facts: Facts) -> str | None:
+    """What says that somebody deletes messages, now or again and again; None where nobody does."""
+    measured = facts.measured
+    if measured is None:
+        return None
+    if measured.deleted_lately:
+        minutes = LATELY.total_seconds() / 60
+        return f"{_deleted(measured.deleted_lately)} in the last {minutes:.0f} minutes"
+    if measured.hours_with_deletes >= VISITS:
+        return f"{_deleted(measured.deleted)} in {measured.hours_with_deletes} different hours"
+    return None
+
+
+def _deleted(messages: int) -> str:
+    return counted(messages, "message was", "messages were") + " deleted"

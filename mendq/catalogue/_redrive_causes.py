@@ -1,0 +1,260 @@
+"""Why messages die, whether that is fixed, and whether they may be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from mendq.catalogue._restore_policy import fits
+from mendq.model.case import Case, State
+from mendq.model.evidence import granted_by
+from mendq.model.facts import Facts, is_aws_managed
+from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.limits import Consent, Mode
+from mendq.model.names import REDRIVE, role_name
+from mendq.model.policy import Statement, statements_of
+from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
+from mendq.notifications.text import counted
+
+# A case of these, at the source, says why its messages die.
+CAUSES = frozenset(
+    {
+        "visibility_timeout_too_short",
+        "consumer_failing",
+        "consumer_throttled",
+        "access_denied",
+        "kms_denied",
+        "kms_key_unusable",
+        "kms_throttled",
+    }
+)
+
+
+# Proven fixed, though the case is not over yet.
+PROVEN = frozenset({State.VERIFIED, State.WATCHING})
+
+
+_BY_ITSELF = "follow_up"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The cases that may explain messages, by what has become of the cause.
+
+    `proven` fixed; `said`: a person closed it, or it merely stayed away; `standing`: it still
+    shows, or nobody fixed it.
+    """
+
+    proven: tuple[Case, ...] = ()
+    said: tuple[Case, ...] = ()
+    standing: tuple[Case, ...] = ()
+
+    @property
+    def fixed(self) -> tuple[Case, ...]:
+        return (*self.proven, *self.said)
+
+
+def explained_by(cases: Iterable[Case], first_message_at: datetime) -> Explained:
+    """What explains messages of which the first came then, from the newest cases at their source.
+
+    What was over before the first of them died did not kill it.
+    """
+    found: dict[str, list[Case]] = {"proven": [], "said": [], "standing": []}
+    for case in cases:
+        if case.symptom in CAUSES and (still_shows(case) or case.at >= first_message_at):
+            found[_became(case)].append(case)
+    return Explained(**{name: tuple(each) for name, each in found.items()})
+
+
+def still_shows(case: Case) -> bool:
+    """Whether it is open, and not only watched after it was proven fixed."""
+    return not case.is_final and case.state not in PROVEN
+
+
+def _became(case: Case) -> str:
+    if case.state in PROVEN:
+        return "proven"
+    if case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED):
+        return "standing"
+    watched = case.came_from is State.WATCHING and case.actor == _BY_ITSELF
+    return "proven" if watched else "said"
+
+
+REDRIVE_TAG = "mendq:redrive"
+
+
+ON = "on"
+
+
+READ = "kms:Decrypt"
+
+
+SEND = "kms:GenerateDataKey"
+
+
+def redrive_is_off(tags: Mapping[str, str]) -> bool:
+    """Whether the tag forbids it; a word that is not `on` is taken for `off`."""
+    return tags.get(REDRIVE_TAG, ON).strip().lower() != ON
+
+
+def why_not_to_move(queue: Facts, consent: Consent) -> str | None:
+    """Why Mendq may not by itself move messages out of this queue or into it."""
+    mode = consent.mode_of(parts_of(queue.queue_arn).name, queue.tags)
+    if mode is None:
+        return f"{queue.queue_arn} is not managed"
+    if mode is Mode.OBSERVE:
+        return f"{queue.queue_arn} is only observed"
+    if redrive_is_off(queue.tags):
+        return f"the tag {REDRIVE_TAG} of {queue.queue_arn} forbids it"
+    return None
+
+
+def why_not_between(
+    dlq: Facts, source: Facts, source_arns: Sequence[str], consent: Consent
+) -> str | None:
+    """Why messages may not go from the one to the other; `source_arns` are those that name it."""
+    for each in (dlq, source):
+        if not each.exists:
+            return f"there is no queue {each.queue_arn} any more"
+    if source.dlq_arn != dlq.queue_arn:
+        return f"{source.queue_arn} does not name it as its DLQ any more"
+    if set(source_arns) - {source.queue_arn}:
+        return f"it is the DLQ of {counted(len(source_arns), 'queue')} by now"
+    if dlq.attributes.get("RedrivePolicy"):
+        return "it has a DLQ itself"
+    return (
+        why_unfit_as_dlq(source.queue_arn, dlq.queue_arn)
+        or why_not_to_move(dlq, consent)
+        or why_not_to_move(source, consent)
+    )
+
+
+@dataclass(frozen=True)
+class KeyGrant:
+    """What whoever moves messages has to be granted on one key, and of which queues that is."""
+
+    key: str
+    actions: tuple[str, ...]
+    queue_names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.actions)} on {self.key} ({', '.join(self.queue_names)})"
+
+
+def key_grants(
+    dlq_arn: str,
+    dlq: Mapping[str, str],
+    source_arn: str,
+    source: Mapping[str, str],
+) -> tuple[KeyGrant, ...]:
+    """By the attributes of both queues; none where neither is encrypted with a key of one's own.
+
+    The key that AWS manages grants everybody of its account who may use the queue, and SQS's own
+    encryption asks nobody. A quarantine is encrypted as its source.
+    """
+    asked: dict[str, tuple[set[str], list[str]]] = {}
+    for arn, attributes, actions in (
+        (dlq_arn, dlq, {READ}),
+        (source_arn, source, {READ, SEND}),
+    ):
+        key = attributes.get("KmsMasterKeyId", "")
+        if key and not is_aws_managed(key):
+            of_key, names = asked.setdefault(key, (set(), []))
+            of_key.update(actions)
+            names.append(parts_of(arn).name)
+    return tuple(
+        KeyGrant(key, tuple(sorted(actions)), tuple(names))
+        for key, (actions, names) in asked.items()
+    )
+
+
+def key_sentence(grants: Iterable[KeyGrant], who: str) -> str:
+    """`who` needs which; empty where there is nothing to grant."""
+    needed = "; ".join(map(str, grants))
+    return f"{who} needs {needed}: in the key's policy, or in its own where that lets it" * bool(
+        needed
+    )
+
+
+# What moves messages, of the queue that they leave and of the one that they go to.
+LEAVING = granted_by(("DeleteMessage", "ReceiveMessage"))
+
+
+ARRIVING = granted_by(("SendMessage",))
+
+
+REMEDY = (
+    "except Mendq's redrive role by the further condition "
+    '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}'
+)
+
+
+_NETWORK = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
+
+
+_IF_EXISTS = "ifexists"
+
+
+_DIFFERS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
+
+
+def keeps_out(policy: str, queue_arn: str, actions: Iterable[str]) -> str | None:
+    """Why the redrive role may not do one of `actions` there, though others may; else None.
+
+    Total: a policy that cannot be read may say anything, so it keeps out.
+    """
+    statements = statements_of(policy)
+    if statements is None:
+        return "its policy cannot be read"
+    wanted = tuple(each.lower() for each in actions)
+    denying = next((e for e in statements if _is_for_a_network(e, queue_arn, wanted)), None)
+    if denying is None:
+        return None
+    named = f' ("{denying.sid[:64]}")' if denying.sid else ""
+    return f"a statement of its policy{named} denies whoever does not come from one network"
+
+
+def _is_for_a_network(statement: Statement, queue_arn: str, wanted: tuple[str, ...]) -> bool:
+    if statement.allows or not _concerns(statement, queue_arn, wanted):
+        return False
+    asked = tuple(_asked_in(statement))
+    networks = any(key in _NETWORK and _holds_elsewhere(how, what) for how, key, what in asked)
+    return networks and not any(_excepts_us(*each, queue_arn) for each in asked)
+
+
+def _concerns(statement: Statement, queue_arn: str, wanted: tuple[str, ...]) -> bool:
+    does_it = "Action" in statement.excepting or any(
+        fits(pattern.lower(), each) for pattern in statement.actions for each in wanted
+    )
+    on_it = "Resource" in statement.excepting or any(
+        fits(each, queue_arn) for each in statement.resources
+    )
+    return does_it and on_it
+
+
+def _asked_in(statement: Statement) -> Iterable[tuple[str, str, frozenset[str]]]:
+    """Operator, key and values, in lower case; of an operator over many, the operator itself."""
+    conditions: Mapping[str, Mapping[str, tuple[str, ...]]] = statement.conditions
+    for operator, asked in conditions.items():
+        how = operator.lower().rpartition(":")[2]
+        for key, values in asked.items():
+            yield how, key.lower(), frozenset(each.lower() for each in values)
+
+
+def _holds_elsewhere(how: str, what: frozenset[str]) -> bool:
+    """Whether a call from no network fulfils it: what is asked to differ does, or to be missing."""
+    return "not" in how.removesuffix(_IF_EXISTS) or _IF_EXISTS in how or _missing(how, what)
+
+
+def _missing(how: str, what: frozenset[str]) -> bool:
+    return how == "null" and "true" in what
+
+
+def _excepts_us(how: str, key: str, what: frozenset[str], queue_arn: str) -> bool:
+    """Whether a call of the redrive role does not fulfil it, and so is not denied."""
+    queue = parts_of(queue_arn)
+    role = f":iam::{queue.account}:role/{role_name(REDRIVE, queue.region)}"
+    arn = f"arn:{partition_of(queue.region)}{role}".lower()
+    is_about_roles = how.removesuffix(_IF_EXISTS) in _DIFFERS and key == "aws:principalarn"
+    return is_about_roles and any(fits(each, arn) for each in what)

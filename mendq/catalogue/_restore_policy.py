@@ -1,0 +1,306 @@
+"""Plans to restore a pinned queue policy, and which policy refused a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatchcase
+
+from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
+from mendq.model.facts import Facts
+from mendq.model.failed_call import RefusedBy
+from mendq.model.limits import Mode
+from mendq.model.plan import Plan, Refusal
+from mendq.model.policy import EVERYBODY, SETTLED_AFTER, Pin, Pinned, Statement, statements_of
+from mendq.model.queue import parts_of
+from mendq.model.steps import RestorePolicy
+from mendq.notifications.commands import get_attributes
+
+# What nearly every policy denies, and no client of AWS's does: a call without TLS.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
+_WITHOUT_TLS = {"bool": {"aws:securetransport": ("false",)}}
+
+
+def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
+    """Whether the text grants `action` to this role or user, by its own name and unconditionally.
+
+    A grant to everybody or to an account is none of its own, a condition may not hold, and any
+    statement that may deny it counts as one that does.
+    """
+    statements = statements_of(policy)
+    if not statements or not IDENTITY.fullmatch(principal_arn):
+        return False
+    return any(_allows(each, principal_arn, action, queue_arn) for each in statements) and not any(
+        _may_deny(each, principal_arn, action, queue_arn) for each in statements
+    )
+
+
+def is_open_to_everybody(policy: str) -> bool:
+    """Whether a statement lets anybody in unconditionally; of what is no policy, who knows."""
+    statements = statements_of(policy)
+    if statements is None:
+        return True
+    return any(
+        each.allows
+        and (each.is_for_everybody or "Principal" in each.excepting)
+        and not each.conditions
+        for each in statements
+    )
+
+
+def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+    return (
+        statement.allows
+        and not statement.conditions
+        and not statement.excepting
+        and principal_arn in statement.principals.get("AWS", ())
+        and any(fits(each.lower(), action.lower()) for each in statement.actions)
+        and any(_covers(each, queue_arn) for each in statement.resources)
+    )
+
+
+def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+    if statement.allows or _lowered(statement) == _WITHOUT_TLS:
+        return False
+    to_it = "Principal" in statement.excepting or _may_name(statement, principal_arn)
+    does_it = "Action" in statement.excepting or any(
+        fits(each.lower(), action.lower()) for each in statement.actions
+    )
+    on_it = "Resource" in statement.excepting or any(
+        fits(each, queue_arn) for each in statement.resources
+    )
+    return to_it and does_it and on_it
+
+
+def _may_name(statement: Statement, principal_arn: str) -> bool:
+    """Itself, its account, a session of it, or what a name that IAM no longer knows stands for."""
+    return bool(statement.principals) and not all(
+        IDENTITY.fullmatch(each) and each != principal_arn
+        for named in statement.principals.values()
+        for each in named
+    )
+
+
+def _lowered(statement: Statement) -> dict[str, dict[str, tuple[str, ...]]]:
+    return {
+        operator.lower(): {
+            key.lower(): tuple(each.lower() for each in values) for key, values in asked.items()
+        }
+        for operator, asked in statement.conditions.items()
+    }
+
+
+def _covers(pattern: str, queue_arn: str) -> bool:
+    """Part by part: no wildcard of ours reaches over a colon."""
+    if pattern == EVERYBODY:
+        return True
+    parts, wanted = pattern.split(":"), queue_arn.split(":")
+    return len(parts) == len(wanted) and all(map(fits, parts, wanted))
+
+
+def fits(pattern: str, text: str) -> bool:
+    """IAM's `*` and `?`; a bracket is itself."""
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+_ASK = (
+    f"The queue was changed less than {SETTLED_AFTER // timedelta(minutes=1)} minutes ago, and "
+    "CloudTrail may not have told of everybody who changed it: a person decides"
+)
+
+
+def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
+    """The plan that puts the pinned policy back, the refusal to decide yet, or why not at all.
+
+    `because` begins the plan's reason. An empty text where nothing is pinned.
+    """
+    pinned = facts.pin
+    if pinned is None:
+        return ""
+    pin = pinned.pin
+    if pin is None:
+        return f"The queue's policy is pinned, and nothing is put back: {pinned.doubt}"
+    stands = RestorePolicy.standing_in(facts.attributes) or ""
+    pointless = _pointless(pin.policy, stands, facts)
+    if pinned.passes and not pointless:
+        return _waiting(pinned)
+    if against := pointless or pinned.doubt:
+        return f"{_the_pin(pin)} is not put back: {against}"
+    reason = (
+        f"{because}. {_the_pin(pin)} grants it to every caller that was refused, "
+        f"and {_overwritten_by(pinned)}"
+    )
+    step = RestorePolicy(stands, pin.policy)
+    if pinned.is_settled:
+        return Plan((step,), reason)
+    return Plan((step,), f"{reason}. {_ASK}", at_most=Mode.PROPOSE)
+
+
+def granted_by_the_pin(facts: Facts) -> str:
+    """A sentence where a deployment overwrote the pinned policy, which grants the refused calls.
+
+    For refusals that IAM lays at the caller's own policy: in the queue's account either of the two
+    may grant, and which of them people meant is not Mendq's to say.
+    """
+    pinned, stands = facts.pin, RestorePolicy.standing_in(facts.attributes) or ""
+    if pinned is None or pinned.pin is None or not pinned.is_good:
+        return ""
+    pin, account = pinned.pin, parts_of(facts.queue_arn).account
+    if _pointless(pin.policy, stands, facts) or are_strangers_to(account, facts.principals):
+        return ""
+    return (
+        f"{_the_pin(pin)} grants it, and {_overwritten_by(pinned)}. It is not put back, because "
+        "IAM names the caller's own policy: a person decides which of the two is to grant it"
+    )
+
+
+def _pointless(policy: str, stands: str, facts: Facts) -> str:
+    if not facts.exists:
+        return "the queue could not be looked at"
+    if stands == policy:
+        return "it stands there, and the calls are refused all the same"
+    if not _grants_it_to_all(policy, facts):
+        return "it does not grant the calls to everybody who was refused, by name"
+    if is_open_to_everybody(policy):
+        return "it lets everybody in"
+    return ""
+
+
+def _grants_it_to_all(policy: str, facts: Facts) -> bool:
+    actions = granted_by(facts.event_names)
+    pairs = [(who, action) for who in facts.principals for action in actions]
+    return bool(pairs) and all(
+        grants(policy, who, action, facts.queue_arn) for who, action in pairs
+    )
+
+
+def _waiting(pinned: Pinned) -> Refusal:
+    """Events come again until CloudTrail has told who changed the queue, or had the time to."""
+    return Refusal("pin_not_judged_yet", pinned.doubt, becomes=None, again=True)
+
+
+def _the_pin(pin: Pin) -> str:
+    return (
+        f"The policy that {named((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
+        f"(generation {pin.generation}, sha256 {pin.digest[:12]})"
+    )
+
+
+def _overwritten_by(pinned: Pinned) -> str:
+    change = pinned.changed
+    if change is None:
+        return "nobody is known to have overwritten it"
+    return f"{named((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What to tell a person where this policy refused, and what they look at first."""
+
+    refused_by: RefusedBy
+    code: str
+    because: str
+    look: Callable[[Facts], str]
+    lacks_a_grant: bool = False
+
+
+def _queue_policy(facts: Facts) -> str:
+    return get_attributes(facts.queue_arn, "Policy")
+
+
+def _simulation(facts: Facts) -> str:
+    """What IAM makes of the caller's own policies, its boundary and its organization's."""
+    identity = first_identity(facts.principals)
+    actions = granted_by(facts.event_names)
+    if identity is None or not actions:
+        return _queue_policy(facts)
+    return (
+        f"aws iam simulate-principal-policy --policy-source-arn {identity} "
+        f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
+    )
+
+
+def _sessions(facts: Facts) -> str:
+    region = parts_of(facts.queue_arn).region
+    return (
+        f"aws cloudtrail lookup-events --region {region} "
+        "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
+    )
+
+
+def _endpoints(facts: Facts) -> str:
+    region = parts_of(facts.queue_arn).region
+    return (
+        f"aws ec2 describe-vpc-endpoints --region {region} "
+        "--filters 'Name=service-name,Values=*.sqs'"
+    )
+
+
+NOT_SAID = Finding(
+    RefusedBy.NOT_SAID,
+    "policy_not_named",
+    "IAM does not say which policy refused; of callers from other organizations it seldom does",
+    _queue_policy,
+)
+
+
+FINDINGS = (
+    Finding(
+        RefusedBy.RESOURCE_POLICY_DENIES,
+        "queue_policy_denies",
+        "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
+        _queue_policy,
+    ),
+    Finding(
+        RefusedBy.NO_RESOURCE_POLICY,
+        "queue_policy_lacks_grant",
+        "No statement of the queue's policy allows it",
+        _queue_policy,
+        lacks_a_grant=True,
+    ),
+    Finding(
+        RefusedBy.IDENTITY_POLICY_DENIES,
+        "identity_policy_denies",
+        "The caller's identity policy denies it explicitly, which no grant elsewhere lifts",
+        _simulation,
+    ),
+    Finding(
+        RefusedBy.IDENTITY_POLICY,
+        "identity_policy_lacks_grant",
+        "The caller's identity policy does not allow it",
+        _simulation,
+        lacks_a_grant=True,
+    ),
+    Finding(
+        RefusedBy.ABOVE_THE_ACCOUNT,
+        "organization_refuses",
+        "A service or resource control policy refuses it: "
+        "a matter for whoever administers the AWS organization",
+        _simulation,
+    ),
+    Finding(
+        RefusedBy.PERMISSIONS_BOUNDARY,
+        "boundary_refuses",
+        "The caller's permissions boundary refuses it: a matter for whoever set the boundary",
+        _simulation,
+    ),
+    Finding(
+        RefusedBy.SESSION_POLICY,
+        "session_policy_refuses",
+        "The session's own policy refuses it: a matter for the program that assumes the role",
+        _sessions,
+    ),
+    Finding(
+        RefusedBy.VPC_ENDPOINT_POLICY,
+        "vpc_endpoint_refuses",
+        "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
+        _endpoints,
+    ),
+    NOT_SAID,
+)
+
+
+def leading(facts: Facts) -> Finding:
+    """The one that leads a page: of several policies that refused, the first of FINDINGS."""
+    return next((each for each in FINDINGS if each.refused_by in facts.refused_by), NOT_SAID)

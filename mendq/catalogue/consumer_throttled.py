@@ -1,0 +1,109 @@
+"""Lambda may not run the queue's function as often as there are messages for it.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from shlex import quote
+
+from mendq.catalogue import examples
+from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
+from mendq.model.case import State
+from mendq.model.facts import Facts, LambdaConsumer, Need
+from mendq.model.limits import Limits
+from mendq.model.plan import Refusal
+from mendq.model.queue import parts_of
+from mendq.notifications.text import counted
+
+# Lambda tries again by itself; a tenth of all tries is more than a burst.
+THROTTLED_SHARE = 0.1
+
+
+def detect(facts: Facts) -> Found | None:
+    """A tenth of the invocations and more were throttled while messages waited."""
+    measured, throttled = facts.measured, _most_throttled(facts)
+    if measured is None or not measured.visible_now:
+        return None
+    if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
+        return None
+    return Found(
+        f"{share:.0%} of the invocations of {throttled.name} were throttled, and "
+        f"{counted(measured.visible_now, 'message')} waiting, the oldest for "
+        f"{measured.oldest_age_seconds_now:,} s"
+    )
+
+
+def _most_throttled(facts: Facts) -> LambdaConsumer | None:
+    return max(facts.lambda_consumers, key=lambda each: each.throttled_share or 0, default=None)
+
+
+def is_suspect(facts: Facts) -> bool:
+    return bool(facts.lambda_consumers) and facts.visible > 0
+
+
+def plan(facts: Facts, _limits: Limits) -> Refusal:
+    """A page: how often a function may run is the account's to share out."""
+    counted = facts.max_receive_count
+    lost = (
+        f"each throttled try counts as a receive, and after {counted} of them a message that no "
+        "code has seen goes to the DLQ"
+        if counted
+        else "messages wait until Lambda has room"
+    )
+    reason = (
+        f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
+        f"or the mapping lets in more than that: {lost}"
+    )
+    return Refusal("consumer_throttled", reason, State.ESCALATED, next_command=_concurrency(facts))
+
+
+def _concurrency(facts: Facts) -> str:
+    """Empty says that the function keeps to the account's limit."""
+    throttled = _most_throttled(facts)
+    if throttled is None:
+        return ""
+    return (
+        f"aws lambda get-function-concurrency --region {parts_of(facts.queue_arn).region} "
+        f"--function-name {quote(throttled.name)}"
+    )
+
+
+def _account_concurrency(queue_arn: str) -> str:
+    return f"aws lambda get-account-settings --region {parts_of(queue_arn).region}"
+
+
+def _queue(throttled_share: float | None, **counted: int) -> Facts:
+    facts = examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="900")
+    function = LambdaConsumer(
+        "arn:aws:lambda:us-east-1:123456789012:function:bill",
+        30,
+        0,
+        throttled_share=throttled_share,
+    )
+    waiting = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **counted}
+    return replace(facts, lambda_consumers=(function,), measured=examples.measured(**waiting))
+
+
+CONSUMER_THROTTLED = Symptom(
+    name="consumer_throttled",
+    sentence="Lambda may not run the queue's function as often as there are messages for it.",
+    plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
+    aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
+    needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
+    plan=plan,
+    mass_advice="The account's concurrency in this region is used up: look for the function that "
+    "takes it, reserve what others need, or ask AWS for more.",
+    mass_look=_account_concurrency,
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
+    detected=(
+        Detected("a tenth is throttled", _queue(THROTTLED_SHARE), code="consumer_throttled"),
+        Detected("every invocation is", _queue(1.0), code="consumer_throttled"),
+    ),
+    near_misses=(
+        NearMiss("a burst now and then", NOT_FOUND, facts=_queue(0.099)),
+        NearMiss("throttled, and nothing waits", NOT_FOUND, facts=_queue(0.5, visible_now=0)),
+        NearMiss("Lambda counted no invocation", NOT_FOUND, facts=_queue(None)),
+    ),
+)

@@ -1,0 +1,141 @@
+"""One message that always fails holds up all that come behind it in its group.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagegroupid-property.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mendq.catalogue import examples
+from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
+from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
+from mendq.model.facts import DeadLetterQueue, Facts, Need, SourceQueue
+from mendq.model.limits import Limits, Mode
+from mendq.model.plan import Plan, Refusal
+from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.steps import AttachDlq, CreateDlq
+from mendq.notifications.text import counted
+
+
+def detect(facts: Facts) -> Found | None:
+    """One group in flight, tried again and again, while nothing gets through."""
+    measured = facts.measured
+    if measured is None or not has_none(facts) or not is_suspect(facts):
+        return None
+    if facts.move_task_running or not measured.one_group_blocks:
+        return None
+    return Found(
+        f"its oldest message has waited {measured.oldest_age_seconds_now:,} s; in "
+        f"{measured.hours:.1f} h {measured.received:,} receives ended in {measured.deleted:,} "
+        f"deletes, one group is in flight, {counted(measured.visible_now, 'message')} waiting"
+    )
+
+
+def is_suspect(facts: Facts) -> bool:
+    """Something has to wait; and a DLQ would take the message after a while."""
+    waits = facts.visible + facts.in_flight > 0
+    return facts.is_fifo and not facts.attributes.get(AttachDlq.attribute) and waits
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """A DLQ, which takes the message after five receives."""
+    found = detect(facts)
+    if found is None:
+        return Refusal("need_already_met", "its groups move on by now", becomes=None)
+    order = "what stands behind it is then handled without it, in the order that is left"
+    return make_and_attach(facts, f"{found.because}. A DLQ would take it, and {order}")
+
+
+def _queue(**counted: int) -> Facts:
+    blocked = {
+        "sent": 40,
+        "received": 720,
+        "backlog_now": 60,
+        "backlog_before": 20,
+        "visible_now": 59,
+        "in_flight_now": 1,
+        "oldest_age_seconds_before": 600,
+        "oldest_age_seconds_now": 22_200,
+        "groups_in_flight_now": 1,
+    }
+    facts = examples.queue(
+        ApproximateNumberOfMessages="59", ApproximateNumberOfMessagesNotVisible="1"
+    )
+    return replace(
+        facts,
+        measured=examples.measured(**{**blocked, **counted}),
+        dlq_sources=(),
+        dlq_namesake=DeadLetterQueue(_DEAD, None),
+    )
+
+
+_DEAD = arn_of_dlq(examples.QUEUE_ARN)
+_REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _REDRIVE))
+
+FIFO_GROUP_BLOCKED = Symptom(
+    name="fifo_group_blocked",
+    sentence="One message that always fails holds up all that come behind it in its group.",
+    plan_in_words="Make a DLQ and attach it after 5 receives. Never while "
+    "visibility_timeout_too_short or consumer_failing is open.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "using-messagegroupid-property.html",
+    needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
+    steps=(CreateDlq, AttachDlq),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    gives_way_to=FIXED_FIRST,
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}),
+        is_suspect,
+    ),
+    detected=(
+        Detected("the first of its group fails each time", _queue(), _ATTACH),
+        Detected("a message gets through now and then", _queue(sent=76, deleted=36), _ATTACH),
+        Detected(
+            "somebody else's queue has the name",
+            replace(
+                _queue(),
+                dlq_namesake=DeadLetterQueue(_DEAD, {"MessageRetentionPeriod": "345600"}),
+            ),
+            code="name_taken",
+        ),
+    ),
+    near_misses=(
+        NearMiss(
+            "one message takes very long, and is received once",
+            NOT_FOUND,
+            facts=_queue(received=1),
+        ),
+        NearMiss("other groups get through", NOT_FOUND, facts=_queue(deleted=300)),
+        NearMiss("several groups are tried", NOT_FOUND, facts=_queue(groups_in_flight_now=3)),
+        NearMiss(
+            "DLQ messages are being moved back",
+            NOT_FOUND,
+            facts=replace(_queue(), move_task_running=True),
+        ),
+        NearMiss(
+            "it takes DLQ messages itself",
+            NOT_FOUND,
+            facts=replace(_queue(), dlq_sources=(SourceQueue(examples.QUEUE_ARN, {}),)),
+        ),
+        NearMiss(
+            "its consumer fails with every message: its backlog would be dumped",
+            "cause_first",
+            facts=replace(_queue(), open_symptoms=frozenset({"consumer_failing"})),
+        ),
+        NearMiss("the head moves on", NOT_FOUND, facts=_queue(oldest_age_seconds_now=3_600)),
+        NearMiss(
+            "a DLQ takes it after five receives",
+            NOT_FOUND,
+            facts=replace(_queue(), attributes={**_queue().attributes, "RedrivePolicy": _REDRIVE}),
+        ),
+        NearMiss(
+            "a standard queue has no groups to hold up",
+            NOT_FOUND,
+            facts=replace(_queue(), queue_arn=examples.STANDARD_ARN),
+        ),
+    ),
+)

@@ -1,0 +1,165 @@
+"""Messages wait so long that SQS will soon drop them.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-message-retention.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mendq.catalogue import examples
+from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
+from mendq.model.case import State
+from mendq.model.facts import Facts, Need, SourceQueue
+from mendq.model.limits import Limits, Mode
+from mendq.model.metrics import Measured
+from mendq.model.plan import Plan, Refusal
+from mendq.model.steps import SetMessageRetention
+from mendq.notifications.commands import metric_command
+from mendq.notifications.text import counted
+
+LONGEST_SECONDS = SetMessageRetention.maximum
+EXPIRING_SHARE = 0.75
+
+
+def detect(facts: Facts) -> Found | None:
+    """The oldest message is three quarters through its time, and will not be gone before its end.
+
+    Not of a DLQ: there the metric counts from the move, and messages expire by when
+    they were first sent.
+    """
+    measured = facts.measured
+    if measured is None or facts.takes_dlq_messages:
+        return None
+    age, retention = measured.oldest_age_seconds_now, facts.retention_seconds
+    if age <= EXPIRING_SHARE * retention or _gone_in_time(measured, retention - age):
+        return None
+    return Found(
+        f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
+        f"{counted(measured.backlog_now, 'message')} left, {measured.deleted:,} deleted in "
+        f"{measured.hours:.1f} h"
+    )
+
+
+def _gone_in_time(measured: Measured, left_seconds: int) -> bool:
+    """Whether all that waits is deleted by then at the pace of the window.
+
+    Where the same message was the oldest all the while, the pace of the others says nothing.
+    """
+    if measured.oldest_stands_still or not measured.deleted:
+        return False
+    windows_needed = measured.backlog_now / measured.deleted
+    return windows_needed * measured.hours * 3600 <= left_seconds
+
+
+def is_suspect(facts: Facts) -> bool:
+    return facts.visible > 0
+
+
+def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
+    """The longest retention there is; a person where the queue has it."""
+    found, current = detect(facts), facts.retention_seconds
+    if found is None:
+        reason = "its messages are younger by now, or will be gone in time"
+        return Refusal("need_already_met", reason, becomes=None)
+    if current >= LONGEST_SECONDS:
+        return _longest_already(facts, found)
+    reason = (
+        f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
+        "retention can be policy, and old messages can be worth less than none"
+    )
+    if facts.dlq_arn is not None and not facts.is_fifo:
+        reason += (
+            ". Its DLQ counts from when a message was first sent, so it has to keep "
+            "messages as long"
+        )
+    return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
+
+
+def _longest_already(facts: Facts, found: Found) -> Refusal:
+    reason = (
+        f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
+        "catch up, or save the messages elsewhere before they are lost"
+    )
+    command = metric_command(
+        facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
+    )
+    return Refusal("retention_at_its_longest", reason, State.ESCALATED, next_command=command)
+
+
+_A_DAY = 86_400
+_SOURCE = SourceQueue("arn:aws:sqs:us-east-1:123456789012:orders", {})
+_WAITING = examples.measured(
+    sent=600,
+    received=300,
+    deleted=300,
+    backlog_before=5_000,
+    backlog_now=5_300,
+    visible_now=5_300,
+    oldest_age_seconds_before=3 * _A_DAY - 3_600,
+    oldest_age_seconds_now=3 * _A_DAY + 7_200,
+)
+
+
+def _queue(retention_seconds: int = 4 * _A_DAY, **counted: int) -> Facts:
+    facts = examples.queue(
+        queue_arn=examples.STANDARD_ARN,
+        MessageRetentionPeriod=str(retention_seconds),
+        ApproximateNumberOfMessages="5300",
+    )
+    measured = replace(_WAITING, **counted)  # type: ignore[arg-type]
+    return replace(facts, dlq_sources=(), measured=measured)
+
+
+MESSAGES_ABOUT_TO_EXPIRE = Symptom(
+    name="messages_about_to_expire",
+    sentence="Messages wait so long that SQS will soon drop them.",
+    plan_in_words="Raise MessageRetentionPeriod to 14 days; page where it is that long already.",
+    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
+    "setting-up-message-retention.html",
+    needs=frozenset({Need.QUEUE}),
+    steps=(SetMessageRetention,),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
+    detected=(
+        Detected(
+            "consumers fall behind, three of four days are over",
+            _queue(),
+            (SetMessageRetention(4 * _A_DAY, LONGEST_SECONDS),),
+        ),
+        Detected(
+            "one message waits while others go",
+            _queue(
+                received=600,
+                deleted=600,
+                backlog_before=1,
+                backlog_now=1,
+                oldest_age_seconds_before=3 * _A_DAY - 14_400,
+            ),
+            (SetMessageRetention(4 * _A_DAY, LONGEST_SECONDS),),
+        ),
+        Detected(
+            "nothing longer is to be had",
+            _queue(LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * _A_DAY),
+            code="retention_at_its_longest",
+        ),
+    ),
+    near_misses=(
+        NearMiss(
+            "three quarters, and not a second more",
+            NOT_FOUND,
+            facts=_queue(oldest_age_seconds_now=3 * _A_DAY),
+        ),
+        NearMiss(
+            "old, and all gone by tonight",
+            NOT_FOUND,
+            facts=_queue(received=5_000, deleted=5_000, backlog_now=600),
+        ),
+        NearMiss(
+            "DLQ messages: the metric counts from the move",
+            NOT_FOUND,
+            facts=replace(_queue(), dlq_sources=(_SOURCE,)),
+        ),
+    ),
+)

@@ -1,0 +1,153 @@
+"""The account that a command is about: who asks, where, and what the stack has put there.
+
+AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean what they mean to the AWS CLI; boto3 reads all of
+them but AWS_REGION by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, ProfileNotFound
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import code_of
+from mendq.cases.open_cases import OpenCases
+from mendq.cases.table import CaseStore
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.model.limits import Consent
+from mendq.model.settings import HealSettings, SettingsUnreadable
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sts import STSClient
+
+
+class OperatorSession(boto3.Session):
+    """Whatever names an endpoint that is no URL, is a mistake of whoever asks."""
+
+    def client(self, *arguments: Any, **named: Any) -> Any:
+        """Raise Stopped where there is no such endpoint."""
+        try:
+            return super().client(*arguments, **named)
+        except ValueError as wrong:
+            line = f"{wrong}: see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+            raise Stopped(line, Exit.USAGE) from wrong
+
+
+# An approval waits for the owner of the write, which has a minute; asked twice it would be two.
+_PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
+
+
+@dataclass(frozen=True)
+class Account:
+    """Everything is asked for when it is first needed, so that offline commands ask nothing."""
+
+    session: boto3.Session
+    stack: str
+
+    @classmethod
+    def of(cls, profile: str | None, region: str | None, stack: str) -> Account:
+        """Raise Stopped where profile, region or stack are none."""
+        if not stack.strip():
+            raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
+        named = region or os.environ.get("AWS_REGION") or None
+        try:
+            session = OperatorSession(profile_name=profile, region_name=named)
+        except ProfileNotFound as missing:
+            raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
+        if not session.region_name:
+            raise Stopped("no region: give --region or set AWS_REGION", Exit.USAGE)
+        return cls(session, stack)
+
+    @property
+    def region(self) -> str:
+        return self.session.region_name
+
+    @cached_property
+    def clients(self) -> Clients:
+        return Clients(self.session)
+
+    @cached_property
+    def _described(self) -> StackTypeDef:
+        """Stopped where there is no such stack."""
+        client: CloudFormationClient = self.session.client("cloudformation")
+        try:
+            (found,) = client.describe_stacks(StackName=self.stack)["Stacks"]
+        except ClientError as error:
+            if code_of(error) != "ValidationError":
+                raise
+            where = f"no stack {self.stack} in {self.region}: give --stack or --region"
+            raise Stopped(where, Exit.NOT_FOUND) from error
+        return found
+
+    @cached_property
+    def outputs(self) -> Mapping[str, str]:
+        """What the stack calls its parts; Stopped where there is no such stack."""
+        found = self._described.get("Outputs", [])
+        return {each["OutputKey"]: each["OutputValue"] for each in found}
+
+    @property
+    def created_at(self) -> datetime:
+        """When the stack was first deployed; Stopped where there is no such stack."""
+        return self._described["CreationTime"]
+
+    def output(self, name: str) -> str:
+        """Raise Stopped where the deployed stack is older than this command."""
+        if name not in self.outputs:
+            raise Stopped(f"stack {self.stack} has no output {name}: deploy it again")
+        return self.outputs[name]
+
+    @property
+    def case_store(self) -> CaseStore:
+        return CaseStore(self.clients.dynamodb, self.output("CaseTable"))
+
+    @property
+    def open_cases(self) -> OpenCases:
+        return OpenCases(self.clients.dynamodb, self.output("CaseTable"))
+
+    @cached_property
+    def settings(self) -> HealSettings:
+        """As the deployed heal Lambda has them; Stopped where they cannot be read."""
+        name = self.output("HealFunction")
+        answer = self.clients.functions.get_function_configuration(FunctionName=name)
+        variables = answer.get("Environment", {}).get("Variables", {})
+        try:
+            return HealSettings.from_environment(variables)
+        except SettingsUnreadable as unreadable:
+            raise Stopped(f"the settings of {name}: {unreadable}") from unreadable
+
+    @property
+    def consent(self) -> Consent:
+        return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+
+    @cached_property
+    def identity(self) -> str:
+        """The ARN of whoever asks."""
+        client: STSClient = self.session.client("sts")
+        return client.get_caller_identity()["Arn"]
+
+    @cached_property
+    def account_id(self) -> str:
+        return self.identity.split(":")[4]
+
+    def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        """What the Lambda behind a stack output answers; Stopped where it fails."""
+        client: LambdaClient = self.session.client("lambda", config=_PATIENT)
+        name = self.output(output)
+        answer = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+        said = json.loads(answer["Payload"].read() or b"null")
+        if "FunctionError" in answer or not isinstance(said, dict):
+            words = said.get("errorMessage", said) if isinstance(said, dict) else said
+            raise Stopped(f"{name} failed: {words}. Its log group says more; nothing else was done")
+        return said

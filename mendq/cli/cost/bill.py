@@ -1,0 +1,404 @@
+"""What the stack costs in a month in which nothing fails: one function per resource type.
+
+A resource type that is neither priced nor free here is not zero: it is named as not priced.
+Assumptions are on the high side; none was measured in an account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import Any, cast
+
+from aws_lambda_powertools import Metrics
+from aws_lambda_powertools.metrics import EphemeralMetrics
+
+from functions import telemetry
+from functions import telemetry as delivery_telemetry
+from functions import telemetry as follow_up_telemetry
+from mendq.follow_up.follow_up import Followed
+from mendq.heal.batch import Intake
+from mendq.model import prices
+from mendq.model.limits import Limits
+from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.prices import Price
+from mendq.model.settings import WORKER
+from mendq.nightly.outcome import NightlyMetric
+from mendq.notifications.text import counted
+
+MONTH_DAYS = 30
+MONTH_HOURS = 24 * MONTH_DAYS
+MILLION = 1_000_000
+DASHBOARD = "dashboard"
+SECONDS_OF_A_RUN, LOG_BYTES_OF_A_RUN = 1, 2_000
+READS_OF_A_RUN, WRITES_OF_A_RUN, TABLE_GB = 10, 2, 0.1
+SECONDS_OF_A_NIGHTLY_RUN = 120
+BUCKETS_GB, TRAIL_FILES = 1, MONTH_HOURS * (12 + 1)
+# Lambda asks an idle queue by that many calls at once, each of which waits 20 s.
+POLLERS = 5
+RECORD_BYTES, COMPRESSION, RETAINED_MONTHS = 1_500, 10, 3
+EVENTS_OF_A_RUN, GB_SECONDS_OF_A_RUN = 10, 0.5
+_MINUTES = {"minute": 1, "hour": 60, "day": 1_440}
+
+
+class NotPriced(Exception):
+    """The template says something here that this version cannot count."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Units of prices `billed` for one thing; `because` says what is counted or assumed."""
+
+    what: str
+    quantity: str
+    because: str
+    billed: Mapping[Price, float] = field(default_factory=dict)
+
+    @property
+    def dollars(self) -> float:
+        """At list price."""
+        return sum(price.of(units) for price, units in self.billed.items())
+
+    @property
+    def beyond(self) -> float:
+        """Where nothing else on the payer's bill uses up what AWS gives."""
+        return sum(price.beyond(units) for price, units in self.billed.items())
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "quantity": self.quantity,
+            "dollars": round(self.dollars, 4),
+            "dollars_beyond_what_is_given": round(self.beyond, 4),
+            "because": self.because,
+        }
+
+
+@dataclass(frozen=True)
+class Started:
+    """A Lambda that a schedule starts so many times a month."""
+
+    handler: str
+    memory_gb: float
+    times: float
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A template, synthesized or of a deployed stack, as what is billed of it."""
+
+    template: Mapping[str, Any]
+
+    def all(self, resource_type: str) -> list[Mapping[str, Any]]:
+        """The properties of the resources of a type."""
+        every = self._resources.values()
+        return [each.get("Properties", {}) for each in every if each["Type"] == resource_type]
+
+    @property
+    def types(self) -> set[str]:
+        return {each["Type"] for each in self._resources.values()}
+
+    @cached_property
+    def started(self) -> tuple[Started, ...]:
+        """What each schedule starts. Raises NotPriced."""
+        return tuple(self._started())
+
+    @property
+    def runs(self) -> float:
+        """How often a month the clock starts a Lambda."""
+        return sum(each.times for each in self.started)
+
+    def times(self, handler: str) -> float:
+        """How often a month the clock starts a handler."""
+        return sum(each.times for each in self.started if each.handler == handler)
+
+    @property
+    def _resources(self) -> Mapping[str, Any]:
+        if not isinstance(self.template, Mapping) or "Resources" not in self.template:
+            raise NotPriced("it is no JSON template with resources, so none of Mendq's")
+        found: Mapping[str, Mapping[str, Any]] = self.template["Resources"]
+        return found
+
+    def _started(self) -> Iterator[Started]:
+        for schedule in self.all("AWS::Scheduler::Schedule"):
+            target = schedule["Target"]["Arn"]
+            function = self._resources.get(target["Fn::GetAtt"][0], {}).get("Properties", {})
+            name = str(function.get("Handler", "")).removesuffix(".handler").rpartition(".")[2]
+            if not name:
+                raise NotPriced("a schedule starts something that is no Lambda of the stack")
+            times = times_a_month(schedule["ScheduleExpression"])
+            yield Started(name, function.get("MemorySize", 128) / 1_024, times)
+
+
+def times_a_month(expression: str) -> float:
+    """Of a schedule; raise NotPriced where it is of a kind that Mendq does not make.
+
+    https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    """
+    kind, _, rest = expression.partition("(")
+    match kind, rest.rstrip(")").split():
+        case "rate", [count, unit] if count.isdigit() and int(count):
+            if minutes := _MINUTES.get(unit.removesuffix("s")):
+                return MONTH_DAYS * 1_440 / (int(count) * minutes)
+        case "cron", [minute, hour, day, _, weekday, _] if minute.isdigit() and hour.isdigit():
+            if {day, weekday} <= {"*", "?"}:
+                return MONTH_DAYS
+            if day in "*?" and weekday.isalpha():
+                return MONTH_DAYS / 7
+    raise NotPriced(f"the schedule {expression} cannot be counted")
+
+
+def lines(stack: Deployed) -> list[Line]:
+    """The dearest first. Raises NotPriced."""
+    found = [PRICED[each](stack) for each in sorted(stack.types & PRICED.keys())]
+    return sorted([*found, _metrics(stack)], key=lambda line: -line.dollars)
+
+
+def free(stack: Deployed) -> dict[str, str]:
+    """Resource types that cost nothing while nothing fails, and why."""
+    return {each: FREE[each] for each in sorted(stack.types & FREE.keys())}
+
+
+def not_priced(stack: Deployed) -> list[str]:
+    """Resource types of which nothing is known here."""
+    return sorted(stack.types - PRICED.keys() - FREE.keys())
+
+
+def with_and_without_dashboard(found: Iterable[Line]) -> tuple[float, float]:
+    """Dollars a month at list price of a stack with these lines, whichever of both it is."""
+    without = sum(each.dollars for each in found if each.what != DASHBOARD)
+    return without + prices.DASHBOARD_MONTH.of(1), without
+
+
+def _metrics(stack: Deployed) -> Line:
+    """Mendq's own, of which no resource tells."""
+    runs = {each.handler: stack.times(each.handler) for each in stack.started}
+    hours = hours_a_month({**runs, "deliver_report": MONTH_DAYS / 7})
+    always = sum(each >= MONTH_HOURS for each in hours.values())
+    quantity = f"{always} all month, {len(hours) - always} some hours of it"
+    because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
+    billed = {prices.METRIC_MONTH: sum(hours.values()) / MONTH_HOURS}
+    return Line("custom metrics", quantity, because, billed)
+
+
+def _alarms(stack: Deployed) -> Line:
+    every = stack.all("AWS::CloudWatch::Alarm")
+    numbers = [(_metrics_of(each), str(each.get("AlarmName", "one"))) for each in every]
+    fast = sum(_metrics_of(each) for each in every if _is_fast(each))
+    whole = sum(number for number, _ in numbers)
+    # Why there are more metrics than alarms, so that whoever adds them up comes to the same.
+    more = sorted(f"{number} of {name}" for number, name in numbers if number > 1)
+    others = f", but {' and '.join(more)}" if more else ""
+    band = "; an anomaly band is two of them" if any(map(_bands_of, every)) else ""
+    quantity = f"{len(every)} over {counted(whole, 'metric')}"
+    billed = {prices.ALARM_METRIC_MONTH: whole - fast, prices.FAST_ALARM_METRIC_MONTH: fast}
+    return Line("alarms", quantity, f"a metric each{others}{band}", billed)
+
+
+def _metrics_of(alarm: Mapping[str, Any]) -> int:
+    """Those that it is billed for: a band is two more."""
+    measured = sum("MetricStat" in each for each in alarm.get("Metrics", ()))
+    return max(1, measured) + 2 * _bands_of(alarm)
+
+
+def _bands_of(alarm: Mapping[str, Any]) -> int:
+    metrics = alarm.get("Metrics", ())
+    return sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+
+
+def _is_fast(alarm: Mapping[str, Any]) -> bool:
+    measured = (each.get("MetricStat", {}) for each in alarm.get("Metrics", ()))
+    return any(each.get("Period", 60) < 60 for each in (alarm, *measured))
+
+
+def _composites(stack: Deployed) -> Line:
+    every = stack.all("AWS::CloudWatch::CompositeAlarm")
+    single = stack.all("AWS::CloudWatch::Alarm")
+    paging, alone = (sum("AlarmActions" in each for each in some) for some in (every, single))
+    because = f"{paging} of them page people; {counted(alone, 'alarm')} page by themselves"
+    billed = {prices.COMPOSITE_MONTH: len(every)}
+    return Line("composite alarms", f"{len(every)}", because, billed)
+
+
+def _dashboards(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::CloudWatch::Dashboard"))
+    billed = {prices.DASHBOARD_MONTH: number}
+    return Line(DASHBOARD, f"{number}", "nothing while the payer has no three others", billed)
+
+
+def _keys(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::KMS::Key"))
+    because = "a dollar more after its first yearly rotation, and another after its second"
+    return Line("KMS key", f"{number}", because, {prices.KEY_MONTH: number})
+
+
+def _buckets(stack: Deployed) -> Line:
+    number = len(stack.all("AWS::S3::Bucket"))
+    quantity = f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written"
+    because = "at most a trail's file every five minutes, and its digest every hour"
+    billed = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES}
+    return Line("S3", quantity, because, billed)
+
+
+def _trail(stack: Deployed) -> Line:
+    probes = stack.times("probe")
+    because = "the probe's own calls alone; your queues' calls come on top"
+    if "Management" in str(stack.all("AWS::CloudTrail::Trail")):
+        again = prices.MANAGEMENT_EVENT_AGAIN.words
+        because += f"; management events cost {again} where another trail logs them too"
+    return Line("the trail", f"{probes:,.0f} data events", because, {prices.DATA_EVENT: probes})
+
+
+def _table(stack: Deployed) -> Line:
+    reads, writes = (stack.runs * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
+    quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
+    because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
+    billed = {prices.READ_UNIT: reads, prices.WRITE_UNIT: writes}
+    stored = {prices.TABLE_GB_MONTH: TABLE_GB, prices.RECOVERY_GB_MONTH: TABLE_GB}
+    return Line("the case store", quantity, because, billed | stored)
+
+
+def _nightly(stack: Deployed) -> Line:
+    runs = stack.times("start_nightly")
+    hours = runs * 2 * SECONDS_OF_A_NIGHTLY_RUN / 3_600
+    quantity = f"{runs:.0f} runs of a driver and an executor, {SECONDS_OF_A_NIGHTLY_RUN} s each"
+    because = "of an idle account; the application stops between them and costs nothing"
+    billed = {
+        prices.EMR_VCPU_HOUR: hours * WORKER.vcpu,
+        prices.EMR_GB_HOUR: hours * WORKER.memory_gb,
+    }
+    return Line("EMR Serverless", quantity, because, billed)
+
+
+def _polling(stack: Deployed) -> Line:
+    asked = len(stack.all("AWS::Lambda::EventSourceMapping")) * POLLERS * 3 * 60 * MONTH_HOURS
+    because = f"Lambda waits with {POLLERS} calls of 20 s at once"
+    quantity, billed = f"{asked:,} calls", {prices.SQS_REQUEST: asked}
+    return Line("polling the intake queue", quantity, because, billed)
+
+
+def _invocations(stack: Deployed) -> Line:
+    seconds = sum(each.times * each.memory_gb for each in stack.started) * SECONDS_OF_A_RUN
+    quantity = f"{stack.runs:,.0f} runs, {seconds:,.0f} GB-seconds"
+    billed = {prices.LAMBDA_REQUEST: stack.runs, prices.LAMBDA_GB_SECOND: seconds}
+    return Line("Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed)
+
+
+def _logs(stack: Deployed) -> Line:
+    written = stack.runs * LOG_BYTES_OF_A_RUN / 1e9
+    days = max(each.get("RetentionInDays", 365) for each in stack.all("AWS::Logs::LogGroup"))
+    quantity, because = f"{written:.2f} GB, kept {days} days", f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
+    billed = {prices.LOG_GB: written, prices.LOG_GB_MONTH: written * days / MONTH_DAYS}
+    return Line("logs, and metrics on their way", quantity, because, billed)
+
+
+def _schedules(stack: Deployed) -> Line:
+    billed = {prices.SCHEDULED: stack.runs}
+    quantity = f"{stack.runs:,.0f} invocations"
+    return Line("Scheduler", quantity, "follow_up's each minute above all", billed)
+
+
+PRICED: Mapping[str, Callable[[Deployed], Line]] = {
+    "AWS::CloudTrail::Trail": _trail,
+    "AWS::CloudWatch::Alarm": _alarms,
+    "AWS::CloudWatch::CompositeAlarm": _composites,
+    "AWS::CloudWatch::Dashboard": _dashboards,
+    "AWS::DynamoDB::Table": _table,
+    "AWS::EMRServerless::Application": _nightly,
+    "AWS::KMS::Key": _keys,
+    "AWS::Lambda::EventSourceMapping": _polling,
+    "AWS::Lambda::Function": _invocations,
+    "AWS::Logs::LogGroup": _logs,
+    "AWS::S3::Bucket": _buckets,
+    "AWS::Scheduler::Schedule": _schedules,
+}
+_NO_CHARGE = """
+    AWS::CDK::Metadata AWS::IAM::ManagedPolicy AWS::IAM::Policy AWS::IAM::Role AWS::KMS::Alias
+    AWS::Lambda::EventInvokeConfig AWS::Lambda::Permission AWS::S3::BucketPolicy
+    AWS::SNS::TopicPolicy AWS::SQS::QueuePolicy
+"""
+FREE: Mapping[str, str] = {
+    **dict.fromkeys(_NO_CHARGE.split(), "AWS does not charge for it"),
+    "AWS::CloudWatch::AnomalyDetector": "billed with the alarm that watches its band",
+    "AWS::Events::Rule": "rules cost nothing, nor does what AWS's services send by themselves",
+    "AWS::SNS::Subscription": "billed by the message: 100,000 mails are two dollars",
+    "AWS::SNS::Topic": "billed by the message: nothing is told while nothing fails",
+    "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
+}
+
+
+def watched() -> list[Line]:
+    """A million calls, whatever they answer: CloudTrail cannot leave out those that succeed."""
+    gb = MILLION * RECORD_BYTES / COMPRESSION / 1e9
+    again = "again for every other trail that logs them"
+    opted = f"if your bill counts data events as opted into, {prices.OPT_IN_EVENT.words}"
+    free = f"what AWS's services send is free; {opted}"
+    quantity = f"{gb:.2f} GB for {RETAINED_MONTHS} months"
+    record = f"{RECORD_BYTES:,} bytes a record, compressed {COMPRESSION} : 1"
+    return [
+        Line("CloudTrail", f"{MILLION:,} data events", again, {prices.DATA_EVENT: MILLION}),
+        Line("EventBridge", "only what fails goes on", free),
+        Line("the trail's files", quantity, record, {prices.S3_GB_MONTH: gb * RETAINED_MONTHS}),
+    ]
+
+
+def failed() -> list[Line]:
+    """What a million failed calls cost on top, though most of them come in bursts."""
+    runs = MILLION / EVENTS_OF_A_RUN
+    calls = MILLION + 2 * runs
+    sent = f"one send each; received and deleted by {EVENTS_OF_A_RUN}"
+    run = f"{EVENTS_OF_A_RUN} events and {GB_SECONDS_OF_A_RUN} GB-seconds a run"
+    ran = {prices.LAMBDA_REQUEST: runs, prices.LAMBDA_GB_SECOND: runs * GB_SECONDS_OF_A_RUN}
+    both = f"{MILLION:,} writes and {MILLION:,} reads"
+    evidence = "evidence is counted once for each until a case opens"
+    units = {prices.WRITE_UNIT: MILLION, prices.READ_UNIT: MILLION}
+    return [
+        Line("the intake queue", f"{calls:,.0f} calls", sent, {prices.SQS_REQUEST: calls}),
+        Line("heal", f"{runs:,.0f} runs", run, ran),
+        Line("the case store", both, evidence, units),
+    ]
+
+
+def _names_sent(record_transition: Callable[[Metrics], None]) -> frozenset[str]:
+    metrics = EphemeralMetrics(namespace=NAMESPACE)
+    record_transition(
+        cast("Metrics", metrics)
+    )  # it keeps to itself what Metrics shares with everybody
+    (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
+    return frozenset(each["Name"] for each in sent["Metrics"])
+
+
+@cache
+def series() -> Mapping[str, frozenset[str]]:
+    """The metrics that come of every run, by the handler that the clock starts.
+
+    Derived by letting the Lambdas' telemetry tell of a run that found nothing: what it sends even
+    then is there all month. Series per symptom, of redrives and of times to heal come later.
+    """
+    now, delivery = datetime(2026, 1, 1, tzinfo=UTC), delivery_telemetry
+    followed = Followed([])
+    return {
+        "follow_up": _names_sent(
+            lambda to: follow_up_telemetry.emit_follow_up(to, followed, now, Limits())
+        ),
+        # It makes a failing call, which comes round to heal.
+        "probe": _names_sent(lambda to: telemetry.emit_heal(to, Intake(), {}))
+        | {OwnMetric.PROBES_LOST},
+        # It starts the nightly job, whose end another Lambda counts.
+        "start_nightly": frozenset(NightlyMetric) | {OwnMetric.WEEKS_FAILED},
+        "deliver_report": frozenset({delivery.DELIVERED, delivery.NOT_DELIVERED}),
+    }
+
+
+def hours_a_month(runs: Mapping[str, float]) -> dict[str, float]:
+    """By metric, the hours in which a datum of it comes; `runs` are times a month by handler.
+
+    CloudWatch bills a series for the hours in which it is sent.
+    """
+    hours: dict[str, float] = {}
+    for handler, times in runs.items():
+        for name in series().get(handler, ()):
+            hours[name] = max(min(MONTH_HOURS, times), hours.get(name, 0.0))
+    return hours

@@ -1,0 +1,277 @@
+"""How often queues are called, what logging which calls costs and shows, and what to watch.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
+
+from infra.data_events import DATA_EVENT_NAMES
+from mendq.aws.clients import Clients
+from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
+from mendq.model.prices import DATA_EVENT
+from mendq.model.queue import parts_of
+
+WEEK = timedelta(days=7)
+_DAY_SECONDS = 86_400
+_QUERIES_PER_CALL = 500
+# A selector holds so many values, over all of a trail.
+# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html
+MOST_PREFIXES = 400
+EMPTY_RECEIVES = "NumberOfEmptyReceives"
+# A message is at most one call to send, one to receive, one to delete; a batch is fewer.
+METRICS: Mapping[str, frozenset[str]] = {
+    "NumberOfMessagesSent": frozenset({"SendMessage", "SendMessageBatch"}),
+    "NumberOfMessagesReceived": frozenset({"ReceiveMessage"}),
+    "NumberOfMessagesDeleted": frozenset({"DeleteMessage", "DeleteMessageBatch"}),
+    EMPTY_RECEIVES: frozenset({"ReceiveMessage"}),
+}
+COUNTED = frozenset().union(*METRICS.values())
+EVERY_CALL = frozenset(DATA_EVENT_NAMES)
+RECEIVES = frozenset({"ReceiveMessage"})
+# Who gets no message deletes none and extends no visibility timeout.
+_NO_CONSUMERS = ": a consumer that is refused its receives makes no other call, so nothing shows it"
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A queue's week by metric; what is not there was not counted, which is not none."""
+
+    queue_arn: str
+    of_the_week: Mapping[str, int] = field(default_factory=dict)
+
+    def a_week(self, event_names: Iterable[str]) -> int | None:
+        """Of these calls, an upper bound where they are batches; None: no metric of any."""
+        asked = frozenset(event_names)
+        found = [value for metric, value in self.of_the_week.items() if METRICS[metric] & asked]
+        return sum(found) if found else None
+
+    def dollars_a_month(self, event_names: Iterable[str]) -> float | None:
+        """Of one trail that logs them."""
+        calls = self.a_week(event_names)
+        return None if calls is None else DATA_EVENT.of(a_month(calls))
+
+    def document(self) -> dict[str, Any]:
+        """By call what a month of logging it costs; a batch is counted as its messages."""
+        names, every = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
+        return {
+            "queue_arn": self.queue_arn,
+            "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
+            "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
+            "empty_share_of_receives": round(self.of_the_week.get(EMPTY_RECEIVES, 0) / every, 4)
+            if every
+            else None,
+        }
+
+
+def a_month(calls_per_week: float) -> float:
+    return calls_per_week * 30 / 7
+
+
+def rounded(dollars: float | None, digits: int = 2) -> float | None:
+    return None if dollars is None else round(dollars, digits)
+
+
+def counted(
+    clients: Clients, wanted: Mapping[str, frozenset[str]], now: datetime
+) -> dict[str, Calls]:
+    """The wanted calls of each queue; GetMetricData is billed by the metric. Raises ClientError."""
+    queries = [
+        (arn, metric)
+        for arn, event_names in wanted.items()
+        for metric, announced in METRICS.items()
+        if announced & event_names
+    ]
+    found: dict[str, dict[str, int]] = {arn: {} for arn in wanted}
+    for start in range(0, len(queries), _QUERIES_PER_CALL):
+        part = queries[start : start + _QUERIES_PER_CALL]
+        for number, value in _sums(clients, part, now).items():
+            arn, metric = part[number]
+            found[arn][metric] = round(value)
+    return {arn: Calls(arn, week) for arn, week in found.items()}
+
+
+def _sums(clients: Clients, queries: Sequence[tuple[str, str]], now: datetime) -> dict[int, float]:
+    """By the query's number; nothing of one that CloudWatch knows nothing of."""
+    pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
+        StartTime=now - WEEK,
+        EndTime=now,
+        MetricDataQueries=[
+            {
+                "Id": f"m{number}",
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": "AWS/SQS",
+                        "MetricName": metric,
+                        "Dimensions": [{"Name": "QueueName", "Value": parts_of(arn).name}],
+                    },
+                    "Period": _DAY_SECONDS,
+                    "Stat": "Sum",
+                },
+            }
+            for number, (arn, metric) in enumerate(queries)
+        ],
+    )
+    found: dict[int, float] = {}
+    for page in pages:
+        for each in page["MetricDataResults"]:
+            if each.get("Values"):
+                number = int(each["Id"][1:])
+                found[number] = found.get(number, 0.0) + sum(each["Values"])
+    return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of `trail.eventNames`, in words."""
+
+    name: str
+    event_names: frozenset[str]
+
+    @property
+    def setting(self) -> list[str]:
+        """As `trail.eventNames` has it: none named is every one."""
+        return [] if self.event_names == EVERY_CALL else sorted(self.event_names)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Calls that it logs and of which SQS counts nothing."""
+        return sorted(self.event_names - COUNTED)
+
+    def dollars(self, calls: Iterable[Calls]) -> float:
+        """A month, of the queues that were counted."""
+        return sum(each.dollars_a_month(self.event_names) or 0 for each in calls)
+
+
+ALL_CALLS = Choice("every call", EVERY_CALL)
+NO_RECEIVES = Choice("all but receives", EVERY_CALL - RECEIVES)
+VISIBILITY = Choice("deletes and visibility timeouts", VISIBILITY_CALLS)
+SENDS = Choice("sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage")))
+CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is seen of the symptoms that calls show, on these queues; each by its names."""
+
+    wholly: list[str]
+    in_part: list[str]
+    blind: list[str]
+
+    @classmethod
+    def by(cls, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Shown:
+        """A symptom counts as the worst of what is seen of it on any of the queues."""
+        shown = cls([], [], [])
+        for each in sights(trails, queue_arns):
+            if not each.is_scanned_only and (each.visible or each.partly or each.blind):
+                worst = shown.in_part if each.partly else shown.wholly
+                (shown.blind if each.blind else worst).append(each.symptom)
+        return shown
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
+    selector: Selector = {
+        "FieldSelectors": [
+            {"Field": "eventCategory", "Equals": ["Data"]},
+            {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+            {"Field": "eventName", "Equals": sorted(choice.event_names)},
+        ]
+    }
+    return Shown.by([Trail(choice.name, (selector,))], queue_arns)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a choice keeps from being seen that a trail of every call shows; each by its name."""
+
+    wholly: tuple[str, ...]
+    in_part: tuple[str, ...]
+    why: str
+
+    def words(self, spelled: Callable[[str], str] = str) -> str:
+        """A sentence; `spelled` writes a symptom's name."""
+        wholly, in_part = (", ".join(map(spelled, each)) for each in (self.wholly, self.in_part))
+        of = [f"all of {wholly}"] * bool(wholly) + [f"part of {in_part}"] * bool(in_part)
+        return f"It hides {', and '.join(of)}{self.why}." if of else "It hides nothing."
+
+
+def hidden_by(choice: Choice, queue_arns: Sequence[str]) -> Hidden:
+    """On these queues, however well the calls that are left show it."""
+    left, whole = shown_by(choice, queue_arns), shown_by(ALL_CALLS, queue_arns)
+    in_part = tuple(each for each in left.in_part if each not in whole.in_part)
+    why = "" if choice.event_names >= RECEIVES else _NO_CONSUMERS
+    return Hidden(tuple(left.blind), in_part, why)
+
+
+def dollars_now(trails: Sequence[Trail], calls: Mapping[str, Calls]) -> float:
+    """What the trails' copies cost a month: each that logs a call is billed for its own."""
+    return sum(
+        each.dollars_a_month(name for name in EVERY_CALL if trail.logs(arn, name)) or 0
+        for trail in trails
+        for arn, each in calls.items()
+    )
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What to watch: the choice, the queues, and what was left out, the dearest first."""
+
+    choice: Choice
+    queue_arns: tuple[str, ...]
+    left_out: tuple[str, ...]
+    dollars: float
+
+    def document(self) -> dict[str, Any]:
+        trail = {"queueArnPrefixes": list(self.queue_arns), "eventNames": self.choice.setting}
+        return {
+            "choice": self.choice.name,
+            "dollars_per_month": round(self.dollars, 2),
+            "trail": trail,
+            "left_out": list(self.left_out),
+        }
+
+
+def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
+    """Rather fewer calls of every queue than every call of fewer queues.
+
+    Where even deletes and visibility timeouts of all are too dear, those of the cheapest queues.
+    """
+    for choice in (ALL_CALLS, NO_RECEIVES, VISIBILITY):
+        dollars = choice.dollars(calls.values())
+        if dollars <= budget_dollars and len(calls) <= MOST_PREFIXES:
+            return Watching(choice, tuple(sorted(calls)), (), dollars)
+    return _cheapest(VISIBILITY, budget_dollars, calls)
+
+
+def _cheapest(choice: Choice, budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
+    """Names go to queues that were used, and to the idle only where some are left."""
+    price = {arn: choice.dollars([each]) for arn, each in calls.items()}
+    by_name = sorted(calls)
+    named, covered, dollars = list[str](), set[str](), 0.0
+    idle = {arn for arn, each in calls.items() if not any(each.of_the_week.values())}
+    for arn in sorted(calls, key=lambda each: (each in idle, price[each], each)):
+        if len(named) == MOST_PREFIXES:
+            break
+        new = {each for each in _beginning_with(arn, by_name) if each not in covered}
+        more = sum(price[each] for each in new)
+        if new and dollars + more <= budget_dollars:
+            named.append(arn)
+            covered |= new
+            dollars += more
+    left_out = sorted(calls.keys() - covered, key=lambda each: (-price[each], each))
+    return Watching(choice, tuple(sorted(named)), tuple(left_out), dollars)
+
+
+def _beginning_with(arn: str, by_name: Sequence[str]) -> Iterator[str]:
+    """What stands in queueArnPrefixes is a prefix: it takes in whoever's name begins with it."""
+    following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
+    return takewhile(lambda each: each.startswith(arn), following)

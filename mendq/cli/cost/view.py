@@ -1,0 +1,200 @@
+"""What `mendq cost` shows to people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from mendq.cli.cost.bill import with_and_without_dashboard
+from mendq.cli.cost.calls import (
+    ALL_CALLS,
+    CHOICES,
+    EMPTY_RECEIVES,
+    NO_RECEIVES,
+    RECEIVES,
+    Calls,
+    Shown,
+    Watching,
+    a_month,
+    dollars_now,
+    hidden_by,
+    shown_by,
+)
+from mendq.cli.cost.gathered import Gathered
+from mendq.cli.output import Output, table
+from mendq.model.prices import DATA_EVENT, REGION
+from mendq.model.queue import parts_of
+from mendq.notifications.text import counted, plain
+
+_MOST_QUEUES = 20
+_MOST_NAMED = 5
+# Half of the money, and a dollar, or half of the receives: below that nothing is said of them.
+WORTH_SAYING = 0.5
+LEAST_DOLLARS = 1.0
+_COLUMNS = (
+    ("SENT", "NumberOfMessagesSent"),
+    ("RECEIVED", "NumberOfMessagesReceived"),
+    ("EMPTY", EMPTY_RECEIVES),
+    ("DELETED", "NumberOfMessagesDeleted"),
+)
+
+
+def show(out: Output, found: Gathered, watching: Watching | None) -> None:
+    _show_stack(out, found)
+    if found.queue_arns:
+        _show_choices(out, found)
+        _show_queues(out, found)
+    elif not any(each.name == "the queues" for each in found.not_looked_at):
+        out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
+    if watching:
+        _show_watching(out, watching)
+    _show_ends(out, found)
+
+
+def _show_stack(out: Output, found: Gathered) -> None:
+    if not found.stack:
+        return
+    out.heading("The stack, in a month in which nothing fails")
+    shown = table("A MONTH", "WHAT", "HOW MUCH OF IT")
+    for each in found.stack:
+        shown.add_row(dollars(each.dollars), each.what, each.quantity)
+    whole = (dollars(found.stack_dollars), "all of it")
+    shown.add_row(*(Text(each, style="bold") for each in whole), "")
+    out.show(shown)
+    if found.not_priced:
+        out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
+    with_one, without = with_and_without_dashboard(found.stack)
+    both = f"{dollars(with_one)} with a dashboard, {dollars(without)} without"
+    out.say(f"{both}: the setting `dashboard`", "dim")
+    out.say(
+        f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
+        "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
+        "--json",
+        "dim",
+    )
+
+
+def _show_choices(out: Output, found: Gathered) -> None:
+    calls = list(found.calls.values())
+    out.heading(f"What seeing the calls of {counted(len(found.queue_arns), 'queue')} costs")
+    shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
+    trails = found.trails.logging
+    arns = found.queue_arns
+    rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
+    if trails:
+        now = dollars_now(trails, found.calls)
+        rows.insert(0, (now, "what is logged now", Shown.by(trails, arns)))
+    for price, name, what in rows:
+        known = dollars(price if calls else None)
+        counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
+        shown.add_row(known, name, *counts)
+    out.show(shown)
+    out.lines(
+        [
+            (name, "dim", f"blind: {', '.join(what.blind)}")
+            for _, name, what in rows
+            if 0 < len(what.blind) <= _MOST_NAMED
+        ],
+        indent=0,
+    )
+    for line in advice(calls):
+        out.say(line, "yellow")
+
+
+def advice(calls: Sequence[Calls]) -> list[str]:
+    """What stands out in the figures; receives above all, because most of them may be in vain."""
+    every, without = ALL_CALLS.dollars(calls), NO_RECEIVES.dollars(calls)
+    saved = every - without
+    if saved < max(LEAST_DOLLARS, WORTH_SAYING * every):
+        return []
+    received = sum(each.a_week(RECEIVES) or 0 for each in calls)
+    empty = sum(each.of_the_week.get(EMPTY_RECEIVES, 0) for each in calls)
+    price = f"{dollars(saved)} of {dollars(every)}"
+    said = [f"Receives are {price}, and {empty / received:.0%} of them found nothing."]
+    if empty / received >= WORTH_SAYING:
+        hidden = hidden_by(NO_RECEIVES, [each.queue_arn for each in calls])
+        said += [
+            "Poll longer: ReceiveMessageWaitTimeSeconds 20 makes them fewer, and hides nothing.",
+            f"Or leave ReceiveMessage out of trail.eventNames. {hidden.words()}",
+        ]
+    return said
+
+
+def _show_queues(out: Output, found: Gathered) -> None:
+    if not found.calls:
+        return
+    out.heading("By queue: dollars a month, and calls a month at most")
+    shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
+    by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
+    for each in by_price[:_MOST_QUEUES]:
+        by_choice = (each.dollars_a_month(one.event_names) for one in (ALL_CALLS, NO_RECEIVES))
+        monthly = (_monthly(each, metric) for _, metric in _COLUMNS)
+        name = Text(plain(parts_of(each.queue_arn).name))
+        shown.add_row(*map(dollars, by_choice), *monthly, name)
+    out.show(shown)
+    if len(by_price) > _MOST_QUEUES:
+        out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
+    silent = sum(not each.of_the_week for each in by_price)
+    if silent:
+        unused = f"SQS counted nothing on {counted(silent, 'queue')} in a week"
+        out.say(f"{unused}: they seem unused", "dim")
+    for line in (
+        "at most: a batch of ten is one call, and counts as ten here",
+        "whether CloudTrail logs the calls of Lambda's own pollers is not documented: they count",
+        f"on top come calls of which there is no metric: {', '.join(ALL_CALLS.uncounted)}",
+    ):
+        out.say(line, "dim")
+
+
+def _monthly(calls: Calls, metric: str) -> str:
+    value = calls.of_the_week.get(metric)
+    return "-" if value is None else short(a_month(value))
+
+
+def _show_watching(out: Output, watching: Watching) -> None:
+    out.heading("What to watch for that")
+    named = len(watching.queue_arns)
+    out.say(f"{watching.choice.name} of {counted(named, 'queue')}: {dollars(watching.dollars)}")
+    out.say(f'"eventNames": {watching.choice.setting}'.replace("'", '"'))
+    if watching.queue_arns:
+        out.say(hidden_by(watching.choice, watching.queue_arns).words(), "yellow")
+        out.say(
+            "a name is a prefix: `orders` logs `orders-big` too, counted here only where it is "
+            "managed; mendq cost --all counts every queue",
+            "yellow",
+        )
+    if watching.left_out:
+        left = [parts_of(each).name for each in watching.left_out[:_MOST_NAMED]]
+        more = len(watching.left_out) - len(left)
+        also = f" and {more:,} more" if more else ""
+        out.say(f"left out, the dearest first: {', '.join(left)}{also}", "yellow")
+    out.say("--json has the setting `trail` whole, to be put into cdk.json", "dim")
+
+
+def _show_ends(out: Output, found: Gathered) -> None:
+    out.say("")
+    for each in found.not_looked_at:
+        out.say(f"not looked at: {each.name}: {plain(each.says, 300)}", "red")
+        if each.remedy:
+            out.under(f"-> {plain(each.remedy, 300)}")
+    if found.are_more:
+        counted_all = f"the first {found.most_queues:,} were counted, see --most"
+        out.say(f"there are more queues: {counted_all}", "yellow")
+    out.say(DATA_EVENT.noted, "dim")
+    if found.account.region != REGION:
+        out.say(f"prices of {found.account.region} are not known here", "yellow")
+    out.say(f"to count them this time cost ${found.asking_dollars:.4f}", "dim")
+
+
+def dollars(amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
+
+
+def short(number: float) -> str:
+    for size, message in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{message}"
+    return f"{number:.0f}"

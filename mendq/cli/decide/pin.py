@@ -1,0 +1,234 @@
+"""`mendq pin QUEUE`: say that a queue's policy is good, so that Mendq may propose to put it back.
+
+What is pinned is the text that was shown, byte for byte, and of the queue as it then was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from mendq.aws.errors import QueueGone
+from mendq.aws.queue import attributes_of
+from mendq.cases.pins import Pins, UnreadablePin, look_at
+from mendq.catalogue._restore_policy import is_open_to_everybody
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.output import Yes, confirm
+from mendq.cli.queues import queue_arn_of
+from mendq.model.evidence import is_role
+from mendq.model.facts import Facts
+from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of, statements_of
+from mendq.notifications.configuration import differences
+
+# What was just written may not be what is read yet:
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+SETTLES = timedelta(seconds=60)
+
+
+@with_invocation
+def pin(  # noqa: PLR0913, PLR0917 - the command line is the signature
+    call: Invocation,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")],
+    show: Annotated[bool, typer.Option("--show", help="Only show what is pinned.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    automation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
+        ),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Pin a queue's policy as known good."""
+    roles = tuple(dict.fromkeys(automation or ()))
+    if show + remove + bool(roles) > 1:
+        raise Stopped("give one of --show, --remove and --automation", Exit.USAGE)
+    if strange := [each for each in roles if not is_role(each)]:
+        raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
+    queue_arn = queue_arn_of(call.account, queue)
+    pins = Pins(call.account.clients.dynamodb, call.account.output("CaseTable"))
+    found = pins.look(queue_arn)
+    if found is None and (show or remove):
+        raise Stopped(f"{queue_arn} has no pin: `mendq pin QUEUE` makes one", Exit.NOT_FOUND)
+    if isinstance(found, UnreadablePin):
+        _unreadable(call, pins, found, remove=remove, show=show, yes=yes)
+    elif found is not None and show:
+        _show(call, found)
+    elif found is not None and remove:
+        _remove(call, pins, found, yes=yes)
+    else:
+        _pin(call, pins, _facts(call, queue_arn), roles, found, yes=yes)
+
+
+def _pin(  # noqa: PLR0913 - all that is compared before it is kept
+    call: Invocation,
+    pins: Pins,
+    facts: Facts,
+    automation: tuple[str, ...],
+    before: Pin | None,
+    *,
+    yes: bool,
+) -> None:
+    queue_arn = facts.queue_arn
+    made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, automation)
+    _print_policy(call, made)
+    if before is not None:
+        call.out.heading(f"Different from generation {before.generation}")
+        for line in _differences(before.policy, made.policy) or ("nothing",):
+            call.out.say(line)
+    confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
+    again = _facts(call, queue_arn)
+    if _identity(again) != _identity(facts):
+        raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
+    if not pins.put(made):
+        raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
+    call.out.document(made.document())
+    call.out.say(f"pinned as generation {made.generation}", "green")
+
+
+def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
+    now, policy = datetime.now(UTC), facts.attributes.get("Policy", "")
+    if not policy:
+        raise Stopped(f"{facts.queue_arn} has no policy: there is nothing to pin")
+    if facts.created_at is None or facts.modified_at is None:
+        raise Stopped("SQS does not say when the queue was created and changed: not pinned")
+    if now - facts.modified_at < SETTLES:
+        line = (
+            "the queue was changed just now, and SQS may take a minute to tell: pin it after that"
+        )
+        raise Stopped(line)
+    return Pin(
+        queue_arn=facts.queue_arn,
+        policy=policy,
+        digest=digest_of(policy),
+        generation=generation,
+        pinned_at=now,
+        pinned_by=by,
+        queue_created_at=facts.created_at,
+        queue_modified_at=facts.modified_at,
+        automation=automation,
+    )
+
+
+def _show(call: Invocation, found: Pin) -> None:
+    facts = _facts(call, found.queue_arn)
+    with call.out.waiting("asking CloudTrail who changed it since"):
+        pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
+    now = facts.attributes.get("Policy", "")
+    stands, differences = now == found.policy, _differences(found.policy, now)
+    changed = pinned.changed.who if pinned.changed else None
+    call.out.document(
+        {
+            **found.document(),
+            "stands": stands,
+            "good": pinned.is_good,
+            "doubt": pinned.doubt,
+            "passes": pinned.passes,
+            "different": list(differences),
+            "overwritten_by": changed,
+        }
+    )
+    _print_policy(call, found)
+    call.out.heading("Different now")
+    for line in differences or ("nothing",):
+        call.out.say(line)
+    call.out.heading("Good")
+    if pinned.is_good:
+        call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
+    else:
+        call.out.say(f"no: {pinned.doubt}", "yellow")
+        call.out.say(_advice(pinned, facts, stands=stands), "dim")
+
+
+def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
+    """What to do about a pin in doubt; the difference was shown before."""
+    if pinned.passes and facts.modified_at is not None:
+        announced = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
+        return (
+            f"wait: CloudTrail tells late who changed a queue. Ask again after {announced:%H:%M} "
+            "UTC, "
+            "and pin nothing before; until then Mendq puts nothing back"
+        )
+    if stands:
+        return "Mendq does not put it back while that is so; `mendq pin` pins it anew"
+    if not facts.attributes.get("Policy"):
+        return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
+    return (
+        "Mendq does not put it back. If somebody meant the difference above, `mendq pin` shows it "
+        "again and pins what stands there now; if nobody did, put the policy above back yourself"
+    )
+
+
+def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:
+    _print_policy(call, found)
+    confirm(f"Take the pin of generation {found.generation} away?", yes=yes)
+    if not pins.remove(found):
+        raise Stopped("somebody else has just pinned it anew: nothing was taken away")
+    call.out.document({"removed": found.document()})
+    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
+
+
+def _unreadable(  # noqa: PLR0913 - the options of the command
+    call: Invocation, pins: Pins, found: UnreadablePin, *, remove: bool, show: bool, yes: bool
+) -> None:
+    """Nobody can say what was pinned: it can be shown for what it is, and taken away."""
+    line = f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
+    remedy = "`mendq pin QUEUE --remove` takes it away; then `mendq pin QUEUE` makes one"
+    if not (remove or show):
+        raise Stopped(f"{line}. {remedy}")
+    call.out.say(line, "yellow")
+    if show:
+        call.out.document({"queue_arn": found.queue_arn, "good": False, "doubt": found.why})
+        call.out.say(remedy, "dim")
+        return
+    confirm("Take it away?", yes=yes)
+    if not pins.clear(found):
+        raise Stopped("somebody else has just changed it: nothing was taken away")
+    call.out.document({"removed": {"queue_arn": found.queue_arn, "doubt": found.why}})
+    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
+
+
+def _facts(call: Invocation, queue_arn: str) -> Facts:
+    try:
+        return Facts(queue_arn, attributes_of(call.account.clients, queue_arn), {})
+    except QueueGone as gone:
+        raise Stopped(f"there is no queue {queue_arn}", Exit.NOT_FOUND) from gone
+
+
+def _identity(facts: Facts) -> tuple[Any, ...]:
+    return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
+
+
+def _differences(before: str, after: str) -> Sequence[str]:
+    if before == after:
+        return ()
+    found = differences({"Policy": before}, {"Policy": after})
+    return found or ("the spelling alone; it means the same",)
+
+
+def _print_policy(call: Invocation, shown: Pin) -> None:
+    call.out.heading(f"Policy of {shown.queue_arn}")
+    for line in _policy_lines(shown.policy):
+        call.out.show(Text(line))
+    if is_open_to_everybody(shown.policy):
+        warning = "it may let everybody in, or cannot be read: Mendq would never put it back"
+        call.out.say(warning, "bold yellow")
+    call.out.heading("Pin")
+    call.out.say(f"sha256 {shown.digest}, generation {shown.generation}")
+    call.out.say(f"pinned {shown.pinned_at:%Y-%m-%d %H:%M} UTC by {shown.pinned_by}")
+    call.out.say(f"holds {HOLDS.days} days, until {shown.expires_at:%Y-%m-%d %H:%M} UTC")
+    for role in shown.automation:
+        call.out.say(f"a change by {role} may be undone")
+
+
+def _policy_lines(policy: str) -> list[str]:
+    """All of it, every character visible; as it stands where a reader might leave something out."""
+    if statements_of(policy) is None:
+        return [json.dumps(policy)]
+    return json.dumps(json.loads(policy), indent=2).splitlines()

@@ -1,0 +1,98 @@
+"""`mendq lint TEMPLATE`: what the catalogue finds in a template; offline, without credentials."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation, with_invocation
+
+if TYPE_CHECKING:
+    from mendq.lint.judging import Linted
+
+CDK_OUT = "cdk.out"
+
+
+class Form(StrEnum):
+    """For whom, where it is not --json."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
+@with_invocation
+def lint(
+    call: Invocation,
+    template: Annotated[
+        str,
+        typer.Argument(metavar="TEMPLATE", help="A template, a cdk.out folder, or - for stdin."),
+    ],
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format", help="github: annotations beside the lines; sarif: code scanning."
+        ),
+    ] = Form.TEXT,
+) -> Exit:
+    """What the catalogue finds in a template; offline. Exit 1 where it finds something."""
+    from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
+
+    judged = _judged(template)
+    call.out.document(view.document(judged))
+    if form is Form.TEXT or call.as_json:
+        view.show(call.out, judged)
+    elif form is Form.GITHUB:
+        sys.stdout.writelines(f"{line}\n" for line in view.github_lines(judged))
+    else:
+        made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
+        sys.stdout.write(f"{json.dumps(made, indent=2)}\n")
+    return Exit.FAILED if any(each.findings for each in judged) else Exit.DONE
+
+
+def _judged(argument: str) -> list[Linted]:
+    """One template is read at a time: a manifest may name more than there is room for."""
+    from mendq.lint import (
+        files,
+        judging,
+    )
+    from mendq.lint.template import (
+        NotATemplate,
+        Work,
+        read,
+    )
+
+    work, judged = Work(), list[judging.Linted]()
+    try:
+        for each in files.sources(argument):
+            try:
+                work.begin_template()
+                found = judging.lint(read(each.content, work), each.file, each.environment)
+            except NotATemplate as error:
+                raise Stopped(f"{each.file}: {error}", Exit.USAGE) from error
+            judged.append(found)
+    except NotATemplate as error:
+        raise Stopped(str(error), Exit.USAGE) from error
+    except OSError as error:
+        raise Stopped(_not_read(argument, error), Exit.USAGE) from error
+    except ValueError as error:
+        raise Stopped(f"{argument} cannot be read: {error}", Exit.USAGE) from error
+    return judged
+
+
+def _not_read(argument: str, error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
+    synth = "`make synth` or `cdk synth`"
+    if Path(argument).is_dir():
+        return f"there is no {error.filename}: write the folder with {synth} anew"
+    if Path(argument).name == CDK_OUT:
+        return f"there is no {argument}: make it with {synth}"
+    return f"there is no {argument}: name a template, a {CDK_OUT} folder, or - for standard input"

@@ -1,0 +1,98 @@
+"""One thing looked at, how it is, and one line on what to do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, code_of
+from mendq.cli.exit_codes import Stopped
+from mendq.cli.invocation import in_one_line
+
+# A log group's name has slashes in it where the account's own deployment put some.
+_WORD = re.compile(r"[\w/-]+")
+_ACTION = re.compile(r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})")
+
+
+class Status(StrEnum):
+    """Worst last."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Command(str):
+    """A remedy to be typed as it stands: shown without a line's end, a cut or a broken link in
+    it.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def aws(cls, region: str, service: str, operation: str, *options: str) -> Self:
+        """Of the AWS CLI; each word is quoted where a shell wants it."""
+        return cls(shlex.join(("aws", service, operation, "--region", region, *options)))
+
+
+@dataclass(frozen=True)
+class Log:
+    """Of one Lambda: its log group, and what reads it."""
+
+    group: str
+    read: Command
+
+
+@dataclass(frozen=True)
+class Check:
+    """`remedy` is empty where there is nothing to do."""
+
+    name: str
+    status: Status
+    says: str
+    remedy: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {"check": self.name, "status": self.status, "says": self.says, "remedy": self.remedy}
+
+    def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
+        """What there is to type: the remedy, else what reads each log that it names.
+
+        `logs` are by the Lambda's name; a remedy may name the Lambda or the log group.
+        """
+        if isinstance(self.remedy, Command):
+            yield self.remedy
+        else:
+            words = set(_WORD.findall(self.remedy))
+            yield from (log.read for name, log in logs.items() if words & {name, log.group})
+
+
+def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
+    try:
+        yield from look()
+    except (ClientError, BotoCoreError) as error:
+        yield _unknown(name, error)
+    except (FactsUnavailable, CaseStoreUnavailable) as error:
+        cause = error.__cause__
+        if isinstance(cause, ClientError | BotoCoreError):
+            yield _unknown(name, cause)
+        else:
+            yield Check(name, Status.UNKNOWN, str(error), "ask again in a minute")
+    except Stopped as stopped:
+        yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
+
+
+def _unknown(name: str, error: ClientError | BotoCoreError) -> Check:
+    if not isinstance(error, ClientError) or "Denied" not in code_of(error):
+        return Check(name, Status.UNKNOWN, in_one_line(error), "ask again in a minute")
+    found = _ACTION.search(str(error))
+    action = found.group(1) if found else f"the action of {error.operation_name}"
+    return Check(name, Status.UNKNOWN, f"may not be read: {action} is missing", f"allow {action}")

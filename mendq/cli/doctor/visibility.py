@@ -1,0 +1,176 @@
+"""Which calls the trails log, and which symptoms they show on which queues; why some are blind.
+
+https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from infra.data_events import DATA_EVENT_NAMES
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+
+_TESTS: dict[str, Callable[[str, str], bool]] = {
+    "Equals": str.__eq__,
+    "StartsWith": str.startswith,
+    "EndsWith": str.endswith,
+}
+Selector = Mapping[str, Any]
+OUTSIDE = "no trail logs this queue's calls"
+LATE_DELETES_PASS = (
+    "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"  # noqa: S105 - a sentence
+)
+# The catalogue takes their codes on any call; SQS gives them on calls for a received message alone.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
+VISIBILITY_CALLS = frozenset(
+    name for name in DATA_EVENT_NAMES if name.startswith(("DeleteMessage", "ChangeMessage"))
+)
+# What no selector can change.
+NEVER_SEEN = (
+    "batch calls answer 200 and list what failed inside: those failures are in no errorCode",
+    "whether CloudTrail logs the calls of Lambda's own pollers is not documented",
+    "selectors that ask who calls are taken to let your callers in",
+)
+
+
+@dataclass(frozen=True)
+class Trail:
+    """A trail that is logging, and what it selects."""
+
+    name: str
+    selectors: tuple[Selector, ...]
+
+    def logs(self, queue_arn: str | None, event_name: str) -> bool:
+        """Whether the data event of somebody else on that queue is logged; None: on any queue."""
+        return any(_selects(each, queue_arn, event_name) for each in self.selectors)
+
+
+def logged(
+    trails: Sequence[Trail], queue_arn: str | None, event_names: Iterable[str]
+) -> frozenset[str]:
+    """Those of the events that any of the trails logs."""
+    return frozenset(
+        name for name in event_names if any(each.logs(queue_arn, name) for each in trails)
+    )
+
+
+def _selects(selector: Selector, queue_arn: str | None, event_name: str) -> bool:
+    """Fields that say who calls, or read or write, are taken to fit: they are not known here."""
+    queue = {} if queue_arn is None else {"resources.ARN": queue_arn}
+    call = {
+        "eventCategory": "Data",
+        "resources.type": "AWS::SQS::Queue",
+        **queue,
+        "eventName": event_name,
+        "eventSource": "sqs.amazonaws.com",
+    }
+    fields = selector.get("FieldSelectors", [])
+    named = {each["Field"] for each in fields}
+    return {"eventCategory", "resources.type"} <= named and all(
+        _fits(each, call[each["Field"]]) for each in fields if each["Field"] in call
+    )
+
+
+def _fits(field: Mapping[str, Any], value: str) -> bool:
+    for operator, test in _TESTS.items():
+        wanted = field.get(operator)
+        if wanted and not any(test(value, each) for each in wanted):
+            return False
+        if any(test(value, each) for each in field.get(f"Not{operator}") or ()):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
+
+    `calls_logged` are those of its calls that a trail logs on any queue at all; `by_the_scan`
+    whether the scan finds it, with calls or without.
+    """
+
+    symptom: str
+    visible: tuple[str, ...]
+    partly: dict[str, str]
+    blind: dict[str, str]
+    calls_logged: tuple[str, ...]
+    calls_not_logged: tuple[str, ...]
+    by_the_scan: bool
+
+    @property
+    def is_scanned_only(self) -> bool:
+        """Whether no call shows it: no trail is asked for it."""
+        return not self.calls_logged and not self.calls_not_logged
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
+    """One for every symptom of the catalogue."""
+    for symptom in CATALOGUE:
+        visible: list[str] = []
+        partly: dict[str, str] = {}
+        blind: dict[str, str] = {}
+        for arn in filter(symptom_can_be_on(symptom), queue_arns):
+            why, is_blind = why_not(symptom, trails, arn)
+            if why is None:
+                visible.append(arn)
+            else:
+                (blind if is_blind else partly)[arn] = why
+        wanted = calls_of(symptom)
+        anywhere = logged(trails, None, wanted)
+        calls = tuple(sorted(anywhere)), tuple(sorted(wanted - anywhere))
+        scanned = symptom.detection is not None
+        yield Situation(symptom.name, tuple(visible), partly, blind, *calls, by_the_scan=scanned)
+
+
+def symptom_can_be_on(symptom: Symptom) -> Callable[[str], bool]:
+    """Whether it is seen on a queue of that kind at all."""
+    return lambda queue_arn: any(each.on(queue_arn) for each in symptom.seen_as)
+
+
+def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
+    """Why a symptom is not fully visible on a queue (None: it is), and whether it is blind."""
+    seen = logged(trails, queue_arn, DATA_EVENT_NAMES)
+    if not seen:
+        return OUTSIDE, True
+    wanted = calls_of(symptom, queue_arn)
+    missing = sorted(wanted - seen)
+    if missing:
+        return f"not logged: {', '.join(missing)}", not wanted & seen
+    if symptom is VISIBILITY_TIMEOUT_TOO_SHORT and not queue_arn.endswith(".fifo"):
+        return LATE_DELETES_PASS, False
+    return None, False
+
+
+def calls_of(symptom: Symptom, queue_arn: str | None = None) -> frozenset[str]:
+    """The data events by which a symptom shows on that queue; None: on a queue of any kind."""
+    every = (
+        VISIBILITY_CALLS if symptom is VISIBILITY_TIMEOUT_TOO_SHORT else frozenset(DATA_EVENT_NAMES)
+    )
+    ways = (
+        every & (each.event_names or every)
+        for each in symptom.seen_as
+        if queue_arn is None or each.on(queue_arn)
+    )
+    return frozenset().union(*ways)
+
+
+def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By queue, the calls by which a symptom would show and that no trail logs."""
+    found = {}
+    for arn in queue_arns:
+        wanted = frozenset().union(*(calls_of(each, arn) for each in CATALOGUE))
+        if missing := wanted - logged(trails, arn, wanted):
+            found[arn] = missing
+    return found
+
+
+def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
+    """The queues of which no call is logged."""
+    return [each for each in queue_arns if not logged(trails, each, DATA_EVENT_NAMES)]

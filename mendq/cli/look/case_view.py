@@ -1,0 +1,223 @@
+"""What taking a case back would do now, by the rule of the Lambda that would do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.catalogue import CATALOGUE
+from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.output import minute
+from mendq.heal.approve import DECISIONS
+from mendq.heal.recover import standing
+from mendq.heal.undo import Outcome, Undo, Written, records_after, undos, written_by
+from mendq.model import lifecycle
+from mendq.model.case import Case, State, longest_in
+from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
+from mendq.model.lifecycle import CALLING
+from mendq.model.limits import Timing
+from mendq.model.steps import stays
+from mendq.notifications import change_lines
+from mendq.notifications.commands import mendq_command, set_command
+
+
+def undos_now(
+    account: Account, history: Sequence[Case], undone_before: Iterable[Case] = ()
+) -> tuple[Undo, ...]:
+    """One an attribute that the case has written, once the cases `undone_before` are undone.
+
+    Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
+    """
+    newest, written = history[-1], written_by(history)
+    if not written:
+        return ()
+    names = [each.attribute for each in written]
+    view = account.case_store.look(newest.queue_arn, newest.symptom, names)
+    steps = [step for case in history for step in case.steps]
+    facts = Facts(newest.queue_arn, standing(account.clients, newest.queue_arn, steps), {})
+    for each in undone_before:
+        facts, view = _after(each, facts, view)
+    return undos(written, _snapshots(account, written), facts, view)
+
+
+def _snapshots(account: Account, written: Iterable[Written]) -> dict[int, Mapping[str, str]]:
+    """By the transition that they were taken for."""
+    source = account.open_cases
+    found = {each.first.n: source.snapshot_of(each.first) for each in written}
+    return {n: snapshot for n, snapshot in found.items() if snapshot is not None}
+
+
+def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, CaseStoreView]:
+    """Queue and case store once that case is undone."""
+    values = {step["attribute"]: step["after"] for step in undone.steps}
+    records = records_after(undone, view, facts.created_at)
+    return (
+        replace(facts, attributes={**facts.attributes, **values}),
+        replace(view, attributes={**view.attributes, **records}),
+    )
+
+
+STYLES: Mapping[State, str] = {
+    State.ESCALATED: "bold red",
+    State.OVERRIDDEN: "red",
+    State.INEFFECTIVE: "red",
+    State.PROPOSED: "bold yellow",
+    State.APPROVED: "yellow",
+    State.APPLIED: "cyan",
+    State.UNVERIFIED: "cyan",
+    State.VERIFIED: "green",
+    State.WATCHING: "green",
+    State.CLOSED: "green",
+}
+
+
+# Whose steps stand in no queue, and did not stand in one.
+NOT_MADE = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.PROPOSED,
+        State.APPROVED,
+        State.DECLINED,
+        State.EXPIRED,
+    }
+)
+
+
+WAITING = frozenset({State.PROPOSED, State.APPROVED})
+
+
+def find(account: Account, case_id: str) -> tuple[Case, ...]:
+    """The transitions of a case, first to last; Stopped where the case store has none."""
+    found = account.open_cases.transitions(case_id)
+    if not found:
+        raise Stopped(
+            f"no case {case_id} in the case store: `mendq cases` lists them", Exit.NOT_FOUND
+        )
+    return found
+
+
+def summary(case: Case) -> dict[str, Any]:
+    """What `cases` says of a case, by its newest transition."""
+    return {
+        "case_id": case.case_id,
+        "queue_arn": case.queue_arn,
+        "symptom": case.symptom,
+        "state": str(case.state),
+        "opened_at": to_text(opened_at(case)),
+        "steps": [dict(each) for each in case.steps],
+        "reason": case.reason,
+    }
+
+
+def held_up(account: Account, case: Case) -> HoldUp | None:
+    """What keeps the owner of its write from taking it up; None of a case that waits for none."""
+    if case.state not in CALLING:
+        return None
+    return hold_up_in(account.case_store.look(case.queue_arn, case.symptom, ()), case)
+
+
+def hold_up_in(view: CaseStoreView, case: Case) -> HoldUp | None:
+    """The same, as the case store said it; another transition's is none of this one's."""
+    moved = view.case is None or view.case.transition != case.transition
+    return None if moved else view.hold_up
+
+
+def held_up_line(hold_up: HoldUp) -> str:
+    return f"held up since {minute(hold_up.since)}: {hold_up.reason}"
+
+
+def opened_at(case: Case) -> datetime:
+    return case.opened_at or case.at
+
+
+def plan_reason(transitions: Sequence[Case]) -> str:
+    """Why these steps: what was said when they came up, not what was said of them since."""
+    newest = transitions[-1]
+    since = takewhile(lambda each: each.steps == newest.steps, reversed(transitions))
+    return [each.reason for each in since][-1]
+
+
+def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
+    """The stack's, where one of the cases waits for a person; None where it cannot be read."""
+    if not any(each.state in WAITING for each in cases):
+        return None
+    try:
+        return account.settings.timing
+    except (Stopped, ClientError, BotoCoreError):
+        return None
+
+
+def runs_out_at(case: Case, timing: Timing | None) -> datetime | None:
+    """Until when a person may approve it, or what was approved may be made; else None."""
+    if timing is None or case.state not in WAITING:
+        return None
+    longest = longest_in(case.state, timing)
+    return None if longest is None else case.at + longest
+
+
+def until(case: Case, timing: Timing | None) -> str:
+    """The same in words; nothing of a case that waits for nobody's word."""
+    if case.state not in WAITING:
+        return ""
+    at = runs_out_at(case, timing)
+    return (
+        f"until {minute(at)}" if at else "until when is not known: heal's settings are unreadable"
+    )
+
+
+def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
+    """The states of a case like this one that a person's word ends, or moves on."""
+    is_known = any(each.name == case.symptom for each in CATALOGUE)
+    move = DECISIONS[word].move
+    if is_known:
+        return move.out_of
+    return {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}.get(
+        move, move.out_of
+    )
+
+
+def commands(case: Case) -> list[str]:
+    """What a person may say of it in this state."""
+    said = (word for word in DECISIONS if case.state in may_be_said_of(word, case))
+    return [mendq_command(word, case) for word in said]
+
+
+def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
+    """As a page says them: attribute, before -> after, with units; a policy by its differences."""
+    return [line for each in steps for line in change_lines.step_lines(each)]
+
+
+def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, str] | None:
+    """The queue's attributes from before the case first wrote; None where it never did."""
+    retained = (account.open_cases.snapshot_of(each) for each in transitions)
+    return next((each for each in retained if each is not None), None)
+
+
+def standing_of(account: Account, transitions: Sequence[Case]) -> tuple[Undo, ...]:
+    """What taking the case back would do now; nothing where nothing of it is to be taken back.
+
+    Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
+    """
+    is_undone = transitions[-1].state is State.ROLLED_BACK
+    return () if is_undone else undos_now(account, transitions)
+
+
+def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
+    """How to take back by hand what still stands in the queue as the case wrote it."""
+    ours = [each for each in found if each.outcome is Outcome.UNDONE and not each.stops]
+    before = {each.attribute: each.before for each in ours}
+    by_person = [
+        each.command
+        for each in found
+        if each.outcome is Outcome.PRINTED and not stays(each.attribute)
+    ]
+    return [*([set_command(queue_arn, before)] if before else []), *by_person]

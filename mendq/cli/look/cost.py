@@ -1,0 +1,81 @@
+"""`mendq cost`: what the stack costs while nothing fails, and seeing the calls of which queues."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from mendq.cli.cost import bill
+from mendq.cli.cost.calls import CHOICES, Shown, Watching, dollars_now, rounded, shown_by, within
+from mendq.cli.cost.gathered import Gathered
+from mendq.cli.cost.view import advice, show
+from mendq.cli.exit_codes import Exit
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.model.prices import NOTED_ON, REGION
+
+
+@with_invocation
+def cost(
+    call: Invocation,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every queue of the region, managed or not; no stack.")
+    ] = False,
+    most: Annotated[
+        int, typer.Option(help="How many queues to count: 4 metrics each, billed.", min=1)
+    ] = 500,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Dollars a month: what to watch for them.", min=0, show_default=False),
+    ] = None,
+) -> Exit:
+    """What it costs, and which queues and calls to watch."""
+    found = Gathered(call.account, datetime.now(UTC), most, every)
+    with call.out.waiting("asking the account"):
+        found.look()
+    watching = None if budget is None or not found.calls else within(budget, found.calls)
+    call.out.document(_document(found, watching))
+    if not call.as_json:
+        show(call.out, found, watching)
+    return Exit.FAILED if found.not_looked_at else Exit.DONE
+
+
+def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
+    calls, trails = list(found.calls.values()), found.trails.logging
+    both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
+    return {
+        "prices": {"region": REGION, "noted_on": NOTED_ON},
+        "stack": {
+            "dollars_per_month": rounded(found.stack_dollars),
+            "dollars_beyond_what_is_given": rounded(found.stack_beyond),
+            "dollars_per_month_with_dashboard": rounded(both[0]),
+            "dollars_per_month_without_dashboard": rounded(both[1]),
+            "lines": [each.document() for each in found.stack],
+            "free": found.free,
+            "not_priced": found.not_priced,
+        },
+        "per_million_calls": [each.document() for each in bill.watched()],
+        "per_million_failed_calls": [each.document() for each in bill.failed()],
+        "logged_now": {
+            "trails": [each.name for each in trails],
+            "dollars_per_month": round(dollars_now(trails, found.calls), 2) if calls else None,
+            "symptoms": Shown.by(trails, found.queue_arns).document(),
+        },
+        "choices": [
+            {
+                "name": each.name,
+                "event_names": each.setting,
+                "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
+                "uncounted": each.uncounted,
+                "symptoms": shown_by(each, found.queue_arns).document(),
+            }
+            for each in CHOICES
+        ],
+        "advice": advice(calls),
+        "queues": [each.document() for each in calls],
+        "are_more_queues": found.are_more,
+        "watch": watching.document() if watching else None,
+        "not_looked_at": [each.document() for each in found.not_looked_at],
+        "asking_cost_dollars": round(found.asking_dollars, 5),
+    }

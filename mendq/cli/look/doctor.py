@@ -1,0 +1,147 @@
+"""`mendq doctor`: is it there, is it alive, and what can this account's trails show at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+
+from rich.text import Text
+
+from mendq.cli.doctor.check import Check, Command, Status, guarded
+from mendq.cli.doctor.checks import READS, Doctor, Findings, some
+from mendq.cli.doctor.cost import MOST_QUEUES, PRICED
+from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
+from mendq.cli.exit_codes import Exit
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.output import Line, Output, table
+from mendq.model.queue import parts_of
+from mendq.notifications.text import command_line, plain
+
+_STYLES = {
+    Status.OK: "green",
+    Status.UNKNOWN: "magenta",
+    Status.WARN: "yellow",
+    Status.FAIL: "bold red",
+}
+_WIDEST = max(map(len, Status))
+
+
+@with_invocation
+def doctor(call: Invocation) -> Exit:
+    """Is it alive, and what can this account's trails show?"""
+    account = call.account
+    doctor = Doctor(account, datetime.now(UTC))
+    found = doctor.found
+    call.out.say(f"stack {account.stack}, {account.region}", "dim")
+    account.output("CaseTable")
+    for what, (name, look) in READS.items():
+        with call.out.waiting(f"looking at {what}"):
+            found.checks += guarded(name, partial(look, doctor))
+    call.out.document(found.document())
+    if not call.as_json:
+        print_findings(call.out, found)
+    failed = any(each.status is Status.FAIL for each in found.checks)
+    return Exit.FAILED if failed else Exit.DONE
+
+
+def print_findings(out: Output, found: Findings) -> None:
+    """In the order in which it was looked at; what is fine, one line a kind."""
+    for kind, group in groupby(found.checks, key=lambda each: each.name.partition(" ")[0]):
+        checks = list(group)
+        fine = [each for each in checks if each.status is Status.OK]
+        if len(fine) > 1:
+            says = f"{len(fine)} of {len(checks)} are fine"
+            out.lines(_lines(Check(f"{kind}s", Status.OK, says)), indent=0)
+            checks = [each for each in checks if each.status is not Status.OK]
+        for each in checks:
+            out.lines(_lines(each), indent=0)
+            if each.status is not Status.OK:
+                for command in each.commands(found.logs):
+                    out.command(command_line(command))
+    shown_by_calls = [each for each in found.sights if not each.is_scanned_only]
+    if found.queues:
+        _print_sights(out, shown_by_calls)
+    else:
+        _print_calls(out, shown_by_calls)
+    _print_scanned(out, found)
+    _print_costs(out, found)
+    out.heading("What no selector can show")
+    out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
+    counts = {status: sum(each.status is status for each in found.checks) for status in Status}
+    out.say("")
+    out.say(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+
+
+def _lines(check: Check) -> Iterator[Line]:
+    label = f"{check.status:<{_WIDEST}}"
+    yield label, _STYLES[check.status], f"{check.name}: {plain(check.says, 300)}"
+    if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
+        yield "", "", f"-> {plain(check.remedy, 300)}"
+
+
+def _print_sights(out: Output, found: Sequence[Situation]) -> None:
+    out.heading("What the trails can show")
+    shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
+    for each in found:
+        partly = Text(str(len(each.partly)), style="yellow" if each.partly else "dim")
+        blind = Text(str(len(each.blind)), style="red" if each.blind else "dim")
+        shown.add_row(each.symptom, str(len(each.visible)), partly, blind)
+    out.show(shown)
+    hidden: dict[str, list[str]] = {}
+    for each in found:
+        for why in _whys(each):
+            hidden.setdefault(why, []).append(each.symptom)
+    out.lines(
+        [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()],
+        indent=0,
+    )
+
+
+def _print_scanned(out: Output, found: Findings) -> None:
+    """What no call shows is no trail's to show; what calls show too is named beside it."""
+    out.heading("What the scan finds, whatever a trail logs")
+    scanned = [each for each in found.sights if each.by_the_scan]
+    alone = ", ".join(each.symptom for each in scanned if each.is_scanned_only)
+    beside = ", ".join(each.symptom for each in scanned if not each.is_scanned_only)
+    last = found.last_round.says if found.last_round else "none was made, or none can be read"
+    rows = (("by the scan", alone), ("beside calls", beside), ("last round", last))
+    out.lines([(label, "dim", text) for label, text in rows if text], indent=0)
+
+
+def _print_calls(out: Output, found: Sequence[Situation]) -> None:
+    """Before any queue is managed: what could be seen of one that the selectors cover."""
+    out.heading("What the trails can show, once a queue is managed")
+    shown = table("SYMPTOM", "CALLS LOGGED", "NOT LOGGED OF ANY QUEUE")
+    for each in found:
+        every = len(each.calls_logged) + len(each.calls_not_logged)
+        style = "" if each.calls_logged else "red"
+        logged = Text(f"{len(each.calls_logged)} of {every}", style=style)
+        shown.add_row(each.symptom, logged, ", ".join(each.calls_not_logged))
+    out.show(shown)
+
+
+def _whys(situation: Situation) -> Iterator[str]:
+    reasons = {**situation.blind, **situation.partly}
+    for reason in dict.fromkeys(reasons.values()):
+        names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
+        yield f"{reason}: {some(names)}"
+
+
+def _print_costs(out: Output, found: Findings) -> None:
+    if not found.costs:
+        return
+    out.heading("What seeing them would cost")
+    shown = table("QUEUE", "CALLS LAST WEEK", "A MONTH")
+    for each in found.costs:
+        week, dollars = each.calls_per_week, each.dollars_per_month
+        calls = "no metric" if week is None else f"at most {week:,}"
+        price = "not known" if dollars is None else f"${dollars:,.2f}"
+        shown.add_row(Text(parts_of(each.queue_arn).name), calls, price)
+    out.show(shown)
+    out.say(PRICED, "dim")
+    if uncounted := sorted({call for each in found.costs for call in each.uncounted}):
+        out.say(f"on top come calls of which there is no metric: {', '.join(uncounted)}", "dim")
+    if len(found.not_logged) > MOST_QUEUES:
+        out.say(f"the first {MOST_QUEUES} of {len(found.not_logged)} queues", "dim")

@@ -1,0 +1,160 @@
+"""`mendq explain FILE|-`: what Mendq reads in a CloudTrail record; offline, without credentials."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import zlib
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from mendq.catalogue import match, symptom_of
+from mendq.catalogue.symptom import Symptom
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.output import Output
+from mendq.model.failed_call import FailedCall, Unreadable, read
+
+# A trail file holds at most 50 MB before it is compressed.
+MOST_BYTES = 50 * 1024 * 1024
+MOST_RECORDS = 200_000
+_GZIP = b"\x1f\x8b"
+
+
+@with_invocation
+def explain(
+    call: Invocation,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],
+) -> None:
+    """What Mendq reads in a CloudTrail record; offline."""
+    document = _document(file)
+    records = document.get("Records") if isinstance(document, dict) else document
+    if not isinstance(records, list):
+        explained = explained_record(document)
+        call.out.document(explained)
+        _print(call.out, explained)
+        return
+    if len(records) > MOST_RECORDS:
+        raise Stopped(f"{file} holds more than {MOST_RECORDS:,} records: split it", Exit.USAGE)
+    every = [explained_record(each) for each in records]
+    announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
+    call.out.document(
+        {"records": len(every), "left_out": len(every) - len(announced), "explained": announced}
+    )
+    call.out.say(f"{len(every)} records, {len(announced)} of them failed SQS calls or not readable")
+    for each in announced:
+        call.out.say("")
+        _print(call.out, each)
+
+
+def explained_record(record: object) -> dict[str, Any]:
+    """One record: how it was read, what it was matched with, what it would take to act."""
+    found = read(record)
+    if isinstance(found, Unreadable):
+        return {"unreadable": found.reason, "read": None, "label": None, "symptom": None}
+    symptom = match(found)
+    return {
+        "unreadable": None,
+        "read": _read_as(found),
+        "label": symptom_of(found),
+        "symptom": symptom and _described(symptom, found),
+    }
+
+
+def _read_as(call: FailedCall) -> dict[str, Any]:
+    session = call.session_created_at
+    return {
+        "event_id": call.event_id,
+        "event_time": call.event_time.isoformat(),
+        "event_name": call.event_name,
+        "error_code": call.error_code,
+        "raw_error_code": call.raw_error_code,
+        "error_message": call.error_message,
+        "queue_arn": call.queue_arn,
+        "account": call.account,
+        "region": call.region,
+        "principal_arn": call.principal_arn,
+        "session_created_at": session.isoformat() if session else None,
+        "request_id": call.request_id,
+        "source_ip": call.source_ip,
+    }
+
+
+def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
+    needed = symptom.evidence
+    return {
+        "name": symptom.name,
+        "sentence": symptom.sentence,
+        "ships_as": symptom.ships_as,
+        "counts_as_evidence": symptom.speaks(call),
+        "evidence_needed": {
+            "distinct_events": needed.distinct_events,
+            "within_seconds": needed.within_seconds,
+        },
+        "facts_needed": sorted(each.value for each in symptom.needs),
+        "steps": [each.attribute for each in symptom.steps],
+        "plan": symptom.plan_in_words,
+        "runbook": symptom.runbook,
+    }
+
+
+def _print(out: Output, explained: dict[str, Any]) -> None:
+    if explained["unreadable"]:
+        out.say(f"not read: {explained['unreadable']}", "yellow")
+        return
+    found, symptom = explained["read"], explained["symptom"]
+    out.say(f"{found['event_name']} on {found['queue_arn'] or 'no queue that is named'}", "bold")
+    read_as = {
+        "read": f"{found['error_code']} (as recorded: {found['raw_error_code']})",
+        "said": found["error_message"],
+        "by": f"{found['principal_arn']} at {found['event_time']}",
+        "label": explained["label"],
+    }
+    matched = _matched(symptom) if symptom else {}
+    out.lines([(name, "dim", says) for name, says in {**read_as, **matched}.items()], indent=0)
+    if symptom is None:
+        out.say("no symptom of the catalogue: it is counted and never acted on")
+
+
+def _matched(symptom: dict[str, Any]) -> dict[str, str]:
+    needed = symptom["evidence_needed"]
+    counts = "" if symptom["counts_as_evidence"] else "; this one does not count"
+    events = f"{needed['distinct_events']} distinct events within {needed['within_seconds']} s"
+    return {
+        "symptom": f"{symptom['sentence']} ({symptom['ships_as']})",
+        "evidence": f"{events}{counts}",
+        "facts": ", ".join(symptom["facts_needed"]) or "none",
+        "may write": ", ".join(symptom["steps"]) or "nothing",
+        "plan": symptom["plan"],
+    }
+
+
+def _document(file: str) -> Any:
+    try:
+        if file == "-":
+            content = _content(sys.stdin.buffer)
+        else:
+            with Path(file).open("rb") as opened:
+                content = _content(opened)
+    except FileNotFoundError as missing:
+        raise Stopped(f"there is no file {file}", Exit.NOT_FOUND) from missing
+    except (OSError, EOFError, zlib.error) as unreadable:
+        raise Stopped(f"{file} cannot be read: {unreadable}", Exit.USAGE) from unreadable
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as unreadable:
+        raise Stopped(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
+
+
+def _content(opened: BinaryIO) -> bytes:
+    content = opened.read(MOST_BYTES + 1)
+    if content.startswith(_GZIP):
+        with gzip.open(io.BytesIO(content)) as unpacked:
+            content = unpacked.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise Stopped(f"more than {MOST_BYTES:,} bytes: no trail file is so long", Exit.USAGE)
+    return content

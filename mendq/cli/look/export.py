@@ -1,0 +1,86 @@
+"""`mendq export DIR`: every managed queue's configuration, one file each, fit for git.
+
+Nothing is removed: a file whose queue is gone is a person's to delete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import track
+
+from mendq.aws.errors import QueueGone
+from mendq.aws.queue import ManagedQueue, attributes_of
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.queues import managed_queues
+from mendq.model.queue import parsed
+from mendq.notifications.configuration import configured
+
+DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
+
+
+@with_invocation
+def export(
+    call: Invocation,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made where it is missing.")],
+) -> None:
+    """Write the managed queues' configuration, for git."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Stopped(f"{folder} is no folder to write to: {error.strerror}", Exit.USAGE) from error
+    with call.out.waiting("listing the managed queues"):
+        queues = managed_queues(call.account)
+    written: list[str] = []
+    unchanged: list[str] = []
+    gone: list[str] = []
+    for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
+        try:
+            text = document_text(queue, attributes_of(call.account.clients, queue.queue_arn))
+        except QueueGone:
+            gone.append(queue.queue_arn)
+            continue
+        changed = replace_if_changed(folder / f"{queue.name}.json", text)
+        (written if changed else unchanged).append(f"{queue.name}.json")
+    done = {"folder": str(folder), "written": written, "unchanged": unchanged, "gone": gone}
+    call.out.document(done)
+    call.out.say(f"{len(written)} written, {len(unchanged)} unchanged in {folder}")
+    for arn in gone:
+        call.out.say(f"{arn} was deleted meanwhile", "yellow")
+
+
+def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
+    """Stable: keys in order, JSON attributes parsed, no counter, no clock, only ASCII."""
+    chosen: dict[str, Any] = dict(configured(attributes))
+    for name in DOCUMENTS:
+        if name in chosen:
+            chosen[name] = parsed(chosen[name]) or chosen[name]
+    document = {"queue_arn": queue.queue_arn, "attributes": chosen, "tags": dict(queue.tags)}
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def replace_if_changed(path: Path, text: str) -> bool:
+    """Whole or not at all: what reads meanwhile never sees a part."""
+    content = text.encode()
+    try:
+        if path.is_file() and path.read_bytes() == content:
+            return False
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                opened.write(content)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise Stopped(f"{path} cannot be written: {error.strerror}") from error
+    return True

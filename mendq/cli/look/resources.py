@@ -1,0 +1,115 @@
+"""`mendq kept`: the table and the buckets that stay when the stack goes, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.errors import code_of
+from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.model.evidence import to_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
+GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
+REFUSED = "403"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """One of them; `destroyed_at` is when its stack went, None while it is there."""
+
+    kind: str
+    name: str
+    logical_id: str
+    destroyed_at: str | None = None
+
+
+@with_invocation
+def retained(call: Invocation) -> None:
+    """Where the table and the buckets are that outlive the stack.
+
+    Of the stack that is there, and of those destroyed in the last 90 days.
+    """
+    client: CloudFormationClient = call.account.session.client("cloudformation")
+    every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
+    found = [each for each in every if _is_there(call.account, each)]
+    place = f"account {call.account.account_id}, {call.account.region}"
+    if not found:
+        remedy = "see --profile and --region"
+        raise Stopped(f"nothing kept of a stack {call.stack} in {place}: {remedy}", Exit.NOT_FOUND)
+    call.out.document([asdict(each) for each in found])
+    for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
+        since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
+        call.out.heading(f"{call.stack} in {place}, {since}")
+        for each in found:
+            if each.destroyed_at == destroyed_at:
+                call.out.whole(f"{each.kind} {each.name}", "", indent=2)
+    call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/deploy.md")
+
+
+def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Resources]:
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+    try:
+        for each in (each for page in pages for each in page["StackResourceSummaries"]):
+            if kind := KINDS.get(each["ResourceType"]):
+                yield Resources(kind, each.get("PhysicalResourceId", ""), each["LogicalResourceId"])
+    except ClientError as error:
+        if code_of(error) != "ValidationError":  # there is none
+            raise
+
+
+def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resources]:
+    """CloudFormation tells of a deleted stack for 90 days, by its id alone."""
+    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+    for gone in (each for page in pages for each in page["StackSummaries"]):
+        if gone["StackName"] == stack:
+            yield from _left_by(client, gone.get("StackId", ""))
+
+
+def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Resources]:
+    pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    events = [each for page in pages for each in page["StackEvents"]]
+    at = to_text(max((each["Timestamp"] for each in events), default=datetime.now(UTC)))
+    for event in events:
+        kind = KINDS.get(event.get("ResourceType", ""))
+        if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
+            name, logical_id = event["PhysicalResourceId"], event["LogicalResourceId"]
+            yield Resources(kind, name, logical_id, at)
+
+
+def _is_there(account: Account, each: Resources) -> bool:
+    """Unless it is certain that it is not."""
+    try:
+        if each.kind == "table":
+            account.clients.dynamodb.describe_table(TableName=each.name)
+        else:
+            s3: S3Client = account.session.client("s3")
+            return _is_ours(s3, each.name, account.account_id)
+    except ClientError as error:
+        return code_of(error) not in GONE
+    return True
+
+
+def _is_ours(s3: S3Client, bucket: str, account_id: str) -> bool:
+    """A name that was given up may be another account's by now: S3 lists ours alone.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
+    """
+    try:
+        s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=account_id)
+    except ClientError as error:
+        if code_of(error) != REFUSED:
+            raise
+        listed = s3.list_buckets(Prefix=bucket)["Buckets"]
+        return any(each["Name"] == bucket for each in listed)
+    return True

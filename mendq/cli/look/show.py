@@ -1,0 +1,238 @@
+"""`mendq show CASE`: all that is known of one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from mendq.aws.errors import QueueGone
+from mendq.aws.queue import attributes_of
+from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.look.case_view import (
+    STYLES,
+    commands,
+    find,
+    held_up_line,
+    hold_up_in,
+    plan_reason,
+    runs_out_at,
+    snapshot_of,
+    standing_of,
+    step_lines,
+    summary,
+    timing_of,
+    undo_commands,
+    until,
+)
+from mendq.cli.output import Output, table
+from mendq.cli.redrive.hold import course_lines, course_of
+from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases
+from mendq.heal.undo import Outcome
+from mendq.model.case import Case
+from mendq.model.evidence import to_text
+from mendq.model.limits import Timing
+from mendq.model.plan import owner_of_case
+from mendq.model.steps import Owner
+from mendq.notifications.commands import mendq_command
+from mendq.notifications.configuration import as_json, configured, differences
+from mendq.notifications.notification import NotificationRecord
+from mendq.notifications.text import counted, plain, value
+from mendq.redrive.progress import RedriveProgress
+
+_MOST_VALUE = 300
+CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A case and what stands around it; `facts` from before it wrote, else as it was last known.
+
+    `now` is None where the queue is gone. `standing` is what stands of what was written, as
+    `rollback --dry-run` says it, and `undo` how to take that back by hand.
+    """
+
+    transitions: tuple[Case, ...]
+    facts: Mapping[str, str] | None
+    now: Mapping[str, str] | None
+    page: NotificationRecord | None
+    timing: Timing | None
+    standing: tuple[Answer, ...] = ()
+    undo: tuple[str, ...] = ()
+    hold_up: HoldUp | None = None
+    course: RedriveProgress | None = None
+
+    @property
+    def case(self) -> Case:
+        return self.transitions[-1]
+
+    @property
+    def difference(self) -> tuple[str, ...]:
+        """What differs now from the facts."""
+        if self.facts is None or self.now is None:
+            return ()
+        return differences(self.facts, self.now)
+
+    def document(self) -> dict[str, Any]:
+        page, ends_at = self.page, runs_out_at(self.case, self.timing)
+        return {
+            **summary(self.case),
+            "plan_reason": plan_reason(self.transitions),
+            "until": None if ends_at is None else to_text(ends_at),
+            "held_up": None
+            if self.hold_up is None
+            else {
+                "since": to_text(self.hold_up.since),
+                "code": self.hold_up.code,
+                "reason": self.hold_up.reason,
+            },
+            "evidence": dict(self.case.evidence),
+            "transitions": [each.document() for each in self.transitions],
+            "facts": None if self.facts is None else configured(self.facts),
+            "queue_exists": self.now is not None,
+            "difference": list(self.difference),
+            "redrive": None if self.course is None else self.course.document(),
+            "standing": list(self.standing),
+            "undo": list(self.undo),
+            "page": None
+            if page is None
+            else {
+                "announced": {news: to_text(at) for news, at in page.announced.items()},
+                "subject": page.subject,
+                "body": page.body,
+            },
+        }
+
+
+def look(call: Invocation, case_id: str) -> Whole:
+    """Read it all; Stopped where there is no such case."""
+    transitions = find(call.account, case_id)
+    case = transitions[-1]
+    view: CaseStoreView = call.account.case_store.look(case.queue_arn, case.symptom, ())
+    known = view.known.attributes if view.known else None
+    facts = snapshot_of(call.account, transitions) or known
+    timing = timing_of(call.account, [case])
+    try:
+        now = attributes_of(call.account.clients, case.queue_arn)
+        found = standing_of(call.account, transitions)
+    except QueueGone:
+        return Whole(transitions, facts, None, view.page, timing)
+    answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
+    name_later_cases(call.account, [answer])
+    undo = tuple(undo_commands(case.queue_arn, found))
+    announced = tuple(answer["attributes"])
+    held_up, course = hold_up_in(view, case), course_of(call.account, case)
+    return Whole(transitions, facts, now, view.page, timing, announced, undo, held_up, course)
+
+
+@with_invocation
+def show(call: Invocation, case_id: CaseId) -> None:
+    """All of one case: timeline, plan, what differs now."""
+    with call.out.waiting("reading the case and its queue"):
+        whole = look(call, case_id)
+    call.out.document(whole.document())
+    if not call.as_json:
+        print_whole(call.out, whole)
+
+
+def print_whole(out: Output, whole: Whole) -> None:
+    case = whole.case
+    print_head(out, whole)
+    _timeline(out, whole.transitions)
+    _evidence(out, case.evidence)
+    print_plan(out, whole)
+    if whole.course is not None:
+        out.heading("Redrive")
+        out.lines(course_lines(whole.course))
+    if whole.facts is not None:
+        out.heading("Facts from before")
+        facts = table("ATTRIBUTE", "VALUE")
+        for name, text in configured(whole.facts).items():
+            shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
+            facts.add_row(Text(plain(name, 64)), Text(shown))
+        out.show(facts)
+    _next(out, whole)
+    if whole.page is not None and whole.page.body:
+        out.heading("Page that is still to be sent")
+        for line in whole.page.body.splitlines():
+            out.say(line)
+
+
+def _next(out: Output, whole: Whole) -> None:
+    case = whole.case
+    if words := commands(case):
+        out.heading("A person's word")
+        for line in words:
+            out.command(line)
+    _undo(out, whole)
+
+
+def _undo(out: Output, whole: Whole) -> None:
+    """How to take it back, where what it wrote stands; else what stands there."""
+    if not whole.standing:
+        return
+    out.heading("Undo")
+    ours = [each for each in whole.standing if each["outcome"] == Outcome.UNDONE]
+    out.lines([attribute_line(each) for each in whole.standing if each not in ours])
+    if ours:
+        out.command(mendq_command("rollback", whole.case))
+    for command in whole.undo:
+        out.say("by hand, which does not look whether somebody has changed it since:", "dim")
+        out.command(command)
+
+
+def print_head(out: Output, whole: Whole) -> None:
+    """Which case, on which queue, how it stands and why."""
+    case, ends = whole.case, until(whole.case, whole.timing)
+    out.say(case.case_id, "bold")
+    out.whole(case.queue_arn)
+    out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
+    if case.reason != plan_reason(whole.transitions):
+        out.say(f"because {case.reason}", "dim")
+    if whole.hold_up is not None:
+        out.say(held_up_line(whole.hold_up), "yellow")
+
+
+def print_plan(out: Output, whole: Whole) -> None:
+    """What was or would be changed, and what the queue says now."""
+    out.heading("Plan")
+    for line in step_lines(whole.case.steps) or ["no change"]:
+        out.say(line)
+    out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
+    if owner_of_case(whole.case.steps) is Owner.REDRIVE and whole.now and not whole.difference:
+        return  # it moves messages, and changes nothing of the queue
+    out.heading("Different now")
+    if whole.now is None:
+        out.say("the queue is gone, or was never there", "red")
+        return
+    if whole.facts is None:
+        out.say("not known: nothing was written down of the queue before", "dim")
+        return
+    for line in whole.difference or ("nothing",):
+        out.say(line)
+
+
+def _timeline(out: Output, transitions: tuple[Case, ...]) -> None:
+    out.heading("Timeline (UTC)")
+    for each in transitions:
+        style = STYLES.get(each.state, "dim")
+        out.show(Text.assemble(f"{each.at:%Y-%m-%d %H:%M:%S}  ", (str(each.state), style)))
+        out.whole(f"by {each.actor}", indent=2)
+        out.under(each.reason)
+
+
+def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
+    out.heading("Evidence")
+    if not evidence.get("failed_calls"):
+        out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
+        return
+    out.say(counted(evidence["failed_calls"], "failed call"))
+    for which in ("first", "last"):
+        request_id = evidence.get(f"{which}_request_id")
+        out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
+    for principal in evidence.get("principals", ()):
+        out.whole(f"by {principal}", "")

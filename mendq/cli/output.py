@@ -1,0 +1,215 @@
+"""What goes where: one JSON document on standard output, or text for people.
+
+With --json people's text goes to standard error, so that standard output stays one document.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+import termios
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.notifications.text import plain, visible
+
+_MOST_LINE = 600
+
+
+_STDOUT, _STDERR = 1, 2
+
+
+_BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
+
+
+# A label, its style, and what it says.
+Line = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where one command writes."""
+
+    as_json: bool
+
+    @cached_property
+    def _people(self) -> Console:
+        return Console(stderr=self.as_json, highlight=False, markup=False, emoji=False)
+
+    @cached_property
+    def progress(self) -> Console:
+        """Where people see what goes on, and what went wrong."""
+        return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+    def document(self, document: Any) -> None:
+        """The command's answer to a script; nothing where people read."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+
+    def show(self, what: RenderableType) -> None:
+        """For people: a table, a styled text; in a pipe no line ends in blanks."""
+        if self._people.is_terminal:
+            self._people.print(what)
+            return
+        with self._people.capture() as drawn:
+            self._people.print(what)
+        self._people.file.write(_BLANK_ENDS.sub("", drawn.get()))
+
+    def say(self, line: str, style: str = "") -> None:
+        """A line for people; whatever is in it, it stays one line and does nothing else."""
+        self.show(Text(plain(line, _MOST_LINE), style=style))
+
+    def command(self, line: str) -> None:
+        """A command to be copied: never wrapped, never cut."""
+        self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
+
+    def whole(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
+        """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
+        line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
+        self._people.print(line, soft_wrap=True)
+
+    def under(self, text: str, style: str = "", *, indent: int = 2) -> None:
+        """Indented under what was said last, on as many lines as it takes."""
+        said = Text(plain(text, _MOST_LINE), style=style)
+        self.show(Padding(said, (0, 0, 0, indent), expand=False))
+
+    def lines(self, lines: Iterable[Line], *, indent: int = 2) -> None:
+        """Indented under what was said last; what is long goes on under its own beginning."""
+        shown = Table.grid(padding=(0, 2, 0, 0))
+        shown.add_column(no_wrap=True)
+        shown.add_column(overflow="fold")
+        for label, style, says in lines:
+            label_text = Text(" " * indent + label, style=style)
+            shown.add_row(label_text, Text(plain(says, _MOST_LINE)))
+        if shown.rows:
+            self.show(shown)
+
+    def heading(self, words: str) -> None:
+        self.show(Text(f"\n{words}", style="bold underline"))
+
+    def fault(self, stopped: Stopped) -> None:
+        """The one line of what went wrong; what it quotes is others' text.
+
+        A terminal would break it anywhere; a log keeps it one line.
+        """
+        line = f"mendq: {visible(stopped, _MOST_LINE)}"
+        self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
+        with suppress(OSError):  # where standard output works
+            self.document(stopped.document())
+
+    @contextmanager
+    def alone_on_stdout(self) -> Iterator[None]:
+        """While another program starts: with --json what it prints goes to standard error."""
+        if not self.as_json:
+            yield
+            return
+        retained = os.dup(_STDOUT)
+        try:
+            os.dup2(_STDERR, _STDOUT)
+            yield
+        finally:
+            os.dup2(retained, _STDOUT)
+            os.close(retained)
+
+    @contextmanager
+    def waiting(self, for_what: str) -> Iterator[None]:
+        """Show that something goes on; silent where nobody looks."""
+        with self.progress.status(Text(plain(for_what))):
+            yield
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Where standard output cannot be written, one line says so, and the exit is 1."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        sys.stderr.write("mendq: standard output is closed: nothing was done\n")
+        sys.exit(Exit.FAILED)
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more at its end, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            sys.stderr.write(f"mendq: standard output cannot be written: {error.strerror}\n")
+        sys.exit(Exit.FAILED)
+
+
+def table(*columns: str) -> Table:
+    """A table without lines; its last column takes what room is left."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns[:-1]:
+        made.add_column(name, no_wrap=True)
+    made.add_column(columns[-1], overflow="fold")
+    return made
+
+
+def minute(at: datetime) -> str:
+    """Without the seconds, which nobody waits for."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def age(since: datetime, now: datetime) -> str:
+    """How long ago, in the largest unit that it fills."""
+    seconds = max(0, int((now - since).total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Return where the answer is yes; Stopped where it is no, or where nobody can be asked."""
+    if yes:
+        return
+    require_answer(yes=yes)
+    _forget_what_was_typed()
+    if not _answered_yes(question):
+        raise Stopped("not confirmed, nothing was changed", Exit.USAGE)
+
+
+def require_answer(*, yes: bool) -> None:
+    """Stopped where nobody has said yes, and nobody can be asked: before the work, not after it."""
+    if not yes and not somebody_is_there():
+        raise Stopped("not confirmed: there is no terminal to ask at; --yes confirms", Exit.USAGE)
+
+
+def somebody_is_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _forget_what_was_typed() -> None:
+    """What somebody typed before the question was there is no answer to it."""
+    with suppress(OSError, termios.error):  # no terminal of the system's
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+def _answered_yes(question: str) -> bool:
+    """Ctrl-C and the end of the input are a no; the cursor still stands behind the question."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        typer.echo(err=True)
+        return False

@@ -1,0 +1,27 @@
+"""The queue that somebody names, and the queues that Mendq manages, by tag or by name."""
+
+from __future__ import annotations
+
+from mendq.aws import queue as aws
+from mendq.aws.queue import ManagedQueue
+from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
+
+
+def queue_arn_of(account: Account, named: str) -> str:
+    """The ARN of a queue by its name, URL or ARN; Stopped where that is none of this account."""
+    region, account_id = account.region, account.account_id
+    arn = arn_of(named) or arn_of_url(named, region) or arn_of_name(named, region, account_id)
+    if arn is None:
+        line = f"{named[:120]!r} is no queue's name, URL or ARN"
+        raise Stopped(line, Exit.USAGE)
+    if parts_of(arn)[1:3] != (region, account_id):
+        line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
+        raise Stopped(line, Exit.NOT_FOUND)
+    return arn
+
+
+def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
+    """In order of their names; raises FactsUnavailable."""
+    return aws.managed_queues(account.clients, account.account_id, account.consent)

@@ -1,0 +1,1 @@
+"""A person's own redrive: the operator's credentials, no Lambda, no case store written."""

@@ -1,0 +1,220 @@
+"""From which queue messages go to which, what stands in the way, and which grant is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of
+from mendq.aws.queue import attributes_of, queue_url, tags_of
+from mendq.catalogue._redrive_causes import (
+    READ,
+    REDRIVE_TAG,
+    key_grants,
+    key_sentence,
+    redrive_is_off,
+)
+from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.redrive.hold import course_store, under_way
+from mendq.model.failed_call import RefusedBy, canonical, refused_by
+from mendq.model.queue import arn_of, on_fifo, parts_of, redrive_of
+from mendq.redrive.messages import hopped
+from mendq.redrive.reads import move_task_runs
+from mendq.redrive.send_batches import MOST_BYTES, Destination
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue and what SQS says of it now."""
+
+    arn: str
+    url: str
+    attributes: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return parts_of(self.arn).name
+
+    @property
+    def waiting(self) -> int:
+        return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
+
+    @property
+    def in_flight(self) -> int:
+        """Hidden, because somebody has received them."""
+        return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
+
+    @property
+    def is_fifo(self) -> bool:
+        return on_fifo(self.arn)
+
+    def unseen(self, seen: int) -> int:
+        """Of messages in somebody else's hand how many are not among those that were `seen`.
+
+        SQS's counts lag: what is seen beyond them was in flight when they were made.
+        """
+        return max(0, self.in_flight - max(0, seen - self.waiting))
+
+
+@dataclass(frozen=True)
+class Route:
+    """`others` are further queues whose messages die into `messages`.
+
+    `dlq_arn` is where messages lie that die in the source, empty where that has none: a
+    redrive of Mendq's would take for its own what goes back now.
+    """
+
+    messages: Queue
+    source: Queue
+    others: tuple[str, ...] = ()
+    dlq_arn: str = ""
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """Where messages are not sent, but deleted."""
+        return self.messages.arn == self.source.arn
+
+    def destination(self, run_id: str) -> Destination:
+        """The source, for messages that say how often they were sent back."""
+        most = int(self.source.attributes.get("MaximumMessageSize", MOST_BYTES))
+        return Destination(self.source.arn, self.source.url, run_id, hopped, most)
+
+    def require_same(self, now: Route) -> None:
+        """Stopped where messages would not go any more from where and to where somebody agreed."""
+        if self._ways != now._ways:
+            raise Stopped(
+                f"{self.source.name} has other DLQ messages, or shares them with other queues, "
+                "since you were asked: nothing was moved; look again",
+                word="queues_changed",
+            )
+
+    @property
+    def _ways(self) -> tuple[object, ...]:
+        return self.messages.arn, self.source.arn, self.others, self.dlq_arn
+
+
+def queue_of(account: Account, arn: str) -> Queue:
+    """Stopped where there is none."""
+    try:
+        attributes = attributes_of(account.clients, arn)
+    except QueueGone as gone:
+        raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND) from gone
+    return Queue(arn, queue_url(account.clients, arn), attributes)
+
+
+def movable(account: Account, arn: str) -> Queue:
+    """Stopped where there is none, or where its tag forbids that messages are moved."""
+    found = queue_of(account, arn)
+    if redrive_is_off(tags_of(account.clients, arn) or {}):
+        line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
+        raise Stopped(line, word="redrive_off")
+    return found
+
+
+def route_from(account: Account, source_arn: str) -> Route:
+    """Stopped where the queue has no DLQ messages that this command may send back."""
+    source = movable(account, source_arn)
+    messages = movable(account, _dlq_arn(account, source))
+    require_last(messages)
+    require_idle(account, messages.arn)
+    others = set(source_arns_of(account.clients, messages.arn)) - {source_arn}
+    return Route(messages, source, tuple(sorted(others)), messages.arn)
+
+
+def _dlq_arn(account: Account, source: Queue) -> str:
+    named = redrive_of(source.attributes.get("RedrivePolicy", ""))
+    if named is None:
+        of = source_arns_of(account.clients, source.arn)
+        remedy = (
+            f"it is one itself, so name its source, {parts_of(of[0]).name}"
+            if of
+            else "nothing that fails in it is kept, and there is nothing to send back. Name the "
+            "queue that the messages died in, or give this one a RedrivePolicy for those to come"
+        )
+        code = Exit.USAGE if of else Exit.NOT_FOUND
+        raise Stopped(f"{source.name} has no DLQ: {remedy}", code)
+    if arn_of(named.dlq_arn) is None:
+        raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
+    return named.dlq_arn
+
+
+def require_last(messages: Queue) -> None:
+    """To look at a message is to receive it, and what is received too often is moved on."""
+    if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
+        raise Stopped(
+            f"{messages.name} has a DLQ of its own: SQS would move messages there, "
+            f"because looking at one is a receive and {onward.max_receive_count} are allowed. Take "
+            "its RedrivePolicy off first",
+            word="dlq_of_dlq",
+        )
+
+
+def require_idle(account: Account, dlq_arn: str) -> None:
+    """Stopped where somebody else moves the same messages: a course of Mendq's, or a move task."""
+    case_store = course_store(account)
+    if case_store is not None and (running := under_way(case_store.course_of(dlq_arn))):
+        raise running
+    if move_task_runs(account.clients, dlq_arn):
+        listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
+        name = parts_of(dlq_arn).name
+        raise Stopped(
+            f"a message movement task of SQS's own runs on {name}: wait, or "
+            f"end it: `{listing}` tells its TaskHandle, and "
+            "`aws sqs cancel-message-move-task --task-handle HANDLE` takes that",
+            word="move_task_running",
+        )
+
+
+_READS = (
+    "ReceiveMessage, ChangeMessageVisibility, DeleteMessage, GetQueueAttributes, ListQueueTags, "
+    "ListDeadLetterSourceQueues and ListMessageMoveTasks"
+)
+_PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
+
+
+def remedy(code: str, message: str, route: Route) -> str:
+    """What would let it through; empty where that is not known of this code (canonical)."""
+    if code.startswith("Kms") or "kms:" in message:
+        return _of_keys(route)
+    if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):
+        return (
+            "a queue's policy lets calls in only from certain networks: run this command there, or "
+            "let that policy except the person who redrives"
+        )
+    if code == "AccessDenied":
+        read, sent_to = route.messages.name, route.source.name
+        return f"it takes {_READS} on {read}, and SendMessage on {sent_to}"
+    return ""
+
+
+@contextmanager
+def with_remedies(route: Route) -> Iterator[None]:
+    """Raise Stopped where a queue could not be looked at."""
+    try:
+        yield
+    except (FactsUnavailable, QueueRefusesUs) as error:
+        cause = error.__cause__
+        if not isinstance(cause, ClientError):
+            raise
+        code, message = code_of(cause), str(cause.response.get("Error", {}).get("Message", ""))
+        said = " ".join(f"AWS refused {cause.operation_name}: {code}: {message}".split())
+        helps = remedy(canonical(code), message, route)
+        raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error
+
+
+def _of_keys(route: Route) -> str:
+    messages, source = route.messages, route.source
+    found = key_grants(messages.arn, messages.attributes, source.arn, source.attributes)
+    return key_sentence(found, "whoever redrives") or (
+        f"whoever redrives needs {READ} on the key that the messages were encrypted with"
+    )
+
+
+def _is_of_a_place(route: Route) -> bool:
+    policies = (each.attributes.get("Policy", "") for each in (route.messages, route.source))
+    return any(place.lower() in text.lower() for text in policies for place in _PLACES)

@@ -1,0 +1,1 @@
+"""What `mendq scan` shows: what was found, what would come of it, what looking cost."""

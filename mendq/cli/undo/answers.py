@@ -1,0 +1,189 @@
+"""What was rolled back, or would be, as people read it: a block a case, a line an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mendq.cli.account import Account
+from mendq.cli.output import Line, Output, minute
+from mendq.heal.undo import Outcome, Written, written_by
+from mendq.model.case import Case, State
+from mendq.model.queue import parts_of
+from mendq.model.steps import leaves_a_value
+from mendq.notifications.change_lines import with_unit
+from mendq.notifications.configuration import NOT_SET
+from mendq.notifications.text import plain
+
+_STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
+
+
+# Of messages on their way: no value of the queue's says where they are.
+_STOPPED = "stopped: the rest is held, and what went back stays there"
+
+
+_OVER = "nothing goes on: what went back stays there"
+
+
+RollBackAnswersAnswer = dict[str, Any]
+
+
+Histories = Mapping[str, Sequence[Case]]
+
+
+def print_preview(
+    out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories
+) -> None:
+    """Nothing was done yet; what was rolled back before stands under a heading of its own."""
+    before = [each for each in answers if was_rolled_back(each)]
+    others = [each for each in answers if not was_rolled_back(each)]
+    if before:
+        out.heading("Rolled back already")
+        for answer in before:
+            _print_answer(out, answer, histories, [_standing(each) for each in _of(answer)])
+            newest = histories[answer["case_id"]][-1]
+            out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
+    if others or not before:
+        out.heading("Would be, in this order" if len(others) > 1 else "Would be")
+        print_answers(out, others, histories)
+
+
+def print_done(out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories) -> None:
+    """What was done just now."""
+    out.heading("Done")
+    print_answers(out, answers, histories)
+
+
+def print_answers(
+    out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories
+) -> None:
+    if not answers:
+        out.say("nothing: no change was written since then")
+    for answer in answers:
+        _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
+        for each in _of(answer):
+            if each["outcome"] == "printed" and each.get("command"):
+                out.say(f"{_why_by_mover(answer, each['attribute'])}; by hand:")
+                out.command(each["command"])
+
+
+def _why_by_mover(answer: RollBackAnswersAnswer, attribute: str) -> str:
+    if "error" in answer:
+        return f"AWS did not let Mendq write {attribute}"
+    return f"no rollback ever writes {attribute}"
+
+
+def was_rolled_back(answer: RollBackAnswersAnswer) -> bool:
+    """Of the answer to a preview, which changes no state."""
+    return answer.get("state") == State.ROLLED_BACK
+
+
+def _print_answer(
+    out: Output, answer: RollBackAnswersAnswer, histories: Histories, lines: Sequence[Line]
+) -> None:
+    case_id = answer["case_id"]
+    queue = parts_of(histories[case_id][-1].queue_arn).name
+    out.say(f"{case_id} on {queue}", "bold")
+    if "error" in answer:
+        lines = [("not done", "red", plain(answer["error"]["message"], 300)), *lines]
+    out.lines(lines)
+
+
+def _of(answer: RollBackAnswersAnswer) -> Sequence[RollBackAnswersAnswer]:
+    attributes: Sequence[RollBackAnswersAnswer] = answer.get("attributes", ())
+    return attributes
+
+
+def attribute_line(each: RollBackAnswersAnswer) -> Line:
+    """One attribute: what becomes of it, and what stands there."""
+    outcome = str(each["outcome"])
+    return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
+
+
+def _standing(each: RollBackAnswersAnswer) -> Line:
+    """What stands there now of what was taken back."""
+    name, stands = each["attribute"], each.get("now")
+    if not leaves_a_value(name):
+        return "undone", _STYLES["undone"], f"{plain(name, 64)}: {_STOPPED}"
+    is_back = stands == each.get("before")
+    says = "as before the fix" if is_back else "not what was put back: somebody else has set it"
+    label = "undone" if is_back else "kept"
+    return label, _STYLES[label], f"{plain(name, 64)}: {_shown(name, stands)} stands there, {says}"
+
+
+def _value(each: RollBackAnswersAnswer) -> str:
+    name = each["attribute"]
+    if not leaves_a_value(name):
+        return _STOPPED if each["outcome"] == "undone" else _OVER
+    now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
+    if each["outcome"] == "kept" and each.get("later_case"):
+        return f"{now}, by a later case of Mendq: {each['later_case']}"
+    if each["outcome"] == "kept":
+        return f"{now}, set since by somebody else"
+    if each["outcome"] == "nothing":
+        return f"{now}, as before already"
+    return f"{_shown(name, each.get('after'))} -> {before}"
+
+
+def _shown(name: str, text: object) -> str:
+    return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
+
+
+Answer = dict[str, Any]
+
+
+def retained_of(answer: Answer) -> list[Answer]:
+    """The attributes at which somebody else's value stands."""
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.RETAINED]
+
+
+def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
+    """Put into what was kept the case of ours whose value that is; the case store is read for
+    that.
+    """
+    retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
+    if not retained:
+        return
+    later = LaterWrites.among(account.open_cases.all_transitions())
+    for case_id, each in retained:
+        each["later_case"] = later.case_that_wrote(each["now"], each["attribute"], case_id)
+
+
+@dataclass(frozen=True)
+class LaterWrites:
+    """Every case of the case store, its transitions in order."""
+
+    cases: Mapping[str, tuple[Case, ...]]
+
+    @classmethod
+    def among(cls, transitions: Iterable[Case]) -> LaterWrites:
+        """Of transitions in no order."""
+        cases: dict[str, tuple[Case, ...]] = {}
+        for each in sorted(transitions, key=lambda each: each.n):
+            cases[each.case_id] = (*cases.get(each.case_id, ()), each)
+        return cls(cases)
+
+    def case_that_wrote(self, value: object, attribute: str, after_case: str) -> str | None:
+        """The case that wrote `value` there after the last write of `after_case`; None if nobody's.
+
+        What was overridden since, or taken back, is not ours.
+        """
+        written = self._written(after_case, attribute)
+        if written is None:
+            return None
+        queue_arn = self.cases[after_case][-1].queue_arn
+        for case_id, transitions in self.cases.items():
+            newest = transitions[-1]
+            if newest.queue_arn != queue_arn or newest.state is State.ROLLED_BACK:
+                continue
+            other = self._written(case_id, attribute)
+            if other is None or other.last.at <= written.last.at or other.was_overridden:
+                continue
+            if other.after == value:
+                return case_id
+        return None
+
+    def _written(self, case_id: str, attribute: str) -> Written | None:
+        every = written_by(self.cases.get(case_id, ()))
+        return next((each for each in every if each.attribute == attribute), None)

@@ -1,0 +1,86 @@
+"""What is written about received messages, ten at a time, and which of it SQS did not take.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.consumer.holds import Hold
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MOST_ENTRIES = 10
+# What SQS says of a message that is somebody else's by now, or gone. Of a standard queue it may
+# say nothing at all, so the clock decides too.
+LOST = frozenset(
+    {
+        "InvalidParameterValue",
+        "MessageNotInflight",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "ReceiptHandleIsInvalid",
+    }
+)
+_UNANSWERED = ""
+_Call = Callable[..., Any]
+
+
+class Writes:
+    """Each write takes at most ten, never raises for what SQS answers, and answers with the error
+    code, by message id, of each that SQS did not take; an empty one is no answer."""
+
+    def __init__(self, sqs: SQSClient, queue_url: str) -> None:
+        self._sqs, self._queue_url = sqs, queue_url
+
+    def change(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
+        """Hide them for so long from now on; 0 makes them visible."""
+        calls = (self._sqs.change_message_visibility, self._sqs.change_message_visibility_batch)
+        return self._refused(*calls, holds, {"VisibilityTimeout": seconds})
+
+    def delete(self, holds: Sequence[Hold]) -> dict[str, str]:
+        calls = (self._sqs.delete_message, self._sqs.delete_message_batch)
+        return self._refused(*calls, holds, {})
+
+    def _refused(
+        self, single: _Call, batch: _Call, holds: Sequence[Hold], more: Mapping[str, int]
+    ) -> dict[str, str]:
+        """One alone goes by the single call: CloudTrail records no refusal within a batch."""
+        try:
+            if len(holds) == 1:
+                single(QueueUrl=self._queue_url, ReceiptHandle=holds[0].handle, **more)
+                return {}
+            entries = [
+                {"Id": str(at), "ReceiptHandle": each.handle, **more}
+                for at, each in enumerate(holds)
+            ]
+            answer = batch(QueueUrl=self._queue_url, Entries=entries)
+        except ClientError as error:
+            code = _code(error.response.get("Error", {}))
+            return dict.fromkeys((each.message_id for each in holds), code)
+        except BotoCoreError:
+            return dict.fromkeys((each.message_id for each in holds), _UNANSWERED)
+        taken = {each["Id"] for each in answer.get("Successful", [])}
+        codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
+        return {
+            each.message_id: codes.get(str(at), _UNANSWERED)
+            for at, each in enumerate(holds)
+            if str(at) not in taken
+        }
+
+
+def tens(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
+    """As many at a time as SQS takes."""
+    left = iter(holds)
+    while ten := tuple(islice(left, MOST_ENTRIES)):
+        yield ten
+
+
+def _code(error: Mapping[str, Any]) -> str:
+    return str(error.get("Code", "")).rpartition(".")[2].removesuffix("Exception")

@@ -1,0 +1,317 @@
+"""Follow up open cases: move on each that is due, by what was seen since or by time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
+from mendq.aws.errors import (
+    CaseMoved,
+    CaseStoreUnavailable,
+    CaseStoreUnreadable,
+    FactsUnavailable,
+    QueueGone,
+    QueueRefusesUs,
+)
+from mendq.aws.metrics import messages_deleted
+from mendq.aws.queue import attributes_of, tags_of
+from mendq.cases.context import CaseContext, ManagingContext
+from mendq.cases.open_cases import OpenCase
+from mendq.cases.record import Notification, file_owed, hold_back, notify_held_up, record_transition
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.context import Functions, Outcome, call_owner
+from mendq.heal.recover import look_at, settle_whosever, standing, symptom_known_as
+from mendq.model.case import FINAL, Case, Severity, State, severity_of
+from mendq.model.facts import Facts
+from mendq.model.lifecycle import (
+    CALLING,
+    PROVING,
+    WAITED_OUT,
+    Stands,
+    VerificationEvidence,
+    advance,
+    due_at,
+    quiet_since,
+)
+from mendq.model.limits import Limits, Mode
+from mendq.model.names import fixes_being_verified
+from mendq.model.queue import parts_of
+
+
+@dataclass(frozen=True)
+class CaseLook:
+    """One open case, what the case store says of it, and a way to look at its queue."""
+
+    symptom: Symptom
+    case: Case
+    view: CaseStoreView
+    context: ManagingContext
+
+    def evidence_since(self) -> VerificationEvidence:
+        """As far as the case's state asks for them. What goes on its owner looks at itself."""
+        timing, needed = self.context.settings.timing, self.symptom.evidence
+        evidence_since = VerificationEvidence(timing, needed, self.view.failures)
+        if self.case.state in WAITED_OUT or self.case.goes_on:
+            return replace(evidence_since, stands=self._taken_away())
+        if self.case.state not in PROVING:
+            return evidence_since
+        return replace(
+            evidence_since,
+            deletes=self._deletes(evidence_since),
+            stands=self._stands(),
+            of_configuration=self._was_of_configuration,
+        )
+
+    def facts(self) -> Facts:
+        """For a page: a queue that cannot be looked at is told of as gone."""
+        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
+        try:
+            tags = tags_of(self.context.clients, self.case.queue_arn) or {}
+            attributes = attributes_of(self.context.clients, self.case.queue_arn)
+        except (FactsUnavailable, QueueRefusesUs):
+            return nothing
+        return replace(nothing, attributes=attributes, tags=tags)
+
+    @property
+    def _was_of_configuration(self) -> bool:
+        detection = self.symptom.detection
+        no_call_failed = not self.case.evidence["failed_calls"]
+        return no_call_failed and detection is not None and detection.of_configuration
+
+    def _deletes(self, evidence_since: VerificationEvidence) -> int | None:
+        """None where CloudWatch does not say: that proves nothing, and ends nothing either."""
+        since = quiet_since(self.case, evidence_since)
+        try:
+            return messages_deleted(
+                self.context.clients, self.case.queue_arn, since, self.context.now
+            )
+        except FactsUnavailable:
+            return None
+
+    def _stands(self) -> Stands | None:
+        """Whether what was written stands there; None where the queue cannot be looked at."""
+        try:
+            attributes = standing(self.context.clients, self.case.queue_arn, self.case.steps)
+            tags = tags_of(self.context.clients, self.case.queue_arn) or {}
+        except QueueGone:
+            return Stands.GONE
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        now = Facts(self.case.queue_arn, attributes, {})
+        if now.created_at is not None and now.created_at > self.case.at:
+            return Stands.GONE
+        if not self._is_managed(tags):
+            return Stands.UNMANAGED
+        steps = {step.attribute: step for step in self.symptom.steps}
+        ours = all(
+            steps[each["attribute"]].standing_in(attributes) == each["after"]
+            for each in self.case.steps
+            if each["attribute"] in steps
+        )
+        return Stands.OURS if ours else Stands.OVERRULED
+
+    def _taken_away(self) -> Stands | None:
+        """Whether nobody listens for it any more; that it is missing may be what people were told.
+
+        None as well where the queue cannot be looked at.
+        """
+        try:
+            tags = tags_of(self.context.clients, self.case.queue_arn)
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        managed = self._is_managed(tags or {})
+        if tags is None:
+            is_what_was_announced = managed and self.case.state in (
+                State.OVERRIDDEN,
+                State.ESCALATED,
+            )
+            return None if is_what_was_announced else Stands.GONE
+        return None if managed else Stands.UNMANAGED
+
+    def _is_managed(self, tags: Mapping[str, str]) -> bool:
+        name = parts_of(self.case.queue_arn).name
+        return self.context.settings.consent.mode_of(name, tags) is not None
+
+
+# A case that cannot be looked at now is looked at again then, behind those that can.
+TRY_AGAIN = timedelta(minutes=5)
+
+
+# The version that knows it may be deployed again.
+UNKNOWN_AGAIN = timedelta(hours=1)
+
+
+# Where one service hangs, a case calls it twice before it is given up.
+SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
+
+
+@dataclass
+class Followed:
+    """What became of the cases that were due, and how many are open.
+
+    The `unknown` are of symptoms that another version of Mendq knows: they wait for it, or for a
+    person who closes them.
+    `bucket_error` is why nothing more is filed in this run: one case has waited for the bucket.
+    """
+
+    open_cases: list[OpenCase]
+    moved: list[Case] = field(default_factory=list)
+    called: list[Case] = field(default_factory=list)
+    unknown: list[OpenCase] = field(default_factory=list)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    bucket_error: Exception | None = None
+
+    @property
+    def by_state(self) -> Counter[str]:
+        return Counter(each.state for each in self.open_cases)
+
+    def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
+        return fixes_being_verified(
+            ((each.state, each.opened_at) for each in self.open_cases), now, limits
+        )
+
+    def oldest_age_seconds(self, now: datetime) -> float:
+        return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
+
+
+def follow_up(
+    context: ManagingContext, functions: Functions, remaining_seconds: Callable[[], float]
+) -> Followed:
+    """Raises CaseStoreUnavailable where the open cases cannot be listed; a case costs only
+    itself.
+    """
+    listed = context.open_cases.listed()
+    followed = Followed([each for each in listed if each.state not in FINAL])
+    for each in _due(listed, context.now):
+        if remaining_seconds() < SECONDS_FOR_A_CASE:
+            break
+        try:
+            _follow(each, context, functions, followed)
+        except CaseMoved:
+            continue
+        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
+            followed.errors[each.case_id] = error
+        if each.case_id in followed.errors:
+            _try_again(each, context)
+    return followed
+
+
+def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
+    return [each for each in cases if each.due_at <= now]
+
+
+def _follow(
+    due: OpenCase, context: ManagingContext, functions: Functions, followed: Followed
+) -> None:
+    symptom = symptom_known_as(due.symptom)
+    view = look_at(due.queue_arn, due.symptom, symptom, context)
+    sent = context.notifier.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
+    view = _filed(view, due, context, followed)
+    if view.held_by_another(context.owner, context.claims_now):
+        return
+    if view.intent is not None:
+        settled = settle_whosever(view, view.intent, symptom, context)
+        if isinstance(settled, Outcome):
+            followed.moved += [settled.case] if settled.case else []
+            return
+        view = settled
+    if view.case is not None and view.case.is_final:
+        _end(view.case, view, context, sent=sent)
+        return
+    if symptom is None:
+        followed.unknown.append(due)
+        context.open_cases.postpone_unread(due, context.now + UNKNOWN_AGAIN)
+    elif view.case is not None:
+        _OpenCase(symptom, view.case, view, context).go_on(functions, followed)
+        if not sent and not view.case.goes_on:
+            hold_back(view.case, context)
+
+
+def _filed(
+    view: CaseStoreView, due: OpenCase, context: CaseContext, followed: Followed
+) -> CaseStoreView:
+    """What cannot be filed keeps nobody from settling and moving the case; it stays owed."""
+    if not view.unfiled:
+        return view
+    error = followed.bucket_error
+    if error is None:
+        try:
+            return file_owed(view, context)
+        except (BotoCoreError, ClientError) as failed:
+            error = followed.bucket_error = failed
+        except CaseStoreUnreadable as unreadable:
+            error = unreadable
+    followed.errors[due.case_id] = error
+    return view
+
+
+def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
+    """Look no more at what has ended, once people have had the page about it."""
+    if not sent:
+        hold_back(case, context)
+    elif view.page is None or not view.page.is_on_its_way(context.now):
+        context.open_cases.announced(case, context.claims_now)
+
+
+@dataclass(frozen=True)
+class _OpenCase:
+    """One open case and what the case store says of it."""
+
+    symptom: Symptom
+    case: Case
+    view: CaseStoreView
+    context: ManagingContext
+
+    def go_on(self, functions: Functions, followed: Followed) -> None:
+        """Move it where there is reason to; call the owner of the write that it waits for."""
+        evidence_since = self._seen.evidence_since()
+        moved = advance(self.case, evidence_since, self.context.now)
+        if moved is not None:
+            followed.moved.append(self._tell(moved))
+        case = moved or self.case
+        if case.state in CALLING or case.goes_on:
+            call_owner(self.context.clients, functions, case)
+            followed.called.append(case)
+        if moved is None:
+            self._postpone(due_at(case, evidence_since, self.context.now))
+            self._tell_what_holds_it_up()
+
+    @property
+    def _seen(self) -> CaseLook:
+        return CaseLook(self.symptom, self.case, self.view, self.context)
+
+    def _tell(self, moved: Case) -> Case:
+        severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
+        overridden = moved.state is State.OVERRIDDEN
+        notification = Notification(
+            self.symptom,
+            self._seen.facts() if severity else Facts(self.case.queue_arn, {}, {}),
+            severity,
+            changes=self.view.overridden(moved, moved.at) if overridden else {},
+        )
+        return record_transition(moved, self.view, notification, self.context, self.context.owner)
+
+    def _postpone(self, until: datetime) -> None:
+        """What goes on is not kept waiting, whatever else is owed."""
+        is_late = until <= self.context.now or (self.view.unfiled and not self.case.goes_on)
+        later = self.context.now + TRY_AGAIN if is_late else until
+        self.context.open_cases.postpone(self.case, later)
+
+    def _tell_what_holds_it_up(self) -> None:
+        held_up = self.view.hold_up
+        if self.case.state in CALLING and held_up and held_up.is_to_be_announced(self.context.now):
+            notification = Notification(self.symptom, self._seen.facts(), Severity.INFO)
+            notify_held_up(self.case, self.view, notification, self.context)
+
+
+def _try_again(due: OpenCase, context: CaseContext) -> None:
+    """Where even that fails, the next minute finds it where it was."""
+    with suppress(CaseStoreUnavailable):
+        context.open_cases.postpone_unread(due, context.now + TRY_AGAIN)

@@ -1,0 +1,172 @@
+"""The context of an invocation that owns a write, and calls to the Lambda that owns another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import Clients, closed_calendars
+from mendq.aws.errors import OwnerUnavailable
+from mendq.aws.queue import managed_queues
+from mendq.cases.context import WritingContext
+from mendq.cases.finding import Shared
+from mendq.cases.view import Reach
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.guardrails import FEW_QUEUES, Home
+from mendq.model.case import Case
+from mendq.model.failed_call import FailedCall
+from mendq.model.limits import Consent
+from mendq.model.plan import Refusal, owner_of_case
+from mendq.model.queue import partition_of
+from mendq.model.settings import HealSettings, OwnerSettings
+from mendq.model.steps import Owner
+from mendq.probe.probe import ProbeSource
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The failed calls of one batch that point to one symptom of one queue.
+
+    Without any where it is a scan that points there: `is_found`, for those it is `shared` with.
+    """
+
+    queue_arn: str
+    symptom: Symptom
+    calls: tuple[FailedCall, ...] = ()
+    is_found: bool = False
+    shared: Shared = field(default_factory=Shared)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that a fix of it may write."""
+        return tuple(step.attribute for step in self.symptom.steps)
+
+
+@dataclass(frozen=True)
+class FixContext(WritingContext):
+    """One invocation of a Lambda that owns a write: whose steps it takes, and how."""
+
+    settings: OwnerSettings
+    whose: Owner
+
+    @property
+    def consent(self) -> Consent:
+        return self.settings.consent
+
+    @cached_property
+    def closed_calendars(self) -> str | None:
+        """Why a change calendar freezes changes, or None; asked once an invocation."""
+        return closed_calendars(self.clients, self.settings.freeze_calendars)
+
+    @cached_property
+    def _managed_arns(self) -> frozenset[str]:
+        """Asked once an invocation, and only when many show a symptom."""
+        found = managed_queues(self.clients, self.settings.account, self.consent)
+        return frozenset(each.queue_arn for each in found)
+
+    def reach(self, spread: frozenset[str], now_seen: Iterable[str]) -> Reach:
+        """How far a symptom has spread; `now_seen` are managed, whatever a listing says yet."""
+        if len(spread) <= FEW_QUEUES:
+            return Reach(spread)
+        return Reach.among(spread, self._managed_arns.union(now_seen))
+
+
+@dataclass(frozen=True)
+class Run(FixContext):
+    """One invocation of heal."""
+
+    settings: HealSettings
+
+    @property
+    def home(self) -> Home:
+        account, region = self.settings.account, self.clients.region
+        roles = f"arn:{partition_of(region)}:iam::{account}:role"
+        return Home(account, region, tuple(f"{roles}/{each}" for each in self.settings.own_roles))
+
+    @property
+    def probe_source(self) -> ProbeSource:
+        return ProbeSource.at(self.settings.account, self.clients.region, self.settings.probe_role)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a group: a case's new transition, or why there is none.
+
+    `look_again`: other runs have brought the rest of the evidence while this one looked.
+    """
+
+    case: Case | None = None
+    refusal: Refusal | None = None
+    look_again: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """What whoever called with a case is answered."""
+        case, refusal = self.case, self.refusal
+        return {
+            "case_id": case.case_id if case else None,
+            "state": str(case.state) if case else None,
+            "reason": case.reason if case else refusal.reason if refusal else "",
+            "code": refusal.code if refusal else "",
+            "steps": list(case.steps) if case else [],
+        }
+
+
+def declined(code: str, reason: str, *, again: bool = False) -> Outcome:
+    """An outcome that nothing is written down for."""
+    return Outcome(refusal=Refusal(code, reason, becomes=None, again=again))
+
+
+Functions = Mapping[Owner, str]
+
+
+def request_about(case: Case) -> dict[str, str]:
+    """What an owner takes a case up by."""
+    return {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+
+
+def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
+    """Asynchronous: what becomes of it stands in the case. Raises OwnerUnavailable."""
+    owner, function = _whose(case, functions)
+    try:
+        clients.functions.invoke(
+            FunctionName=function,
+            InvocationType="Event",
+            Payload=json.dumps(request_about(case)).encode(),
+        )
+    except (ClientError, BotoCoreError) as error:
+        raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
+
+
+def ask_owner(
+    clients: Clients, functions: Functions, case: Case, **more: bool
+) -> Mapping[str, Any]:
+    """Synchronous: what became of the case, as its owner answers it. Raises OwnerUnavailable.
+
+    `more` is what is asked beside taking it up.
+    """
+    owner, function = _whose(case, functions)
+    try:
+        response = clients.functions_that_answer.invoke(
+            FunctionName=function,
+            InvocationType="RequestResponse",
+            Payload=json.dumps({**request_about(case), **more}).encode(),
+        )
+        answer = json.loads(response["Payload"].read())
+    except (ClientError, BotoCoreError, ValueError) as error:
+        raise OwnerUnavailable(f"{owner} could not be asked: {error}") from error
+    if "FunctionError" in response or not isinstance(answer, dict):
+        failed = answer.get("errorMessage", "") if isinstance(answer, dict) else ""
+        raise OwnerUnavailable(f"{owner} could not do it now: {failed or 'it gave no reason'}")
+    return answer
+
+
+def _whose(case: Case, functions: Functions) -> tuple[Owner, str]:
+    owner = owner_of_case(case.steps)
+    if owner not in functions:
+        raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
+    return owner, functions[owner]

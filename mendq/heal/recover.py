@@ -1,0 +1,204 @@
+"""Recover what an invocation that died had claimed: did its write land?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
+from mendq.aws.queue import attributes_of, tags_of
+from mendq.cases.context import CaseContext
+from mendq.cases.record import Notification, record_transition
+from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.context import Outcome
+from mendq.heal.undo import records_after
+from mendq.model.case import SILENT_DAYS, Case, Severity, State
+from mendq.model.facts import Facts
+from mendq.model.queue import arn_of
+from mendq.model.steps import CreateDlq, kind_of, stays
+
+
+def standing(
+    clients: Clients, queue_arn: str, documents: Iterable[Mapping[str, str]]
+) -> Mapping[str, str]:
+    """The queue's attributes, and the queues that these steps made, where they are there.
+
+    Raises QueueGone for the queue itself, or FactsUnavailable.
+    """
+    attributes = attributes_of(clients, queue_arn)
+    made = next((each for each in documents if _makes_a_queue(each)), None)
+    if made is None or not exists(clients, made["after"]):
+        return attributes
+    return {**attributes, CreateDlq.attribute: made["after"]}
+
+
+def exists(clients: Clients, queue_arn: str) -> bool:
+    """Whether there is a queue of that ARN; raises FactsUnavailable."""
+    try:
+        attributes_of(clients, queue_arn)
+    except QueueGone:
+        return False
+    return True
+
+
+def _makes_a_queue(document: Mapping[str, str]) -> bool:
+    made = document["attribute"] == CreateDlq.attribute
+    return made and arn_of(document["after"]) is not None
+
+
+# Clocks of ours and of SQS's may differ by so much.
+CLOCK_SKEW = timedelta(seconds=5)
+
+
+def settle(
+    view: CaseStoreView, intent: Case, symptom: Symptom, context: CaseContext
+) -> Outcome | CaseStoreView:
+    """The recorded outcome where the write landed, or may have; else the view without the claim.
+
+    What may be ours and may be a person's is overridden: told, and left alone.
+    """
+    if not intent.steps:
+        raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
+    facts = Facts(intent.queue_arn, _attributes(intent, context), {})
+    found = Found(view, intent, facts)
+    if not facts.exists or found.cannot_have_landed():
+        context.case_store.release(intent, found.record.claim_owner or context.owner, view)
+        return found.freed()
+    case = replace(intent.after(view.case), at=found.stands_since(context.now))
+    changes, severity = found.written(), None
+    if not found.landed():
+        until = context.now + timedelta(days=SILENT_DAYS)
+        case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=found.overridden())
+        changes = {name: replace(each, overridden_until=until) for name, each in changes.items()}
+        severity = Severity.INFO
+        facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
+    notification = Notification(symptom, facts, severity, changes=changes)
+    return Outcome(
+        case=record_transition(
+            case, view, notification, context, found.record.claim_owner or context.owner
+        )
+    )
+
+
+def settle_whosever(
+    view: CaseStoreView, intent: Case, symptom: Symptom | None, context: CaseContext
+) -> CaseStoreView | Outcome:
+    """As `settle`, where the claim may be of another symptom's case: then that one is settled.
+
+    Raises CaseStoreUnavailable where this Mendq knows no such symptom.
+    """
+    claimed_for = symptom_known_as(intent.symptom)
+    if claimed_for is None:
+        raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
+    if claimed_for is symptom:
+        return settle(view, intent, claimed_for, context)
+    theirs = look_at(intent.queue_arn, intent.symptom, claimed_for, context)
+    settled = settle(theirs, intent, claimed_for, context)
+    return settled if isinstance(settled, Outcome) else Outcome()
+
+
+def symptom_known_as(name: str) -> Symptom | None:
+    """None where this Mendq knows none of that name."""
+    return next((each for each in CATALOGUE if each.name == name), None)
+
+
+def look_at(
+    queue_arn: str, name: str, symptom: Symptom | None, context: CaseContext
+) -> CaseStoreView:
+    """With every attribute that may be claimed for such a case, as far as that is known."""
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    return context.case_store.look(queue_arn, name, attributes)
+
+
+def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:
+    """Of a queue that is gone, none: there is nothing left that a write could stand in."""
+    try:
+        return standing(context.clients, intent.queue_arn, intent.steps)
+    except QueueGone:
+        return {}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A claim left behind, beside the queue as it is now."""
+
+    view: CaseStoreView
+    intent: Case
+    facts: Facts
+
+    @property
+    def record(self) -> AttributeRecord:
+        return self.view.record_of(self.intent.steps[0]["attribute"])
+
+    @property
+    def steps(self) -> Sequence[Mapping[str, str]]:
+        """What decides: a queue made on the way to another step may be made twice, or be kept."""
+        set_after_it = [each for each in self.intent.steps if not stays(each["attribute"])]
+        return set_after_it or self.intent.steps
+
+    def now(self, attribute: str) -> str | None:
+        """What stands there; SQS leaves out what has never been set."""
+        kind, attributes = kind_of(attribute), self.facts.attributes
+        stands = kind.standing_in(attributes) if kind else attributes.get(attribute)
+        before = {step["attribute"]: step["before"] for step in self.intent.steps}
+        return before[attribute] if stands is None else stands
+
+    def cannot_have_landed(self) -> bool:
+        """It is another queue by now, or nobody has changed it since it was claimed."""
+        created_at = self.facts.created_at
+        if created_at is not None and created_at > self.intent.at:
+            return True
+        as_before = all(self.now(step["attribute"]) == step["before"] for step in self.steps)
+        return as_before and (
+            self.only_made_a_queue or self.facts.modified_at == self.record.intent_modified_at
+        )
+
+    def landed(self) -> bool:
+        """All of it stands there, since a time when the claim held."""
+        as_after = all(self.now(step["attribute"]) == step["after"] for step in self.steps)
+        if self.only_made_a_queue:
+            return as_after
+        modified_at, until = self.facts.modified_at, self.record.claim_until
+        in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
+        return as_after and in_time
+
+    def stands_since(self, now: datetime) -> datetime:
+        """At the latest; the write came some time after it was claimed, a minute at most."""
+        return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
+
+    @property
+    def only_made_a_queue(self) -> bool:
+        """Then when the queue of the case was changed says nothing."""
+        return all(stays(each["attribute"]) for each in self.intent.steps)
+
+    def written(self) -> dict[str, AttributeRecord]:
+        """The records as after the write; a rollback that may not have landed forgets nothing."""
+        if self.intent.undoes and not self.landed():
+            view = self.view.of_queue(self.facts.created_at)
+            return {
+                step["attribute"]: view.record_of(step["attribute"]) for step in self.intent.steps
+            }
+        return records_after(self.intent, self.view, self.facts.created_at)
+
+    def freed(self) -> CaseStoreView:
+        names = {step["attribute"] for step in self.intent.steps}
+        free = {
+            name: replace(
+                self.view.record_of(name), claim_owner=None, claim_until=None, intent=None
+            )
+            for name in names
+        }
+        return replace(self.view, attributes={**self.view.attributes, **free})
+
+    def overridden(self) -> str:
+        stands = ", ".join(
+            f"{step['attribute']} is {self.now(step['attribute'])} after Mendq set out to make it "
+            f"{step['after']}"
+            for step in self.intent.steps
+        )
+        return f"{stands}; Mendq stays away for {SILENT_DAYS} days"

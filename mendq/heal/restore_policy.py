@@ -1,0 +1,110 @@
+"""Restore a pinned policy: check it with Access Analyzer, compare, then write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import CaseStoreUnreadable, is_passing
+from mendq.cases.pins import Pins
+from mendq.heal.apply import write
+from mendq.model.case import State
+from mendq.model.facts import Facts
+from mendq.model.plan import Refusal
+from mendq.model.policy import Pin, doubt_at_once
+from mendq.model.steps import AttributeStep, RestorePolicy
+
+PASSED = "PASS"
+
+
+_MOST_REASONS = 3
+
+
+def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | None:
+    """None where the policy lets nobody in from outside and adds no access to the approved one.
+
+    Fails closed: whatever is not a PASS refuses, for now where AWS may answer another time.
+    """
+    analyzer = clients.access_analyzer
+    checks: dict[str, Callable[[], Mapping[str, Any]]] = {
+        "CheckNoPublicAccess": lambda: analyzer.check_no_public_access(
+            policyDocument=policy, resourceType="AWS::SQS::Queue"
+        ),
+        "CheckNoNewAccess": lambda: analyzer.check_no_new_access(
+            newPolicyDocument=policy,
+            existingPolicyDocument=approved,
+            policyType="RESOURCE_POLICY",
+        ),
+    }
+    for name, check in checks.items():
+        try:
+            answer = check()
+        except (ClientError, BotoCoreError) as error:
+            return _unanswered(name, error)
+        if answer.get("result") != PASSED:
+            return _failed(name, answer)
+    return None
+
+
+def _unanswered(check: str, error: ClientError | BotoCoreError) -> Refusal:
+    reason = f"Access Analyzer's {check} of the pinned policy did not answer: {error}"
+    if is_passing(error):
+        return Refusal("access_not_checked", reason, becomes=None, again=True)
+    return Refusal("access_not_checked", reason, becomes=State.ESCALATED)
+
+
+def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
+    listed = answer.get("reasons")
+    given = listed[:_MOST_REASONS] if isinstance(listed, list) else []
+    reasons = [str(each.get("description", "")) for each in given if isinstance(each, dict)]
+    sentences = [str(answer.get("message", "")), *reasons]
+    said = "; ".join(each.rstrip(". ") for each in sentences)
+    reason = f"the pinned policy does not pass Access Analyzer's {check}: {said}"
+    return Refusal("access_check_failed", reason, becomes=State.ESCALATED)
+
+
+@dataclass(frozen=True)
+class PolicyWriter:
+    """The one way in which a policy is ever written."""
+
+    pins: Pins
+    now: datetime
+
+    def write(
+        self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
+        """None when the pinned text stands there; else why not, and then nothing was written.
+
+        Raises as `write_steps.write` does, and CaseStoreUnavailable.
+        """
+        pin = self._pin_behind(seen, steps)
+        if isinstance(pin, Refusal):
+            return pin
+        (step,) = steps
+        return refusal_to_write(clients, str(step.after), pin.policy) or write(clients, seen, steps)
+
+    def _pin_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Pin | Refusal:
+        """The pin that the one step restores, as the case store holds it at this moment."""
+        try:
+            pin, gathered = self.pins.of(seen.queue_arn), seen.pin
+        except CaseStoreUnreadable:
+            return _not_pinned("its pin cannot be read")
+        if len(steps) != 1 or not isinstance(steps[0], RestorePolicy):
+            return _not_pinned("only a policy is restored, and nothing beside it")
+        if pin is None or gathered is None or pin != gathered.pin:
+            return _not_pinned("the pin was changed or taken away meanwhile")
+        doubt = gathered.doubt or doubt_at_once(pin, seen.queue_arn, seen.created_at, self.now)
+        if doubt:
+            return _not_pinned(f"the pin may not be restored: {doubt}")
+        if steps[0].after != pin.policy:
+            return _not_pinned("what was to be written is not the pinned text")
+        return pin
+
+
+def _not_pinned(reason: str) -> Refusal:
+    return Refusal("pin_not_good", reason, becomes=State.ESCALATED)

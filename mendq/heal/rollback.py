@@ -1,0 +1,234 @@
+"""Undoes a case: what still stands in the queue as the case wrote it goes back to what was before.
+
+A person's newer value is kept. SQS has no conditional write: between the last look and the write
+there is the time of one call in which a person's change would be lost.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from mendq.aws.errors import CaseMoved, OwnerUnavailable
+from mendq.cases.context import WritingContext
+from mendq.cases.record import Notification, record_transition, try_to_file_owed
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.apply import apply
+from mendq.heal.approve import (
+    Document,
+    OperatorRequest,
+    refused,
+    said,
+    symptom_named,
+    until_unmoved,
+)
+from mendq.heal.context import Functions, ask_owner
+from mendq.heal.recover import Found, settle, standing
+from mendq.heal.undo import (
+    Outcome,
+    Undo,
+    Written,
+    records_after,
+    steps_of,
+    stopped_by,
+    undos,
+    written_by,
+)
+from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.facts import Facts
+from mendq.model.plan import AWS_REFUSED, Plan, Refusal
+
+
+def rollback(
+    request: OperatorRequest,
+    context: WritingContext,
+    *,
+    dry_run: bool,
+    functions: Functions = MappingProxyType({}),
+) -> Document | Refusal:
+    """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
+
+    Where AWS refuses the write, as it does while the stack only observes, it is both: the
+    attributes come with what people type instead.
+
+    What goes on is stopped first, by its owner among the `functions`. Done twice it answers the
+    same. Raises what `apply` and the case store raise: then what was begun is finished by the next
+    call, by follow_up or by the owner of the write.
+    """
+
+    def once() -> Document | Refusal:
+        try:
+            return _once(request, context, functions, dry_run=dry_run)
+        except CaseMoved as moved:
+            return refused("claimed", str(moved), again=True)
+
+    return until_unmoved(once)
+
+
+def _once(
+    request: OperatorRequest, context: WritingContext, functions: Functions, *, dry_run: bool
+) -> Document | Refusal:
+    history = context.open_cases.transitions(request.case_id)
+    if not history:
+        return request.not_found
+    symptom = symptom_named(history[-1].symptom)
+    if isinstance(symptom, Refusal):
+        return symptom
+    queue_arn = history[-1].queue_arn
+    if not context.is_here(queue_arn):
+        return refused("elsewhere", "the queue is in another account or region")
+    writable = {step.attribute for step in symptom.steps}
+    attributes = sorted(writable | {each.attribute for each in written_by(history)})
+    view = context.case_store.look(queue_arn, symptom.name, attributes)
+    if not dry_run:
+        view = try_to_file_owed(view, context)
+    asked = _Asked(history, view, symptom, request.actor, context, functions)
+    if asked.newest.undoes:
+        return asked.answer(dry_run=dry_run)
+    return asked.refusal() or asked.settled(dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A case to be undone, as the case store knows it."""
+
+    history: Sequence[Case]
+    view: CaseStoreView
+    symptom: Symptom
+    actor: str
+    context: WritingContext
+    functions: Functions
+
+    @property
+    def newest(self) -> Case:
+        return self.history[-1]
+
+    def refusal(self) -> Refusal | None:
+        """Whose hands the queue is in now."""
+        newest, other = self.newest, self.view.case
+        if self.view.held_by_another(self.context.owner, self.context.now):
+            reason = "another run is at work on this queue; ask again in two minutes"
+            return refused("claimed", reason, again=True)
+        if other is None or (other.case_id == newest.case_id and other.n == newest.n):
+            return None
+        if other.case_id == newest.case_id:
+            return refused("claimed", "another run has just moved the case", again=True)
+        if not other.is_open(self.context.now, self.context.settings.timing):
+            return None
+        reason = (
+            f"case {other.case_id} of the same queue and symptom is {other.state}; "
+            "roll back, decline or close that one first"
+        )
+        return refused("wrong_state", reason)
+
+    def settled(self, *, dry_run: bool) -> Document | Refusal:
+        """First what a run that died has left, then the answer."""
+        if self.view.intent is None:
+            return self.answer(dry_run=dry_run)
+        if dry_run:
+            return self._as_if_settled(self.view.intent).answer(dry_run=True)
+        settle(self.view, self.view.intent, self.symptom, self.context)
+        return refused("claimed", "what a run that died had left was settled just now", again=True)
+
+    def _as_if_settled(self, intent: Case) -> _Asked:
+        """With what a run that died wrote and did not record."""
+        found = Found(self.view, intent, self._facts())
+        ours = intent.case_id == self.newest.case_id
+        if not ours or found.cannot_have_landed() or not found.landed():
+            return self
+        view = replace(self.view, attributes={**self.view.attributes, **found.written()})
+        return replace(self, history=(*self.history, intent.after(self.newest)), view=view)
+
+    def answer(self, *, dry_run: bool) -> Document | Refusal:
+        """Compare, and where it is to be, set."""
+        written = written_by(self.history)
+        if not written:
+            reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
+            return refused("nothing_written", reason)
+        facts = self._facts()
+        found = undos(written, self._snapshots(written), facts, self.view)
+        if self.newest.undoes:
+            return _document(self.newest, (self._announced_again(each, facts) for each in found))
+        stopped = stopped_by(found)
+        if dry_run or not (stopped or steps_of(found)):
+            return _document(self.newest, found)
+        return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
+
+    def _stop(
+        self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
+    ) -> Document | Refusal:
+        """Its owner stops it before the case ends; what was done by then stays."""
+        try:
+            heard = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
+        except OwnerUnavailable as error:
+            return refused("unavailable", f"{error}; ask again: it goes on meanwhile")
+        if heard.get("code"):
+            return refused("claimed", f"it was not stopped: {heard.get('reason')}", again=True)
+        reason = (
+            "stopped: what went back by then stays there, the rest is held; "
+            f"Mendq stays away for {SILENT_DAYS} days"
+        )
+        case = self.newest.moved(
+            State.ROLLED_BACK, reason, self.context.now, steps=stopped, actor=self.actor
+        )
+        changes = records_after(case, self.view, facts.created_at)
+        notification = Notification(self.symptom, facts, changes=changes)
+        announced = record_transition(
+            case, self.view, notification, self.context, self.context.owner
+        )
+        return _document(announced, (each.done() if each.stops else each for each in found))
+
+    def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
+        steps = steps_of(found)
+        stands = ", ".join(map(str, steps))
+        plan = Plan(steps, f"taken back: {stands}; Mendq stays away for {SILENT_DAYS} days")
+        case = self.newest.moved(
+            State.ROLLED_BACK,
+            plan.reason,
+            self.context.now,
+            steps=tuple(step.document() for step in steps),
+            actor=self.actor,
+        )
+        done = apply(case, plan, facts, self.view, self.symptom, self.context)
+        if not isinstance(done, Refusal):
+            return _document(done, (each.done() if each.step else each for each in found))
+        if done.code != AWS_REFUSED:
+            return done
+        queue_arn = self.newest.queue_arn
+        left = (each.by_person(queue_arn) if each.step else each for each in found)
+        return _document(self.newest, left) | said(done)
+
+    def _facts(self) -> Facts:
+        queue_arn = self.newest.queue_arn
+        steps = [step for case in self.history for step in case.steps]
+        return Facts(queue_arn, standing(self.context.clients, queue_arn, steps), {})
+
+    def _snapshots(self, written: Iterable[Written]) -> dict[int, dict[str, str]]:
+        firsts = {each.first.n: each.first for each in written}
+        retained = {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
+        return {n: dict(each) for n, each in retained.items() if each is not None}
+
+    def _announced_again(self, found: Undo, facts: Facts) -> Undo:
+        """Of a case that was rolled back before: what stands as it was put back, and what not.
+
+        Another queue of the same name has it from whoever made it.
+        """
+        was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
+        made_anew = facts.created_at is not None and facts.created_at > self.newest.at
+        if was_undone and found.outcome is Outcome.NOTHING and not made_anew:
+            return replace(found, outcome=Outcome.UNDONE)
+        is_theirs = was_undone or found.outcome is Outcome.UNDONE
+        return (
+            replace(found, outcome=Outcome.RETAINED, step=None, command="") if is_theirs else found
+        )
+
+
+def _document(case: Case, found: Iterable[Undo]) -> Document:
+    return {
+        "case_id": case.case_id,
+        "state": str(case.state),
+        "attributes": [each.document() for each in found],
+    }

@@ -1,0 +1,152 @@
+"""What `mendq lint` shows to people, to scripts, and beside the lines of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from mendq.catalogue import CATALOGUE
+from mendq.cli.output import Output
+from mendq.lint.judging import Finding, Linted, NotJudged, Severity
+from mendq.notifications.text import counted, plain, visible
+
+SCHEMA = 1
+_SENTENCES = {each.name: each.sentence for each in CATALOGUE}
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+_MOST_NAMES = 4
+_MOST_ANNOTATION = 1_000
+_SARIF = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+
+def document(templates: Sequence[Linted]) -> dict[str, Any]:
+    """The command's answer to a script."""
+    counted_by = ("findings", "ignored", "not_judged")
+    return {
+        "schema": SCHEMA,
+        **{name: sum(len(getattr(each, name)) for each in templates) for name in counted_by},
+        "templates": [asdict(each) for each in templates],
+    }
+
+
+def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
+    """The findings as SARIF 2.1.0, which code scanning takes.
+
+    https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
+    """
+    found = [(each.file, one) for each in templates for one in each.findings]
+    rules = [
+        {"id": name, "shortDescription": {"text": _SENTENCES[name]}}
+        for name in sorted({one.symptom for _, one in found})
+    ]
+    driver = {"name": "mendq", "rules": rules}
+    results = [_sarif_result(file, one) for file, one in found]
+    run = {"tool": {"driver": driver}, "results": results}
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
+    region = {"region": {"startLine": one.line}} if one.line else {}
+    where = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
+    said = "\n".join((f"{one.resource}: {one.because}.", *one.remedy, one.runbook))
+    return {
+        "ruleId": one.symptom,
+        "level": one.severity.value,
+        "message": {"text": said},
+        "locations": [{"physicalLocation": where}],
+    }
+
+
+def show(out: Output, templates: Sequence[Linted]) -> None:
+    for each in templates:
+        out.whole(f"{visible(each.file, 300)}: {counted(each.queues, 'queue')}", "bold")
+        for finding in each.findings:
+            _show_finding(out, finding)
+        if each.ignored:
+            out.say("")
+            out.say("ignored, as Metadata says", "bold")
+            out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
+        if each.not_judged:
+            out.say("")
+            out.say("not judged", "bold")
+            for one in each.not_judged:
+                _show_not_judged(out, one)
+        if each.defaults:
+            out.say("")
+            taken = ", ".join(f"{one.parameter} = {one.value}" for one in each.defaults)
+            out.say(f"parameters taken at their defaults: {taken}")
+        out.say("")
+    out.say(_summary(templates), "bold")
+
+
+def _show_finding(out: Output, finding: Finding) -> None:
+    out.say("")
+    head = Text(finding.severity.value, style=_STYLES[finding.severity])
+    out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (finding.symptom, "bold")))
+    out.under(_at(finding), "dim")
+    out.under(f"{_SENTENCES[finding.symptom]} Here: {finding.because}.")
+    if finding.remedy:
+        out.under("remedy:", "dim")
+        for line in finding.remedy:
+            out.command(f"  {line}")
+    out.under(f"runbook: {finding.runbook}", "dim")
+
+
+def _show_not_judged(out: Output, one: NotJudged) -> None:
+    out.under(_at(one))
+    out.under(f"{one.because}{_of(one.symptoms)}", "dim", indent=4)
+
+
+def _of(symptoms: Sequence[str]) -> str:
+    if not symptoms:
+        return ""
+    more = len(symptoms) - _MOST_NAMES
+    return f" ({', '.join(symptoms[:_MOST_NAMES])}{f' and {more} more' if more > 0 else ''})"
+
+
+def _at(said: Finding | NotJudged) -> str:
+    return f"line {said.line}: {said.path}" if said.line else said.path
+
+
+def _summary(templates: Sequence[Linted]) -> str:
+    findings = [each for one in templates for each in one.findings]
+    errors = sum(each.severity is Severity.ERROR for each in findings)
+    ignored = sum(len(each.ignored) for each in templates)
+    not_judged = sum(len(each.not_judged) for each in templates)
+    kinds = f" ({counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')})"
+    return (
+        f"{counted(len(findings), 'finding')}{kinds if findings else ''}, "
+        f"{ignored} ignored, {counted(not_judged, 'place')} not judged"
+    )
+
+
+def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
+    """GitHub's workflow commands, which put a finding beside its line.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+    """
+    for each in templates:
+        for one in each.findings:
+            line = f",line={one.line}" if one.line else ""
+            where = f"file={_property(each.file)}{line},title={_property(one.symptom)}"
+            said = f"{one.resource}: {one.because}"
+            lines = [_escaped(said), *map(_indented, one.remedy), _escaped(one.runbook)]
+            yield f"::{one.severity.value} {where}::{'%0A'.join(lines)}"
+
+
+def _indented(line: str) -> str:
+    """A line of YAML, which is another line without the blanks that it begins with."""
+    return " " * (len(line) - len(line.lstrip(" "))) + _escaped(line)
+
+
+def _escaped(text: str) -> str:
+    return visible(text, _MOST_ANNOTATION).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,281 @@
+"""A case: the life of one (queue, symptom), its states, and the severity people are notified
+with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from mendq.model.evidence import Evidence, to_text
+from mendq.model.limits import Mode, Timing
+from mendq.model.steps import AttributeStep, RedriveMessages
+
+
+class State(StrEnum):
+    """As the case bucket, the case store and the nightly job spell them."""
+
+    OBSERVED = "observed"
+    REFUSED = "refused"
+    PROPOSED = "proposed"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    APPLIED = "applied"
+    UNVERIFIED = "unverified"
+    VERIFIED = "verified"
+    WATCHING = "watching"
+    CLOSED = "closed"
+    INEFFECTIVE = "ineffective"
+    OVERRIDDEN = "overridden"
+    ESCALATED = "escalated"
+    ROLLED_BACK = "rolled_back"
+
+
+FINAL = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.CLOSED,
+        State.ROLLED_BACK,
+    }
+)
+
+
+SCHEMA = 1
+
+
+SILENT_DAYS = 7
+
+
+GRACE = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The newest transition of a case, as the case store keeps it; `steps` are step documents.
+
+    `code` is the refusal's, where one was given; the case store keeps it and `opened_at` beside the
+    document.
+    """
+
+    case_id: str
+    n: int
+    at: datetime
+    came_from: State | None
+    state: State
+    queue_arn: str
+    symptom: str
+    reason: str
+    evidence: Mapping[str, Any]
+    steps: tuple[Mapping[str, str], ...]
+    actor: str
+    notified: bool = False
+    code: str = ""
+    opened_at: datetime | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The transition as the case bucket holds it."""
+        _, _, _, region, account, _ = self.queue_arn.split(":")
+        return {
+            "schema": SCHEMA,
+            "case_id": self.case_id,
+            "n": self.n,
+            "at": to_text(self.at),
+            "from": self.came_from,
+            "to": self.state,
+            "queue_arn": self.queue_arn,
+            "account": account,
+            "region": region,
+            "symptom": self.symptom,
+            "reason": self.reason,
+            "evidence": dict(self.evidence),
+            "steps": [dict(step) for step in self.steps],
+            "notified": self.notified,
+            "actor": self.actor,
+        }
+
+    @classmethod
+    def from_document(
+        cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
+    ) -> Case:
+        """Raise KeyError or ValueError where `document` is none of ours."""
+        came_from = document["from"]
+        return cls(
+            case_id=document["case_id"],
+            n=int(document["n"]),
+            at=datetime.fromisoformat(document["at"]),
+            came_from=State(came_from) if came_from else None,
+            state=State(document["to"]),
+            queue_arn=document["queue_arn"],
+            symptom=document["symptom"],
+            reason=document["reason"],
+            evidence=document["evidence"],
+            steps=tuple(document["steps"]),
+            actor=document["actor"],
+            notified=document["notified"],
+            code=code,
+            opened_at=opened_at,
+        )
+
+    def key(self) -> str:
+        """Its place in the case bucket: writing it twice changes nothing."""
+        return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
+
+    @property
+    def transition(self) -> str:
+        """Which case this is and how far it has come."""
+        return f"{self.case_id}-{self.n}"
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its owner is at work on it for as long as it takes, a little each minute."""
+        redrives = (each["attribute"] == RedriveMessages.attribute for each in self.steps)
+        return self.state is State.APPLIED and any(redrives)
+
+    def is_open(self, now: datetime, timing: Timing) -> bool:
+        """Whether it still speaks for its queue.
+
+        What time alone ends is held to have ended a while later, even if nobody has said so: a
+        follow-up that is down must not keep a queue from being fixed for ever.
+        """
+        if self.is_final:
+            return False
+        patience = None if self.goes_on else longest_in(self.state, timing)
+        return patience is None or now < self.at + patience + GRACE
+
+    def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
+        """Its next transition; `over` are fields that change beside the state."""
+        return replace(
+            self,
+            n=self.n + 1,
+            at=now,
+            came_from=self.state,
+            state=to,
+            reason=reason,
+            notified=False,
+            **{"code": "", "actor": "follow_up", **over},
+        )
+
+    def after(self, newest: Case | None) -> Case:
+        """The same transition behind the newest one, where the case has moved meanwhile."""
+        if newest is None or newest.case_id != self.case_id or newest.n < self.n:
+            return self
+        return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
+
+    def says_the_same(self, other: Case) -> bool:
+        """Whether `other` would only repeat it.
+
+        The numbers in a reason move, and refusals take turns: neither is news within a cooldown.
+        """
+        if self.state is other.state is State.REFUSED:
+            return True
+        return (self.state, self.code, self.steps) == (other.state, other.code, other.steps)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether its steps stand in the queue."""
+        return self.state is State.APPLIED or self.undoes
+
+    @property
+    def undoes(self) -> bool:
+        """Whether its steps take back what the case wrote: no freeze and no budget stops that."""
+        return self.state is State.ROLLED_BACK
+
+    @property
+    def news(self) -> str:
+        """What a page about it says, in a word or two."""
+        return f"{self.state}:{self.code}"
+
+
+def opened(  # noqa: PLR0913 - each is one column of the transition
+    state: State,
+    *,
+    queue_arn: str,
+    symptom: str,
+    reason: str,
+    evidence: Evidence,
+    steps: tuple[AttributeStep, ...],
+    now: datetime,
+    actor: str,
+    code: str = "",
+    previous: Case | None = None,
+) -> Case:
+    """The first transition of a new case, named after the case before it.
+
+    So two runs that open one at once, or one that died and its second delivery, name the same case.
+    """
+    after = previous.case_id if previous else ""
+    digest = sha256(f"{queue_arn} {symptom} {after} {now:%Y-%m-%d}".encode()).hexdigest()
+    return Case(
+        case_id=f"{symptom}-{digest[:12]}",
+        n=1,
+        at=now,
+        came_from=None,
+        state=state,
+        queue_arn=queue_arn,
+        symptom=symptom,
+        reason=reason,
+        evidence=evidence.document(),
+        steps=tuple(step.document() for step in steps),
+        actor=actor,
+        code=code,
+        opened_at=now,
+    )
+
+
+def longest_in(state: State, timing: Timing) -> timedelta | None:
+    """How long a case may be in a state by itself; None: until a person or the queue ends it."""
+    hours = {
+        State.PROPOSED: timing.proposal_hours,
+        State.APPROVED: timing.proposal_hours,
+        State.INEFFECTIVE: 24,
+        State.APPLIED: timing.watch_hours,
+        State.UNVERIFIED: 24 * SILENT_DAYS,
+        State.VERIFIED: timing.watch_hours,
+        State.WATCHING: timing.watch_hours,
+    }
+    return timedelta(hours=hours[state]) if state in hours else None
+
+
+# More than this in an hour is read by nobody; the rest are held back, which is said once.
+NOTIFICATIONS_PER_HOUR = 20
+
+
+NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
+
+
+class Severity(StrEnum):
+    """The topics, one each."""
+
+    URGENT = "urgent"
+    INFO = "info"
+
+
+def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None:
+    """Whom a case reaches as it stands; None: it is only written down.
+
+    `of_the_plan` is a refusal that the queue's own facts gave: a freeze, a budget or a mass symptom
+    is no news about this queue. In observe mode nothing is proposed and so nothing is declined.
+    A person who approved a plan waits to hear that it came to nothing; a proposal that nobody
+    answered only runs out.
+    """
+    if case.state is State.ESCALATED:
+        return Severity.URGENT
+    if case.state in (State.OVERRIDDEN, State.PROPOSED):
+        return Severity.INFO
+    if case.state is State.EXPIRED and case.came_from is State.APPROVED:
+        return Severity.INFO
+    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
+        return Severity.INFO
+    return None

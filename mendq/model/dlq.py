@@ -1,0 +1,125 @@
+"""DLQs and quarantines: what they are made with, and why a queue is unfit as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
+from mendq.model.policy import statements_of
+from mendq.model.queue import (
+    LONGEST_RETENTION_SECONDS,
+    QUARANTINE_SUFFIX,
+    RedriveAllow,
+    arn_beside,
+    name_beside,
+    parts_of,
+)
+from mendq.model.steps import SetMaximumMessageSize
+
+
+def keeping_attributes(source: Facts) -> dict[str, str]:
+    """Messages are kept for 14 days and encrypted as the source's are.
+
+    Without a key SQS encrypts a new queue with its own.
+    """
+    attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
+    if source.kms_key is not None:
+        return attributes | {"KmsMasterKeyId": source.kms_key}
+    return attributes | {"SqsManagedSseEnabled": "true"}
+
+
+def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
+    """What a DLQ is made with for this source.
+
+    One that is made anew under a name that others may hold as well stays open to them.
+    """
+    attributes = keeping_attributes(source)
+    if source.is_fifo:
+        by_content = source.attributes.get("ContentBasedDeduplication", "false")
+        attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": by_content}
+    if source.dlq_arn != dlq_arn:
+        allowed = RedriveAllow("byQueue", (source.queue_arn,))
+        attributes["RedriveAllowPolicy"] = allowed.text
+    return attributes
+
+
+LONGEST_BYTES = SetMaximumMessageSize.maximum
+
+
+def name_of_quarantine(source_name: str) -> str:
+    """The name of the quarantine of a queue."""
+    return name_beside(source_name, QUARANTINE_SUFFIX)
+
+
+def arn_of_quarantine(source_arn: str) -> str:
+    """The ARN that goes with it; raises ValueError where `source_arn` is none."""
+    return arn_beside(source_arn, QUARANTINE_SUFFIX)
+
+
+def attributes_of_quarantine(source: Facts) -> dict[str, str]:
+    """What the quarantine of this source is made with."""
+    attributes = keeping_attributes(source)
+    return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes
+
+
+def why_unfit_as_quarantine(
+    source: Facts, attributes: Mapping[str, str], readers: Sequence[str] = ()
+) -> str | None:
+    """Why a queue that is there under the name keeps no messages safe; None where it does.
+
+    `readers` are the Lambda functions that consume it.
+    """
+    if attributes.get("RedrivePolicy"):
+        return "it has a RedrivePolicy: its messages would leave it by being read"
+    if readers:
+        return f"{function_name(readers[0])} consumes it: its messages would be handled unasked"
+    return (
+        _lets_others_in(source, attributes.get("Policy", ""))
+        or _encrypted_otherwise(source, attributes)
+        or _keeps_otherwise(attributes)
+    )
+
+
+def _lets_others_in(source: Facts, policy: str) -> str | None:
+    """Under whatever condition: people of the account look after it, and Mendq sends to it."""
+    statements = statements_of(policy)
+    if statements is None:
+        return "its policy cannot be read, so it may let everybody in"
+    account = parts_of(source.queue_arn).account
+    for each in (one for one in statements if one.allows):
+        if each.is_for_everybody or "Principal" in each.excepting:
+            return "its policy lets everybody in"
+        for kind, named in each.principals.items():
+            for principal in named:
+                if kind != "AWS" or not _is_of(principal, account):
+                    return f"its policy lets in {principal}, which is not of this account"
+    return None
+
+
+def _is_of(principal: str, account: str) -> bool:
+    """An account, or a role, user or session of it."""
+    parts = principal.split(":")
+    return principal == account or (len(parts) == 6 and parts[4] == account)
+
+
+def _encrypted_otherwise(source: Facts, attributes: Mapping[str, str]) -> str | None:
+    """Any key of the account does, but for one that AWS manages beside a key of the owner's."""
+    key, of_source = attributes.get("KmsMasterKeyId", ""), source.kms_key or ""
+    if is_of_another_account(source, key) and key != of_source:
+        return f"its messages are encrypted with another account's key, {key}"
+    is_owners = bool(of_source) and not is_aws_managed(of_source)
+    if key and is_aws_managed(key) and is_owners:
+        return "its messages are encrypted with the key that AWS manages, the source's with its own"
+    if key or (not of_source and attributes.get("SqsManagedSseEnabled") == "true"):
+        return None
+    return "its messages are not encrypted as the source's are"
+
+
+def _keeps_otherwise(attributes: Mapping[str, str]) -> str | None:
+    if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
+        return f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
+    if int(attributes.get("MaximumMessageSize", LONGEST_BYTES)) < LONGEST_BYTES:
+        return f"it takes no messages of {LONGEST_BYTES} bytes, as there may be with their mark"
+    if int(attributes.get("DelaySeconds", "0")):
+        return "it has a DelaySeconds: whoever looks after messages would not see them"
+    return None

@@ -1,0 +1,282 @@
+"""Evidence for a case: distinct recent failed calls, and who made them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from mendq.model.failed_call import FailedCall, RefusedBy, refused_by
+from mendq.model.queue import parts_of
+
+_WITH_BATCHES = ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
+
+
+# A batch takes the permission of the single call.
+_GRANTED_BY = {
+    "ReceiveMessage": "ReceiveMessage",
+    **{each: each for each in _WITH_BATCHES},
+    **{f"{each}Batch": each for each in _WITH_BATCHES},
+}
+
+
+MESSAGE_TRAFFIC = frozenset(_GRANTED_BY)
+
+
+_NAMED_AT_MOST = 3
+
+
+_NAME_AT_MOST = 96
+
+
+IDENTITY = re.compile(
+    r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
+)
+
+
+def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
+    """The IAM actions that allow these calls; calls that carry no messages are left out."""
+    actions = {_GRANTED_BY[each] for each in event_names if each in _GRANTED_BY}
+    return tuple(sorted(f"sqs:{each}" for each in actions))
+
+
+def sends(event_names: Iterable[str]) -> bool:
+    return any(_GRANTED_BY.get(each) == "SendMessage" for each in event_names)
+
+
+def receives(event_names: Iterable[str]) -> bool:
+    return any(_GRANTED_BY.get(each) == "ReceiveMessage" for each in event_names)
+
+
+def named(principals: Collection[str]) -> str:
+    """A few of them and how many more; who they are is CloudTrail's word."""
+    if not principals:
+        return "a caller that CloudTrail does not name"
+    more = len(principals) - _NAMED_AT_MOST
+    first = ", ".join(_shortened(each) for each in list(principals)[:_NAMED_AT_MOST])
+    return f"{first} and {more} more" if more > 0 else first
+
+
+def _shortened(principal: str) -> str:
+    """A path may be 512 characters long, and what is said after it must still be read."""
+    if len(principal) <= _NAME_AT_MOST:
+        return principal
+    end = _NAME_AT_MOST // 2
+    return f"{principal[: _NAME_AT_MOST - end - 3]}...{principal[-end:]}"
+
+
+def is_role(principal: str) -> bool:
+    """Whether it is the ARN of a role of IAM, and not of a session of one."""
+    return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
+
+
+def first_identity(principals: Iterable[str]) -> str | None:
+    """The first that is a role or a user of IAM; services and federated callers are not."""
+    return next((each for each in principals if IDENTITY.fullmatch(each)), None)
+
+
+def are_strangers_to(account: str, principals: Iterable[str]) -> bool:
+    """Whether one of them is a role or a user of another account."""
+    identities = (each for each in principals if IDENTITY.fullmatch(each))
+    return any(each.split(":")[4] != account for each in identities)
+
+
+def who_called(event_name: str, queue_arn: str) -> str:
+    """The command that shows who used a management API on the queue, and when; 90 days back."""
+    queue = parts_of(queue_arn)
+    return (
+        f"aws cloudtrail lookup-events --region {queue.region} "
+        f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name} "
+        f"--query \"Events[?contains(CloudTrailEvent, '/{queue.account}/{queue.name}\\\"')]"
+        '.[EventTime,Username]"'
+    )
+
+
+MAXIMUM_PRINCIPALS = 10
+
+
+MAXIMUM_RETAINED = 10
+
+
+STALE_AFTER = timedelta(minutes=60)
+
+
+@dataclass(frozen=True)
+class EvidenceNeeded:
+    """How many distinct events, how close together, before anything is believed."""
+
+    distinct_events: int = 3
+    within_seconds: int = 600
+
+
+@dataclass(frozen=True, order=True)
+class Sighting:
+    """What the case store keeps of one failed call; ordered by time.
+
+    `requested_visibility_seconds` is the visibility timeout that the call itself asked for, if it
+    did; `refused_by` the policy that refused it, if one did. `measured` tells what a scan found
+    from a failed call: one is enough, because it stands on hours of counting.
+    """
+
+    event_time: datetime
+    event_id: str
+    request_id: str
+    principal_arn: str
+    event_name: str = field(default="", compare=False)
+    requested_visibility_seconds: int | None = field(default=None, compare=False)
+    refused_by: RefusedBy | None = field(default=None, compare=False)
+    measured: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of_measurement(cls, at: datetime) -> Self:
+        """What a scan found at that moment; the same scan's twice is one."""
+        to_the_second = at.replace(microsecond=0)
+        return cls(to_the_second, f"scan:{to_text(to_the_second)}", "", "", measured=True)
+
+    @classmethod
+    def of(cls, call: FailedCall) -> Self:
+        to_the_millisecond = call.event_time.microsecond // 1_000 * 1_000
+        return cls(
+            call.event_time.replace(microsecond=to_the_millisecond),
+            call.event_id,
+            call.request_id,
+            call.principal_arn,
+            call.event_name,
+            call.requested_visibility_seconds,
+            refused_by(call.error_code, call.error_message),
+        )
+
+    def to_text(self) -> str:
+        """The same call gives the same text, so that a set of them counts no event twice."""
+        at, *others = (getattr(self, each.name) for each in fields(self))
+        return json.dumps([int(at.timestamp() * 1000), *others])
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Raise ValueError or TypeError where `text` is none of ours."""
+        at, event_id, request_id, principal, name, visibility, refused, *measured = json.loads(text)
+        return cls(
+            datetime.fromtimestamp(at / 1000, UTC),
+            event_id,
+            request_id,
+            principal,
+            name,
+            visibility,
+            None if refused is None else RefusedBy(refused),
+            *measured,
+        )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Distinct sightings in time order."""
+
+    sightings: tuple[Sighting, ...] = ()
+
+    @classmethod
+    def of(cls, sightings: Iterable[Sighting]) -> Self:
+        """One sighting per event id, the earliest."""
+        by_event: dict[str, Sighting] = {}
+        for each in sorted(sightings):
+            by_event.setdefault(each.event_id, each)
+        return cls(tuple(by_event.values()))
+
+    def suffices(self, needed: EvidenceNeeded) -> bool:
+        """Whether enough distinct events lie within the window, or a scan has measured it."""
+        if any(each.measured for each in self.sightings):
+            return True
+        times = [each.event_time for each in self.sightings]
+        window = timedelta(seconds=needed.within_seconds)
+        last = needed.distinct_events - 1
+        return any(
+            later - first <= window for first, later in zip(times, times[last:], strict=False)
+        )
+
+    def since(self, moment: datetime | None) -> Evidence:
+        """What was seen from `moment` on; all of it where that is None."""
+        if moment is None:
+            return self
+        return Evidence(tuple(each for each in self.sightings if each.event_time >= moment))
+
+    def fresh(self, now: datetime) -> Evidence:
+        """What is not stale; a case store keeps things longer than they mean something."""
+        return self.since(now - STALE_AFTER)
+
+    def worth_keeping(self) -> tuple[Sighting, ...]:
+        """The newest: enough to complete a window, few enough to store."""
+        return self.sightings[-MAXIMUM_RETAINED:]
+
+    def reader_visibility_seconds(self) -> int | None:
+        """The least visibility timeout that every one of the calls itself asked for; 0 gives a
+        message back.
+        """
+        asked = [each.requested_visibility_seconds or 0 for each in self.calls]
+        return min(asked, default=0) or None
+
+    def principals(self) -> tuple[str, ...]:
+        named = {each.principal_arn for each in self.sightings if each.principal_arn}
+        return tuple(sorted(named)[:MAXIMUM_PRINCIPALS])
+
+    @property
+    def calls(self) -> tuple[Sighting, ...]:
+        """Those that are failed calls, and not what a scan measured."""
+        return tuple(each for each in self.sightings if not each.measured)
+
+    @property
+    def failed_calls(self) -> int:
+        return len(self.calls)
+
+    def event_names(self) -> tuple[str, ...]:
+        return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
+
+    def refused_by(self) -> frozenset[RefusedBy]:
+        """The policies that refused the calls."""
+        return frozenset(each.refused_by for each in self.sightings if each.refused_by is not None)
+
+    def document(self) -> dict[str, object]:
+        """As transitions hold it; what a scan measured is no request."""
+        first, last = self.sightings[0], self.sightings[-1]
+        requests = [each.request_id for each in self.calls] or [""]
+        return {
+            "failed_calls": self.failed_calls,
+            "first_request_id": requests[0],
+            "last_request_id": requests[-1],
+            "first_at": to_text(first.event_time),
+            "last_at": to_text(last.event_time),
+            "principals": list(self.principals()),
+            **self._refused(),
+        }
+
+    def _refused(self) -> dict[str, list[str]]:
+        """What a case about callers is planned by once more, when a person has approved it."""
+        refused_by = self.refused_by()
+        if not refused_by:
+            return {}
+        return {"event_names": list(self.event_names()), "refused_by": sorted(refused_by)}
+
+    def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """An older evidence's document with what was seen since: what a case stands on grows."""
+        if not self.sightings:
+            return dict(document)
+        newer = self.document()
+        principals = sorted({*document["principals"], *self.principals()})
+        return {
+            **document,
+            "failed_calls": document["failed_calls"] + self.failed_calls,
+            "first_request_id": document["first_request_id"] or newer["first_request_id"],
+            "last_request_id": newer["last_request_id"] or document["last_request_id"],
+            "last_at": newer["last_at"],
+            "principals": principals[:MAXIMUM_PRINCIPALS],
+            **{
+                name: sorted({*document.get(name, ()), *refused})
+                for name, refused in self._refused().items()
+            },
+        }
+
+
+def to_text(moment: datetime) -> str:
+    """UTC with milliseconds, as every document of ours spells a time."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,361 @@
+"""Facts about a queue as AWS reports them now, and the IAM actions that reading them takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Literal
+
+from mendq.model.case import Case
+from mendq.model.failed_call import RefusedBy
+from mendq.model.limits import Mode
+from mendq.model.metrics import Measured
+from mendq.model.policy import Pinned
+from mendq.model.queue import number_in, parts_of
+
+AWS_MANAGED_ALIAS = "alias/aws/sqs"
+
+
+def is_aws_managed(key: str) -> bool:
+    return key.endswith(AWS_MANAGED_ALIAS)
+
+
+def is_of_another_account(facts: Facts, key: str) -> bool:
+    """Known where the key is spelled as an ARN."""
+    parts = key.split(":")
+    return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
+
+
+@dataclass(frozen=True)
+class SoleSource:
+    """`mode` None where it is not managed; `deletes_per_second` of the last hour.
+
+    `soak_factor` is the account's `timing.soakFactor`, by which its messages are waited for.
+    """
+
+    queue_arn: str
+    tags: Mapping[str, str]
+    mode: Mode | None
+    deletes_per_second: float
+    soak_factor: float
+
+
+# A policy is a person's text and may be anything: nested too deep, or a number too large.
+_NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+def moment_of(epoch_seconds: str | None) -> datetime | None:
+    """A time as SQS spells it in its attributes."""
+    return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
+
+
+# A consumer that fails in half of its runs fails; near its timeout it runs long instead.
+FAILING_SHARE = 0.5
+
+
+RUNS_LONG_SHARE = 0.9
+
+
+def function_name(function_arn: str) -> str:
+    """The function's own name, which its metrics and its log bear, whatever version is meant."""
+    parts = function_arn.split(":")
+    return parts[6] if len(parts) > 6 else function_arn
+
+
+class Need(Enum):
+    """What an entry of the catalogue asks to be gathered."""
+
+    QUEUE = "queue"
+    DLQ = "dlq"
+    LAMBDA_CONSUMERS = "lambda_consumers"
+    MEASUREMENTS = "measurements"
+    MOVE_TASKS = "move_tasks"
+    DLQ_SOURCES = "dlq_sources"
+    DLQ_NAMESAKE = "dlq_namesake"
+    OPEN_CASES = "open_cases"
+    SOURCE_CASES = "source_cases"
+    SOLE_SOURCE = "sole_source"
+    PIN = "pin"
+
+
+# What answers each need; of what no need names, failed calls or the case store tell.
+ANSWERS: Mapping[Need, frozenset[str]] = {
+    Need.QUEUE: frozenset({"attributes"}),
+    Need.DLQ: frozenset({"dlq"}),
+    Need.LAMBDA_CONSUMERS: frozenset({"lambda_consumers", "stopped_consumers"}),
+    Need.MEASUREMENTS: frozenset({"measured"}),
+    Need.MOVE_TASKS: frozenset({"move_task_running"}),
+    Need.DLQ_SOURCES: frozenset({"dlq_sources"}),
+    Need.DLQ_NAMESAKE: frozenset({"dlq_namesake"}),
+    Need.OPEN_CASES: frozenset({"open_symptoms"}),
+    Need.SOURCE_CASES: frozenset({"source_cases"}),
+    Need.SOLE_SOURCE: frozenset({"sole_source"}),
+    Need.PIN: frozenset({"pin"}),
+}
+
+
+@dataclass(frozen=True)
+class LambdaConsumer:
+    """A function that an enabled event source mapping feeds from the queue."""
+
+    function_arn: str
+    timeout_seconds: int
+    batching_window_seconds: int
+    duration_p99_seconds: float | None = None
+    error_share: float | None = None
+    throttled_share: float | None = None
+
+    @property
+    def name(self) -> str:
+        return function_name(self.function_arn)
+
+    @property
+    def fails_fast(self) -> bool:
+        """Whether it fails rather than runs long: a longer visibility timeout would only slow its
+        retries.
+        """
+        runs_long = (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
+        return (self.error_share or 0) >= FAILING_SHARE and not runs_long
+
+
+@dataclass(frozen=True)
+class DeadLetterQueue:
+    """A queue known by its ARN; `attributes` None where there is none of that name."""
+
+    queue_arn: str
+    attributes: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class SourceQueue:
+    """A queue whose RedrivePolicy names the one in question."""
+
+    queue_arn: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A queue as it is; attributes and tags as SQS spells them, both empty where it is gone.
+
+    What the failed calls said of themselves stands beside it: who called, what, and which policy
+    refused. `person_visibility_seconds` is the visibility timeout that a person chose last (ours
+    are not counted); `reader_visibility_seconds` the one that the readers themselves asked for in
+    every failed call, None unless all of them did.
+
+    What a scan looks at beside it: `stopped_consumers` are the functions behind mappings that are
+    disabled, `measured` None where nobody asked or CloudWatch knew nothing, `move_task_running`
+    whether a redrive moves messages into or out of it, `dlq_sources` None where nobody
+    asked, `dlq_namesake` what stands under the name that Mendq would give to a dead-letter
+    queue of this one, None where nobody asked, `open_symptoms` what cases are open about this queue
+    and, of a DLQ, about its sources; `source_cases` are the newest cases about those,
+    one of each symptom, over or not, `sole_source` is the only one, None where there are more or
+    none; `found` is what a scan found, in a sentence, and empty where failed calls speak. `pin` is
+    the policy that a person called good, if one did.
+    """
+
+    queue_arn: str
+    attributes: Mapping[str, str]
+    tags: Mapping[str, str]
+    lambda_consumers: tuple[LambdaConsumer, ...] = ()
+    dlq: DeadLetterQueue | None = None
+    person_visibility_seconds: int | None = None
+    reader_visibility_seconds: int | None = None
+    principals: tuple[str, ...] = ()
+    event_names: tuple[str, ...] = ()
+    refused_by: frozenset[RefusedBy] = frozenset()
+    stopped_consumers: tuple[str, ...] = ()
+    measured: Measured | None = None
+    move_task_running: bool = False
+    dlq_sources: tuple[SourceQueue, ...] | None = None
+    dlq_namesake: DeadLetterQueue | None = None
+    open_symptoms: frozenset[str] = frozenset()
+    source_cases: tuple[Case, ...] = ()
+    sole_source: SoleSource | None = None
+    found: str = ""
+    pin: Pinned | None = None
+
+    def asked_only(self, needs: Collection[Need]) -> Facts:
+        """The same where nobody asked for anything but `needs`; attributes are always there."""
+        asked = frozenset[str]().union(*(ANSWERS[each] for each in needs))
+        unasked = frozenset[str]().union(*ANSWERS.values()) - asked
+        return replace(
+            self,
+            **{
+                each.name: each.default
+                for each in fields(self)
+                if each.name in unasked and each.default is not MISSING
+            },
+        )
+
+    @property
+    def source_arns(self) -> tuple[str, ...]:
+        """The queues whose DLQ messages come here, as far as anybody asked."""
+        return tuple(each.queue_arn for each in self.dlq_sources or ())
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.attributes)
+
+    @property
+    def is_fifo(self) -> bool:
+        return self.queue_arn.endswith(".fifo")
+
+    @property
+    def visibility_seconds(self) -> int:
+        return int(self.attributes["VisibilityTimeout"])
+
+    @property
+    def maximum_message_bytes(self) -> int:
+        return number_in(self.attributes, "MaximumMessageSize")
+
+    @property
+    def receive_wait_seconds(self) -> int:
+        return number_in(self.attributes, "ReceiveMessageWaitTimeSeconds")
+
+    @property
+    def kms_reuse_seconds(self) -> int:
+        return number_in(self.attributes, "KmsDataKeyReusePeriodSeconds")
+
+    @property
+    def kms_key(self) -> str | None:
+        """None where the queue is not encrypted with a KMS key."""
+        return self.attributes.get("KmsMasterKeyId") or None
+
+    @property
+    def dlq_arn(self) -> str | None:
+        """None where no RedrivePolicy names one."""
+        try:
+            named = json.loads(self.attributes["RedrivePolicy"])["deadLetterTargetArn"]
+        except _NO_POLICY:
+            return None
+        return named if isinstance(named, str) else None
+
+    @property
+    def retention_seconds(self) -> int:
+        return int(self.attributes["MessageRetentionPeriod"])
+
+    @property
+    def visible(self) -> int:
+        return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
+
+    @property
+    def in_flight(self) -> int:
+        return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
+
+    @property
+    def takes_dlq_messages(self) -> bool:
+        """Whether another queue's DLQ messages come here, or nobody could tell."""
+        return self.dlq_sources is None or bool(self.dlq_sources)
+
+    @property
+    def max_receive_count(self) -> int | None:
+        """None where no RedrivePolicy counts; SQS spells the count as a number or as a text."""
+        try:
+            count = int(json.loads(self.attributes["RedrivePolicy"])["maxReceiveCount"])
+        except _NO_POLICY:
+            return None
+        return count if count > 0 else None
+
+    @property
+    def modified_at(self) -> datetime | None:
+        """When the queue was last changed, by anybody, to the second."""
+        return moment_of(self.attributes.get("LastModifiedTimestamp"))
+
+    @property
+    def created_at(self) -> datetime | None:
+        return moment_of(self.attributes.get("CreatedTimestamp"))
+
+    def settled_at(self, propagation: timedelta, *, after_the_timeout: bool) -> datetime | None:
+        """From when on a failed call speaks about the queue as it is now.
+
+        A change takes `propagation` to arrive, and messages in flight keep the visibility timeout
+        they were received with; a queue that was never changed has always been as it is.
+        """
+        if self.modified_at is None or self.modified_at == self.created_at:
+            return self.created_at
+        needed_seconds = self.visibility_seconds if after_the_timeout else 0
+        return self.modified_at + propagation + timedelta(seconds=needed_seconds)
+
+
+@dataclass(frozen=True)
+class ReadAction:
+    """An IAM action that looking takes, and what it is asked of."""
+
+    iam_action: str
+    resource: Literal["queue", "function", "any"]
+
+
+_TAGS = ReadAction("sqs:ListQueueTags", "queue")
+
+
+QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
+
+
+_METRICS = ReadAction("cloudwatch:GetMetricData", "any")
+
+
+_LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
+
+
+_READS: dict[Need, tuple[ReadAction, ...]] = {
+    Need.QUEUE: QUEUE_READS,
+    Need.DLQ: QUEUE_READS,
+    Need.LAMBDA_CONSUMERS: (
+        ReadAction("lambda:ListEventSourceMappings", "any"),
+        ReadAction("lambda:GetFunctionConfiguration", "function"),
+        _METRICS,
+    ),
+    Need.MEASUREMENTS: (_METRICS,),
+    Need.MOVE_TASKS: (ReadAction("sqs:ListMessageMoveTasks", "queue"),),
+    Need.DLQ_SOURCES: (
+        ReadAction("sqs:ListDeadLetterSourceQueues", "queue"),
+        *QUEUE_READS,
+    ),
+    Need.DLQ_NAMESAKE: QUEUE_READS,
+    # Of the case store, which every Lambda that asks for it may read.
+    Need.OPEN_CASES: (),
+    Need.SOURCE_CASES: (),
+    Need.SOLE_SOURCE: (
+        ReadAction("sqs:ListDeadLetterSourceQueues", "queue"),
+        _TAGS,
+        _METRICS,
+    ),
+    Need.PIN: (_LAST_CHANGE,),
+}
+
+
+# Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
+ACCOUNT_READS = (
+    ReadAction("tag:GetResources", "any"),
+    ReadAction("sqs:ListQueues", "any"),
+    _LAST_CHANGE,
+)
+
+
+# Whether messages were deleted since, and what a page shows.
+FOLLOW_UP_READS = (*QUEUE_READS, _METRICS, _LAST_CHANGE)
+
+
+# What AWS makes of a policy before it is written; they take no narrower resource.
+POLICY_CHECKS = (
+    ReadAction("access-analyzer:CheckNoPublicAccess", "any"),
+    ReadAction("access-analyzer:CheckNoNewAccess", "any"),
+)
+
+
+# What stands there now, and what a page shows of a write that came between.
+ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)
+
+
+def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
+    """The IAM actions that gathering these facts takes, and looking at the account."""
+    return frozenset(ACCOUNT_READS).union(*(_READS[need] for need in needs))
+
+
+def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
+    """The same where tags come with the listing of all queues, and nobody is paged."""
+    return read_actions(needs) - {_TAGS, _LAST_CHANGE}

@@ -1,0 +1,419 @@
+"""The lifecycle of a case: what becomes of it by evidence, by time and by people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, StrEnum
+
+from mendq.model.case import FINAL, NOTIFIED_AGAIN_AFTER, SILENT_DAYS, Case, State, longest_in
+from mendq.model.evidence import Evidence, EvidenceNeeded
+from mendq.model.limits import Timing
+from mendq.model.steps import SetVisibilityTimeout
+
+# CloudTrail delivers within about five minutes on average and promises nothing.
+# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+CLOUDTRAIL_LAG = timedelta(minutes=15)
+
+
+# A scan looks back for six hours and comes round in one: what it has not found by then is gone.
+A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
+
+
+A_QUIET_DAY = timedelta(days=1)
+
+
+# What is written into the queue and has to show that it helps.
+PROVING = (State.APPLIED, State.UNVERIFIED)
+
+
+class Stands(Enum):
+    """What became of a case's queue and the values that it has written there."""
+
+    OURS = "ours"
+    OVERRULED = "overruled"
+    GONE = "gone"
+    UNMANAGED = "unmanaged"
+
+
+@dataclass(frozen=True)
+class VerificationEvidence:
+    """What was seen of a case's queue since its last transition.
+
+    `stands` is None where nobody looked; `failures` are the newest failed calls from after
+    `counts_from`; `deletes` the messages deleted since they ended, None where nobody asked or
+    CloudWatch did not say. What was wrong `of_configuration` alone needs none to be proven fixed.
+    """
+
+    timing: Timing
+    needed: EvidenceNeeded = field(default_factory=EvidenceNeeded)
+    failures: Evidence = field(default_factory=Evidence)
+    deletes: int | None = None
+    stands: Stands | None = None
+    of_configuration: bool = False
+
+
+def counts_from(case: Case, timing: Timing) -> datetime:
+    """From when on a failed call speaks against what the case did.
+
+    A change takes a while to arrive, and messages in flight keep the visibility timeout they were
+    received with; their consumers, who take longer than that, are late for as long as the new
+    visibility timeout lets them.
+    """
+    if case.state not in PROVING:
+        return case.at
+    visibilities = [
+        int(each[value])
+        for each in case.steps
+        if _is_visibility(each["attribute"])
+        for value in ("before", "after")
+    ]
+    wait_seconds = timing.propagation_seconds + max(visibilities, default=0)
+    return case.at + timedelta(seconds=wait_seconds)
+
+
+def quiet_since(case: Case, evidence_since: VerificationEvidence) -> datetime:
+    """Since when no failed call is known."""
+    begins = counts_from(case, evidence_since.timing)
+    return max([begins, *(each.event_time for each in evidence_since.failures.sightings)])
+
+
+def quiet_at(case: Case, evidence_since: VerificationEvidence) -> datetime:
+    """When silence will have lasted long enough: calls that fail now and then need a day of it.
+
+    Where no call ever failed, what was measured has had to be measured anew.
+    """
+    if evidence_since.failures.sightings:
+        return quiet_since(case, evidence_since) + A_QUIET_DAY
+    stands_on_calls = bool(case.evidence["failed_calls"])
+    return quiet_since(case, evidence_since) + (
+        CLOUDTRAIL_LAG if stands_on_calls else A_SCAN_AND_ITS_WINDOW
+    )
+
+
+def _is_visibility(attribute: str) -> bool:
+    return attribute == SetVisibilityTimeout.attribute
+
+
+ASK_AGAIN = timedelta(hours=1)
+
+
+CALL_AGAIN = timedelta(minutes=5)
+
+
+# Less than the minute in which follow_up comes round: none is to be left out.
+TICK_AGAIN = timedelta(seconds=30)
+
+
+# A failed call may end it, so it is looked at when one comes.
+WATCHED = (*PROVING, State.WATCHING)
+
+
+# Nobody acts on it; while it waits, its queue may be taken away from Mendq.
+WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
+
+
+# Somebody else is to act: the Lambda that owns the write.
+CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
+
+
+# Why a case is closed although nothing showed that the symptom stayed away.
+GONE = "the queue is gone, or another one of its name"
+
+
+UNMANAGED = "the queue is not managed any more"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: out of one of these states, into another, when, and in words."""
+
+    out_of: tuple[State, ...]
+    into: State
+    when: Callable[[Case, VerificationEvidence, datetime], bool]
+    because: str
+
+
+def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
+    """As many failed calls as the symptom needs as evidence, all from after the change."""
+    since = evidence_since.failures.since(counts_from(case, evidence_since.timing))
+    return since.suffices(evidence_since.needed)
+
+
+def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """Quiet since the change has arrived and CloudTrail has had its time; messages were deleted."""
+    return _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
+
+
+def _stands_unfound(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """A configuration was wrong: it stands as it was fixed, and no scan has found it again."""
+    fixed = evidence_since.of_configuration and evidence_since.stands is Stands.OURS
+    return fixed and _was_quiet(case, evidence_since, now)
+
+
+def _was_quiet(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """Quiet since the change has arrived and CloudTrail has had its time; a day after a call."""
+    return now >= quiet_at(case, evidence_since)
+
+
+def _waited(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """It has been in this state as long as it may."""
+    longest = longest_in(case.state, evidence_since.timing)
+    return longest is not None and now >= case.at + longest
+
+
+def _fails_to_the_end(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """It has been in this state as long as it may, and a call failed on the last day."""
+    lately = evidence_since.failures.since(now - A_QUIET_DAY)
+    return _waited(case, evidence_since, now) and bool(lately.sightings)
+
+
+def _is_gone(_case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
+    """The queue is no more."""
+    return evidence_since.stands is Stands.GONE
+
+
+def _is_unmanaged(_case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
+    """Neither tag nor settings manage it: heal notes no failed call of it any more."""
+    return evidence_since.stands is Stands.UNMANAGED
+
+
+def _overruled(_case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
+    """What Mendq wrote stands there no more."""
+    return evidence_since.stands is Stands.OVERRULED
+
+
+def _stayed_away(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
+    """No failed call in all the days of silence."""
+    return now >= quiet_since(case, evidence_since) + timedelta(days=SILENT_DAYS)
+
+
+def _at_once(_case: Case, _signs: VerificationEvidence, _now: datetime) -> bool:
+    """At once."""
+    return True
+
+
+# Of a state's rows the first that fits is taken.
+TABLE = (
+    Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_gone, GONE),
+    Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_unmanaged, UNMANAGED),
+    Row(PROVING, State.OVERRIDDEN, _overruled, "somebody has set another value since"),
+    Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
+    Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
+    Row(
+        PROVING,
+        State.VERIFIED,
+        _stands_unfound,
+        "it stands, and no scan has found it again",
+    ),
+    Row(
+        (State.APPLIED,),
+        State.UNVERIFIED,
+        _was_quiet,
+        "it did not show again, but no message was deleted",
+    ),
+    Row((State.APPLIED,), State.ESCALATED, _waited, "it still shows now and then"),
+    Row(
+        (State.UNVERIFIED,),
+        State.ESCALATED,
+        _fails_to_the_end,
+        "it still shows now and then, and no quiet hour proved it",
+    ),
+    Row(
+        (State.UNVERIFIED,),
+        State.CLOSED,
+        _waited,
+        "for a week nothing proved it or spoke up",
+    ),
+    Row((State.PROPOSED,), State.EXPIRED, _waited, "nobody approved it in time"),
+    Row((State.APPROVED,), State.EXPIRED, _waited, "it was approved and could not be done in time"),
+    Row((State.VERIFIED,), State.WATCHING, _at_once, "watched, in case it comes back"),
+    Row((State.WATCHING,), State.INEFFECTIVE, _failed_again, "it came back"),
+    Row((State.WATCHING,), State.ESCALATED, _fails_to_the_end, "it still shows now and then"),
+    Row((State.WATCHING,), State.CLOSED, _waited, "it stayed away"),
+    Row(
+        (State.INEFFECTIVE,),
+        State.ESCALATED,
+        _waited,
+        "no further step was possible within a day",
+    ),
+    Row(
+        (State.OVERRIDDEN, State.ESCALATED),
+        State.CLOSED,
+        _stayed_away,
+        f"it stayed away for {SILENT_DAYS} days",
+    ),
+)
+
+
+def advance(case: Case, evidence_since: VerificationEvidence, now: datetime) -> Case | None:
+    """The case's next transition; None while it stays as it is.
+
+    What goes on its owner ends, unless there is no queue any more.
+    """
+    if case.goes_on and evidence_since.stands is not Stands.GONE:
+        return None
+    rows = (row for row in TABLE if case.state in row.out_of)
+    row = next((each for each in rows if each.when(case, evidence_since, now)), None)
+    if row is None:
+        return None
+    seen = (
+        evidence_since.failures.added_to(case.evidence) if row.into is State.INEFFECTIVE else None
+    )
+    return case.moved(row.into, row.because, now, evidence=seen or case.evidence)
+
+
+def due_at(case: Case, evidence_since: VerificationEvidence, now: datetime) -> datetime:
+    """When it is to be looked at next, if nobody speaks up before."""
+    longest = longest_in(case.state, evidence_since.timing)
+    ends_at = case.at + longest if longest is not None else None
+    if case.state in CALLING:
+        return now if now <= case.at else now + CALL_AGAIN
+    if case.goes_on:
+        return now if now <= case.at else now + TICK_AGAIN
+    if case.state in PROVING:
+        proven_at = quiet_at(case, evidence_since)
+        asks_at = proven_at if proven_at > now else now + ASK_AGAIN
+        return min(asks_at, ends_at) if ends_at is not None else asks_at
+    if case.state is State.VERIFIED:
+        return case.at
+    if ends_at is not None:
+        return ends_at
+    silent_at = quiet_since(case, evidence_since) + timedelta(days=SILENT_DAYS)
+    # A gauge, and so an alarm, counts it: it is not to outlast the queue.
+    return min(silent_at, now + ASK_AGAIN) if silent_at > now else silent_at
+
+
+class Who(StrEnum):
+    """Whose function moves the case."""
+
+    FOLLOW_UP = "follow_up"
+    HEAL = "heal"
+    OWNER = "the owner of the write"
+    PERSON = "a person"
+    ROLLBACK = "a person, by rollback"
+    NEXT_RUN = "whichever run comes next"
+
+
+@dataclass(frozen=True)
+class ManualTransition:
+    """Out of no state: the case opens."""
+
+    out_of: tuple[State, ...]
+    into: State
+    who: Who
+    because: str
+
+
+# The states of a case that has written, and that nobody else has overruled.
+HAS_WRITTEN = (
+    State.APPLIED,
+    State.UNVERIFIED,
+    State.VERIFIED,
+    State.WATCHING,
+    State.INEFFECTIVE,
+    State.ESCALATED,
+    State.CLOSED,
+)
+
+
+# Where the owner of the write looks anew and writes.
+TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
+
+
+APPROVE = ManualTransition(
+    (State.PROPOSED,), State.APPROVED, Who.PERSON, "a person approved the plan"
+)
+
+
+DECLINE = ManualTransition(
+    (State.PROPOSED, State.APPROVED),
+    State.DECLINED,
+    Who.PERSON,
+    "a person declined the plan; where it is still wanted it is proposed again, "
+    f"and pages no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last "
+    "page",
+)
+
+
+CLOSE = ManualTransition(
+    (State.ESCALATED, State.OVERRIDDEN), State.CLOSED, Who.PERSON, "a person closed it"
+)
+
+
+# Nobody else ends such a case: follow_up has no entry to go by.
+CLOSE_UNKNOWN = ManualTransition(
+    tuple(state for state in State if state not in FINAL),
+    State.CLOSED,
+    Who.PERSON,
+    "a person closed it: this Mendq knows its symptom no more",
+)
+
+
+MANUAL_TRANSITIONS = (
+    ManualTransition(
+        (), State.OBSERVED, Who.HEAL, "the mode is observe: this is what it would have done"
+    ),
+    ManualTransition(
+        (), State.REFUSED, Who.HEAL, "the queue's own facts or a guardrail speak against it"
+    ),
+    ManualTransition(
+        (), State.PROPOSED, Who.HEAL, "mode, autonomy or the plan want a person to see it first"
+    ),
+    ManualTransition(
+        (), State.APPROVED, Who.HEAL, "settings let another Lambda write it without a person"
+    ),
+    ManualTransition((), State.APPLIED, Who.HEAL, "the change stands in the queue"),
+    ManualTransition(
+        (), State.ESCALATED, Who.HEAL, "a person has to act: Mendq may not, or cannot"
+    ),
+    ManualTransition(
+        (), State.OVERRIDDEN, Who.HEAL, "somebody else overruled what Mendq had written"
+    ),
+    APPROVE,
+    DECLINE,
+    CLOSE,
+    CLOSE_UNKNOWN,
+    ManualTransition(TAKEN_UP, State.APPLIED, Who.OWNER, "facts and guardrails, asked anew, agree"),
+    ManualTransition(
+        TAKEN_UP, State.OVERRIDDEN, Who.OWNER, "somebody else overruled what Mendq had written"
+    ),
+    ManualTransition(
+        (State.APPROVED,),
+        State.EXPIRED,
+        Who.OWNER,
+        "the plan would be another by now, or may not be made any more",
+    ),
+    ManualTransition(
+        (State.INEFFECTIVE,), State.ESCALATED, Who.OWNER, "no further step is within the bounds"
+    ),
+    ManualTransition(
+        (State.APPLIED,),
+        State.VERIFIED,
+        Who.OWNER,
+        "every DLQ message went back, and what came back lies in quarantine",
+    ),
+    ManualTransition(
+        (State.APPLIED,), State.ESCALATED, Who.OWNER, "sending DLQ messages back was halted"
+    ),
+    ManualTransition(
+        (State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"
+    ),
+    ManualTransition(HAS_WRITTEN, State.ROLLED_BACK, Who.ROLLBACK, "what it wrote was taken back"),
+    ManualTransition(
+        (*HAS_WRITTEN, State.APPROVED),
+        State.OVERRIDDEN,
+        Who.NEXT_RUN,
+        "a run died at its write, and what stands there may be a person's",
+    ),
+)
+
+
+def may_transition(out_of: State | None, into: State) -> bool:
+    """Whether anybody ever moves a case so; None: it opens."""
+    by_itself = any(out_of in row.out_of and row.into is into for row in TABLE)
+    return by_itself or any(
+        move.into is into and (out_of in move.out_of if out_of else not move.out_of)
+        for move in MANUAL_TRANSITIONS
+    )

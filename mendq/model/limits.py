@@ -1,0 +1,201 @@
+"""Modes, tags and limits: how far Mendq may go on a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+from math import ceil
+
+from mendq.model.queue import is_quarantine
+
+
+class Mode(IntEnum):
+    """The order matters: the lowest of several modes is the one that holds."""
+
+    OBSERVE = 0
+    PROPOSE = 1
+    HEAL = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def read(cls, text: str) -> Mode | None:
+        """`text` as settings and tags spell it; None for anything else, upper case among it."""
+        return MODES.get(text)
+
+
+MODES = {str(mode): mode for mode in Mode}
+
+
+# CloudFormation's own tags, which people cannot set; ListQueueTags gives them like any other.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
+_STACK = "aws:cloudformation:stack-name"
+
+
+_RESOURCE = "aws:cloudformation:logical-id"
+
+
+_MOST = 255
+
+
+class TagUnreadable(Exception):
+    """A tag of ours holds no number of seconds; names the tag and the remedy."""
+
+
+def seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
+    """The seconds a tag names; None where it is absent. Raises TagUnreadable."""
+    text = tags.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= 43_200 and len(text) < 6):
+        raise TagUnreadable(f"the tag {key} must be a whole number from 1 to 43200: {text[:40]!r}")
+    return int(text)
+
+
+def deployed_by(tags: Mapping[str, str]) -> dict[str, str]:
+    """`stack` and `resource`, its logical id: each where a CloudFormation stack owns the queue."""
+    named = {"stack": tags.get(_STACK), "resource": tags.get(_RESOURCE)}
+    return {name: text[:_MOST] for name, text in named.items() if text and named["stack"]}
+
+
+MODE_TAG = "mendq"
+
+
+OFF = "off"
+
+
+# On the queue of a drill, whose failing calls say nothing about other queues.
+DRILL_TAG = "mendq:drill"
+
+
+# What a drill calls its queue unless it is told another name: logs tell no tags.
+DRILL_QUEUE = "mendq-drill-"
+
+
+def counted_as(symptom: str, tags: Mapping[str, str]) -> str:
+    """Under which word a queue's symptom counts as one of many.
+
+    Drills count among themselves: they stop nobody else's queue, and a tag set on every queue
+    frees none of them from being counted.
+    """
+    return f"drill#{symptom}" if DRILL_TAG in tags else symptom
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the account's settings allow; empty `queues` manage nothing."""
+
+    mode: Mode
+    tag_may_raise_to: Mode
+    queues: tuple[str, ...] = ()
+
+    def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
+        """The queue's mode; None: not managed.
+
+        The tag lowers the account's mode freely and raises it only as far as the setting lets it.
+        A tag that cannot be read manages the queue in the lowest mode. A quarantine is nobody's to
+        fix, whatever names or tags it: messages go in, and people alone take them out.
+        """
+        if is_quarantine(queue_name):
+            return None
+        tag = tags.get(MODE_TAG)
+        if tag is None:
+            return self.mode if self._names(queue_name) else None
+        if tag == OFF:
+            return None
+        wanted = Mode.read(tag)
+        if wanted is None:
+            return Mode.OBSERVE
+        return min(wanted, max(self.mode, self.tag_may_raise_to))
+
+    def names_exactly(self, queue_name: str) -> bool:
+        """A start of names and a `*` also fits queues that never were."""
+        return queue_name in self.queues
+
+    def _names(self, queue_name: str) -> bool:
+        return any(_fits(queue_name, pattern) for pattern in self.queues)
+
+
+def _fits(queue_name: str, pattern: str) -> bool:
+    """A bare `*` fits nothing: every queue of an account is managed by saying so on each."""
+    prefix = pattern.removesuffix("*")
+    return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much may be changed; context key `mendq.limits`."""
+
+    writes_per_minute: int = 10
+    writes_per_attribute_per_day: int = 3
+    mass_symptom_share: float = 0.05
+    visibility_ceiling_seconds: int = 900
+    scan_metrics_per_day: int = 20_000
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long things take; context key `mendq.timing`."""
+
+    propagation_seconds: int = 60
+    watch_hours: int = 48
+    proposal_hours: int = 24
+    soak_factor: float = 1.2
+    cooldown_minutes: int = 30
+    probe_minutes: int = 60
+    measuring_minutes: int = 60
+
+
+LOWEST_SOAK_FACTOR = 1.2
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The shipped values; only the local account sets others, and says so.
+
+    `halt_returned` and `halt_share` of what was moved: at either, whichever is reached first.
+    `least_per_tick`: a queue that little is sent to shows little of what its consumers can do.
+    `mover_per_tick`: what is received, sent and deleted within one invocation, ten at a time.
+    `patience_seconds`: how long it waits for somebody to handle messages.
+    """
+
+    canary: int = 5
+    growth: int = 4
+    halt_returned: int = 10
+    halt_share: float = 0.05
+    rate_share: float = 0.1
+    least_per_tick: int = 1
+    mover_per_tick: int = 1_500
+    census: int = 5_000
+    soak_factor: float = LOWEST_SOAK_FACTOR
+    least_soak_seconds: int = 60
+    tick_seconds: int = 60
+    stage_seconds: int = 3_600
+    patience_seconds: int = 3_600
+    measuring_seconds: int = 900
+    measuring_first_seconds: int = 3_600
+
+    def halts_at(self, moved: int) -> int:
+        """So many that came back stop it, once so many were moved."""
+        # 0.05 * 100 is a little more than 5 in floating point.
+        share = ceil(round(self.halt_share * moved, 6))
+        return min(self.halt_returned, max(1, share))
+
+    def rate_per_second(self, deletes_per_second: float) -> float:
+        """How fast messages may go back to a queue whose consumers delete so many."""
+        return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
+
+    def soak(
+        self, *, receives: int, needed_seconds: int, delay_seconds: int, drain_seconds: float = 0
+    ) -> timedelta:
+        """How long a poison message may take until it is back.
+
+        It waits behind what stood in the queue before it, is received so often, and each time
+        held for a whole visibility timeout.
+        """
+        factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
+        seconds = factor * receives * needed_seconds + delay_seconds + drain_seconds
+        return timedelta(seconds=max(seconds, self.least_soak_seconds))

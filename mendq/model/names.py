@@ -1,0 +1,204 @@
+"""Names of Mendq's own metrics and roles, and when many fixes are an alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from mendq.model.case import State
+from mendq.model.limits import Limits
+
+NAMESPACE = "Mendq"
+
+
+class OwnMetric(StrEnum):
+    """Those of the nightly job stand in `nightly_watch.NightlyMetric`."""
+
+    FAILED_CALLS_SEEN = "FailedCallsSeen"
+    UNKNOWN_ERROR_CODES = "UnknownErrorCodes"
+    UNREADABLE_EVENTS = "UnreadableEvents"
+    HEAL_ERRORS = "HealErrors"
+    FOLLOW_UP_ERRORS = "FollowUpErrors"
+    AUTO_FIXES = "AutoFixes"
+    REFUSALS = "Refusals"
+    RECURRENCES = "Recurrences"
+    TIME_TO_HEAL = "TimeToHeal"
+    ESCALATED_CASES_OPEN = "EscalatedCasesOpen"
+    PROPOSED_CASES_OPEN = "ProposedCasesOpen"
+    OLDEST_OPEN_CASE_AGE = "OldestOpenCaseAgeSeconds"
+    FIXES_BEING_VERIFIED = "FixesBeingVerified"
+    PROBES_LOST = "ProbesLostInARow"
+    REDRIVEN_MESSAGES = "RedrivenMessages"
+    QUARANTINED_MESSAGES = "QuarantinedMessages"
+    SCANNED_QUEUES = "ScannedQueues"
+    SCAN_SKIPPED = "ScanSkipped"
+    SCAN_ERRORS = "ScanErrors"
+    SCAN_FINDINGS = "ScanFindings"
+    REPORTS_DELIVERED = "ReportsDelivered"
+    REPORTS_NOT_DELIVERED = "ReportsNotDelivered"
+    WEEKS_FAILED = "WeeksFailed"
+
+
+# follow_up sends it each minute, zero or not.
+HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
+
+
+# What comes with a failed call, an error, a redrive, a scan of managed queues or a finding is
+# billed for the hours in which it does, and is missing, not zero, in all others.
+WHEN_SOMETHING_HAPPENS = frozenset(
+    {
+        OwnMetric.FAILED_CALLS_SEEN,
+        OwnMetric.UNKNOWN_ERROR_CODES,
+        OwnMetric.UNREADABLE_EVENTS,
+        OwnMetric.HEAL_ERRORS,
+        OwnMetric.FOLLOW_UP_ERRORS,
+        OwnMetric.REFUSALS,
+        OwnMetric.RECURRENCES,
+        OwnMetric.SCANNED_QUEUES,
+        OwnMetric.SCAN_SKIPPED,
+        OwnMetric.SCAN_ERRORS,
+        OwnMetric.TIME_TO_HEAL,
+        OwnMetric.REDRIVEN_MESSAGES,
+        OwnMetric.QUARANTINED_MESSAGES,
+        OwnMetric.SCAN_FINDINGS,
+    }
+)
+
+
+HEAL = "heal"
+
+
+ATTACH_DLQ = "attach-dlq"
+
+
+RESTORE_POLICY = "restore-policy"
+
+
+REDRIVE = "redrive"
+
+
+START_NIGHTLY = "start-nightly"
+
+
+WATCH_NIGHTLY = "watch-nightly"
+
+
+SCHEDULE = "schedule"
+
+
+NIGHTLY = "nightly"
+
+
+DELIVER_REPORT = "deliver-report"
+
+
+FOLLOW_UP = "follow-up"
+
+
+APPROVE = "approve"
+
+
+ROLLBACK = "rollback"
+
+
+SCAN = "scan"
+
+
+PROBE = "probe"
+
+
+# Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
+# the probe is not among them: its call is meant to be seen.
+LEFT_OUT = (
+    HEAL,
+    ATTACH_DLQ,
+    RESTORE_POLICY,
+    REDRIVE,
+    START_NIGHTLY,
+    WATCH_NIGHTLY,
+    SCHEDULE,
+    NIGHTLY,
+    DELIVER_REPORT,
+    FOLLOW_UP,
+    APPROVE,
+    ROLLBACK,
+    SCAN,
+)
+
+
+EVERY = (*LEFT_OUT, PROBE)
+
+
+def role_name(purpose: str, region: str) -> str:
+    """The name of a role, e.g. `mendq-heal-eu-west-1`."""
+    return f"mendq-{purpose}-{region}"
+
+
+PERIOD = timedelta(minutes=15)
+
+
+LEAST_FIXES = 3
+
+
+# The alarm looks back as far.
+PERIODS = 3
+
+
+CEILING_MINUTES = 3
+
+
+# What an alarm needs to notice.
+_NOTICING = timedelta(minutes=3)
+
+
+# No fix for so long, and they are over: what holds back still does when the alarm sees that.
+STILL_COMING = PERIOD - _NOTICING
+
+
+# Those that come more rarely are fewer than LEAST_FIXES in a PERIOD.
+_APART = PERIOD / LEAST_FIXES
+
+
+_WROTE = frozenset(
+    {
+        State.APPLIED,
+        State.UNVERIFIED,
+        State.VERIFIED,
+        State.WATCHING,
+        State.INEFFECTIVE,
+    }
+)
+
+
+def ceiling(limits: Limits) -> int:
+    """So many fixes in one PERIOD are too many, whatever is usual."""
+    return CEILING_MINUTES * limits.writes_per_minute
+
+
+def fixes_being_verified(
+    cases: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
+) -> int:
+    """How many fixes of the last PERIOD an alarm on many of them waits for.
+
+    0 where none can ring yet, or fixes go on or storm. `cases` are the open ones: their state, and
+    when they were opened. A fix whose case is older, as one that a person approved, is not waited
+    for; one that failed calls asked for proves good in no less than a PERIOD.
+    """
+    fixes = [(state, now - opened_at) for state, opened_at in cases if state in _WROTE]
+    ages = [age for _, age in fixes]
+    young = [state for state, age in fixes if age < PERIOD]
+    if not _may_ring(ages) or _go_on(ages) or len(young) >= ceiling(limits):
+        return 0
+    return young.count(State.APPLIED)
+
+
+def _may_ring(ages: Sequence[timedelta]) -> bool:
+    """One of its two PERIODs is not the newest."""
+    return sum(STILL_COMING <= age < PERIODS * PERIOD for age in ages) >= LEAST_FIXES
+
+
+def _go_on(ages: Sequence[timedelta]) -> bool:
+    """They still come, and if the alarm fired, it did so almost a whole PERIOD ago."""
+    old = sum(2 * PERIOD - _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
+    return old >= LEAST_FIXES and any(age < _APART for age in ages)

@@ -1,0 +1,69 @@
+"""Plans and refusals: what the catalogue answers. Both are values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mendq.model.case import State
+from mendq.model.limits import Mode
+from mendq.model.steps import STEPS, AttributeStep, Owner
+
+# The code of what AWS did not let us do.
+AWS_REFUSED = "aws_refused"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The change to make; no steps: the queue is healthy.
+
+    `first` are the commands that a person runs before it, `proposal` is what a person should do
+    beyond it: printed and never written. `at_most` lowers the mode where a person has to see it
+    first.
+    """
+
+    steps: tuple[AttributeStep, ...]
+    reason: str
+    proposal: tuple[AttributeStep, ...] = ()
+    first: tuple[str, ...] = ()
+    at_most: Mode = Mode.HEAL
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why nothing is changed.
+
+    `becomes` is the state the case opens in; None where nothing is written down.
+    `again` asks for the same events once more: the reason passes by itself. `next_command` is what
+    whoever is paged runs first. `silent_in_observe` is one that people hear of only where Mendq may
+    act: it is a guess, or about what Mendq would write or has written.
+    """
+
+    code: str
+    reason: str
+    becomes: State | None = State.REFUSED
+    again: bool = False
+    next_command: str = ""
+    silent_in_observe: bool = False
+
+    def heard_in(self, mode: Mode) -> bool:
+        """Whether it is anything to tell people, as far as the mode decides."""
+        return mode is not Mode.OBSERVE or not self.silent_in_observe
+
+    def as_said_in(self, mode: Mode) -> Refusal:
+        """What is not told stands in the case all the same, as `refused`."""
+        if self.becomes is None or self.heard_in(mode):
+            return self
+        return replace(self, becomes=State.REFUSED)
+
+
+def owner_of_plan(steps: Sequence[AttributeStep]) -> Owner:
+    """The owner of its first step: the catalogue's plans have one each."""
+    return steps[0].owner if steps else Owner.HEAL
+
+
+def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
+    """By the steps as transitions hold them; heal's, where an older Mendq's are not known."""
+    owners = {step.attribute: step.owner for step in STEPS}
+    named = (owners.get(each["attribute"]) for each in documents)
+    return next((owner for owner in named if owner is not None), Owner.HEAL)

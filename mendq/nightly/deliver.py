@@ -1,0 +1,188 @@
+"""Deliver a week's report once by each channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import is_passing
+from mendq.model.settings import DeliverReportSettings
+from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
+from mendq.notifications.notification import Again, not_mailed
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True)
+class ReportBucket:
+    """Raises botocore's errors as they come."""
+
+    client: S3Client
+    name: str
+
+    def summary(self, key: str, most_bytes: int) -> bytes:
+        """The summary under a key of an S3 event, at most its first `most_bytes`."""
+        return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(most_bytes)
+
+    def put_page(self, week: str, page: str) -> str:
+        """Store the page and return its key."""
+        key = f"report/week={week}/report.html"
+        self.client.put_object(
+            Bucket=self.name, Key=key, Body=page.encode(), ContentType="text/html; charset=utf-8"
+        )
+        return key
+
+
+MOST_SUBJECT = 100
+
+
+# SNS takes 256 KB of UTF-8.
+MOST_TEXT_BYTES = 250_000
+
+
+_CUT = "\n(cut here: it is longer than a topic takes)\n"
+
+
+class ReportNotDelivered(Exception):
+    """Some channel did not take the report; only those are tried when the event comes again."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One way to people: its mark's name, whom it reaches, and the call that sends."""
+
+    name: str
+    reaches: str
+    send: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A channel that did not take the report; `is_passing` where asking again may help."""
+
+    channel: Channel
+    why: str
+    is_passing: bool
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of a report: whom it reached now, and which channels failed."""
+
+    reached: tuple[str, ...] = ()
+    failed: tuple[Failed, ...] = ()
+
+    @property
+    def refused(self) -> tuple[Failed, ...]:
+        """The failures that do not pass by themselves."""
+        return tuple(each for each in self.failed if not each.is_passing)
+
+    def __add__(self, other: Delivery) -> Delivery:
+        return Delivery(self.reached + other.reached, self.failed + other.failed)
+
+
+def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
+    """Everybody who subscribed to a topic."""
+    sns = clients.sns_once
+    shown, said = subject[:MOST_SUBJECT], _cut(text)
+    return Channel(
+        name, topic_arn, lambda: sns.publish(TopicArn=topic_arn, Subject=shown, Message=said)
+    )
+
+
+def _cut(text: str) -> str:
+    """What SNS takes of it; half a character, which no encoding takes, is spelled out."""
+    content = text.encode("utf-8", "backslashreplace")
+    if len(content) <= MOST_TEXT_BYTES:
+        return content.decode()
+    return content[: MOST_TEXT_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
+    """One recipient on its own: an address that SES refuses costs nobody else the report."""
+    ses = clients.mail
+    return Channel(
+        # A key of the bucket, which is to tell nobody the address.
+        f"mail-{sha256(recipient.encode()).hexdigest()[:16]}",
+        recipient,
+        lambda: ses.send_email(
+            FromEmailAddress=sender,
+            Destination={"ToAddresses": [recipient]},
+            Content={"Raw": {"Data": message}},
+        ),
+    )
+
+
+def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
+    """Send by every channel that the week has not gone out by yet; raises nothing of AWS's."""
+    delivery = Delivery()
+    for channel in channels:
+        try:
+            reached = (channel.reaches,) if _sent(marked, channel) else ()
+            delivery += Delivery(reached)
+        except (ClientError, BotoCoreError, HeldByAnother) as error:
+            failed = Failed(channel, " ".join(str(error).split()), is_passing(error))
+            delivery += Delivery(failed=(failed,))
+    return delivery
+
+
+def _sent(marked: DeliveryClaims, channel: Channel) -> bool:
+    """Whether it was sent now; False where the week had been sent before."""
+    taken = marked.take(channel.name)
+    if taken is None:
+        return False
+    try:
+        channel.send()
+    except (ClientError, BotoCoreError) as error:
+        marked.note_failed(taken, type(error).__name__)
+        raise
+    marked.note_sent(taken)
+    return True
+
+
+VERDICT, NOTICE = "verdict", "notice"
+
+
+class Report(Protocol):
+    """What goes out: a subject, a text, and for each address a mail of its own."""
+
+    @property
+    def subject(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def message_to(self, recipient: str) -> bytes: ...
+
+
+def send_report(
+    clients: Clients,
+    settings: DeliverReportSettings,
+    marked: DeliveryClaims,
+    report: Report,
+    again: Again,
+) -> Delivery:
+    """The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once."""
+    delivery = deliver(marked, _channels(clients, settings, report))
+    if not delivery.refused:
+        return delivery
+    whom = {each.channel.reaches: each.why for each in delivery.refused}
+    notice = not_mailed(marked.week, whom, again)
+    announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
+    return delivery + deliver(marked, [announced])
+
+
+def _channels(
+    clients: Clients, settings: DeliverReportSettings, report: Report
+) -> Iterator[Channel]:
+    yield topic(clients, VERDICT, settings.topic_arn, report.subject, report.text)
+    if settings.sender is not None:
+        for recipient in settings.recipients:
+            message = report.message_to(recipient)
+            yield mail_to(clients, settings.sender, recipient, message)

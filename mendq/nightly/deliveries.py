@@ -1,0 +1,126 @@
+"""Which channels a week's report has gone out by: an object a channel, written on condition.
+
+A mark is taken, with a visibility timeout, right before its channel sends, and says `sent` right
+after. Whoever dies in between leaves a mark whose visibility timeout ends, so the report is never
+lost for good; it may then have gone out already, and goes out again: neither SES nor SNS can be
+asked, and a report that came twice is the lesser harm.
+
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.errors import ComeAgain, code_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Longer than an invocation may take, shorter than Lambda waits until its last try (1 and 2 minutes
+# after the one before): whatever a dead run had taken, a later try of the same event sends.
+LEASE_SECONDS = 150
+# 404: of a condition on what was removed meanwhile.
+_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+# A mark is some 200 bytes.
+_MOST_BYTES = 10_000
+SENT, TAKEN, FAILED = "sent", "taken", "failed"
+
+
+class HeldByAnother(ComeAgain):
+    """Another run is sending by this channel, or died at it; the event is to come again."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A channel that is ours to send by; `etag` is that of our mark."""
+
+    channel: str
+    etag: str
+
+
+@dataclass(frozen=True)
+class DeliveryClaims:
+    """The marks of one week, for the run called `owner`. Raises botocore's errors as they come."""
+
+    client: S3Client
+    bucket: str
+    week: str
+    owner: str
+    clock: Callable[[], datetime]
+
+    def take(self, channel: str) -> Taken | None:
+        """Our hold on the channel; None where the week has gone out by it.
+
+        Raises HeldByAnother. A run takes again what it had taken itself, as a retry of it does.
+        """
+        if (etag := self._write(channel, TAKEN, IfNoneMatch="*")) is not None:
+            return Taken(channel, etag)
+        found = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
+        mark = _read(found["Body"].read(_MOST_BYTES))
+        if mark["state"] not in (TAKEN, FAILED):
+            return None
+        if mark["state"] == TAKEN and mark["owner"] != self.owner and self._holds(mark):
+            raise HeldByAnother(f"{channel}: another run has it until {mark['until']}")
+        if (etag := self._write(channel, TAKEN, IfMatch=found["ETag"])) is None:
+            raise HeldByAnother(f"{channel}: another run has taken it just now")
+        return Taken(channel, etag)
+
+    def note_sent(self, taken: Taken) -> None:
+        """The week has gone out by this channel: it never does again."""
+        self._write(taken.channel, SENT, IfMatch=taken.etag)
+
+    def note_failed(self, taken: Taken, why: str) -> None:
+        """Nothing is known to have gone out: whoever comes next may try at once."""
+        self._write(taken.channel, FAILED, why, IfMatch=taken.etag)
+
+    def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
+        """The ETag of the mark; None where the condition does not hold."""
+        now = self.clock()
+        mark = {
+            "schema": 1,
+            "state": state,
+            "owner": self.owner,
+            "at": now.isoformat(),
+            "until": (now + timedelta(seconds=LEASE_SECONDS)).isoformat(),
+            "why": why,
+        }
+        body, key = json.dumps(mark).encode(), self._key(channel)
+        try:
+            answer = self.client.put_object(
+                Bucket=self.bucket,
+                Key=key,
+                Body=body,
+                ContentType="application/json",
+                **condition,  # type: ignore[arg-type]
+            )
+        except ClientError as error:
+            if code_of(error) in _TAKEN:
+                return None
+            raise
+        return answer["ETag"]
+
+    def _holds(self, mark: Mapping[str, Any]) -> bool:
+        try:
+            return datetime.fromisoformat(mark["until"]) > self.clock()
+        except (TypeError, ValueError):
+            return False
+
+    def _key(self, channel: str) -> str:
+        return f"report/week={self.week}/delivered/{channel}.json"
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """A mark; what is none of ours stands for `sent`, so that a person can stop a delivery."""
+    nothing = {"state": SENT, "owner": "", "until": ""}
+    try:
+        mark = json.loads(body)
+    except (ValueError, RecursionError):
+        return nothing
+    return {**nothing, **mark} if isinstance(mark, dict) else nothing

@@ -1,0 +1,205 @@
+"""What the run of a nightly run or a week left behind: the figures that alarms watch, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+
+from mendq.model.names import OwnMetric
+from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, is_in_reach, judged
+
+SOURCE = "aws.emr-serverless"
+DETAIL_TYPE = "EMR Serverless Job Run State Change"
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
+ENDED = ("SUCCESS", "FAILED", "CANCELLED")
+_RUN_ID = re.compile(r"[0-9a-z]{1,64}")
+_NIGHTLY = re.compile(r"nightly-([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
+# A week, and what reports differ in length and nightly runs in lateness.
+REPORT_WITHIN = timedelta(days=8)
+
+
+class NightlyMetric(StrEnum):
+    """One datum each per night that ended, at the time at which it did, without a dimension.
+
+    EventBridge may tell of an end twice: watch the maximum, never the sum.
+    """
+
+    FAILED = "NightlyRunsFailed"
+    WRITTEN = "NightlyRunsWritten"
+    DOUBTFUL = "NightlyRunsDoubtful"
+    FALLBACKS = "NightlyFallbacks"
+    RECORDS_READ = "NightlyRecordsRead"
+    BYTES_UNREADABLE = "NightlyBytesUnreadable"
+    REPORT_MISSING = "ReportsMissing"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job run as EMR Serverless describes it; `details` is its own word, for people."""
+
+    id: str
+    name: str
+    state: str
+    details: str
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def day(self) -> date | None:
+        """The day that it is the night of; None for a week, and for what somebody else named."""
+        found = _NIGHTLY.fullmatch(self.name)
+        try:
+            day = date.fromisoformat(found[1]) if found else None
+        except ValueError:
+            return None
+        return day if day and is_in_reach(day.year) else None
+
+    @property
+    def week(self) -> str | None:
+        """The week that it sums up, such as 2026-W46; None for every other run."""
+        found = _WEEK.fullmatch(self.name)
+        return found[1] if found else None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def ended_well(self) -> bool:
+        return self.state == "SUCCESS"
+
+    def wrote(self, nightly: NightlyRead) -> bool:
+        """Whether this run wrote it, and no earlier one."""
+        return nightly.made_at >= self.created_at
+
+
+@dataclass(frozen=True)
+class Watched:
+    """`night` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
+
+    `report_missing`: no week was summed up for longer than REPORT_WITHIN.
+    """
+
+    run: Run
+    day: date
+    nightly: NightlyRead | None
+    bytes_unreadable: int
+    judged: Judged
+    report_missing: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
+
+    def metrics(self) -> dict[NightlyMetric, int]:
+        """Every one, so that what is missing was not watched."""
+        nightly = self.nightly
+        return {
+            NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
+            NightlyMetric.WRITTEN: int(nightly is not None),
+            NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL),
+            NightlyMetric.FALLBACKS: int(nightly is not None and nightly.fell_back),
+            NightlyMetric.RECORDS_READ: nightly.records if nightly else 0,
+            NightlyMetric.BYTES_UNREADABLE: self.bytes_unreadable,
+            NightlyMetric.REPORT_MISSING: int(self.report_missing),
+        }
+
+    @property
+    def is_fine(self) -> bool:
+        return self.verdict is Verdict.READ and self.run.ended_well and not self.report_missing
+
+    @property
+    def why(self) -> str:
+        """A sentence for whoever is woken by the figures."""
+        sentences = {
+            Verdict.FAILED: f"the run ended {self.run.state} and wrote nothing of {self.day}",
+            Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail began "
+            "later, or there was nothing new to say",
+            Verdict.PARTIAL: f"{self._records} records were read of {self.day}, "
+            "which was not over yet",
+            Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
+            Verdict.FAR_FEWER: f"{self._records} records were read of {self.day} where "
+            f"{self.judged.usual_records} are usual",
+            Verdict.READ: f"{self._records} records were read of {self.day}",
+        }
+        said = [sentences[self.verdict]]
+        if self.bytes_unreadable:
+            said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
+        if self.nightly and self.nightly.fell_back:
+            said.append(f"read by the slower reader: {self.nightly.why_fallback}")
+        if self.nightly and not self.run.ended_well:
+            said.append(f"the run ended {self.run.state} after it had written: {self.run.details}")
+        if self.report_missing:
+            said.append(f"no week was summed up for {REPORT_WITHIN.days} days")
+        return "; ".join(said)
+
+    @property
+    def _records(self) -> int:
+        return self.nightly.records if self.nightly else 0
+
+
+def watched(
+    run: Run,
+    day: date,
+    nightly_runs: Mapping[date, NightlyRead],
+    summed_up_at: datetime | None = None,
+) -> Watched:
+    """What `run` did for `day`; `nightly runs` are that day's and those before it, as they lie
+    there.
+
+    `summed_up_at` is when the newest week was summed up; None where none was.
+    """
+    nightly = nightly_runs.get(day)
+    if nightly is not None and not run.wrote(nightly):
+        nightly = None
+    unreadable = sum(each.bytes_unreadable for each in nightly_runs.values() if run.wrote(each))
+    verdict = judged(nightly, nightly_runs.values(), run_failed=not run.ended_well)
+    oldest = min((each.made_at for each in nightly_runs.values()), default=run.updated_at)
+    report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
+    return Watched(run, day, nightly, unreadable, verdict, report_missing)
+
+
+@dataclass(frozen=True)
+class WeekEnded:
+    """A run that was to sum up a week; `summed_up_at` is when that was last done, if ever."""
+
+    run: Run
+    week: str
+    summed_up_at: datetime | None
+
+    @property
+    def failed(self) -> bool:
+        """One that EMR calls failed may have written all the same: exit code 3."""
+        wrote = self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
+        return not self.run.ended_well and not wrote
+
+    def metrics(self) -> dict[OwnMetric, int]:
+        """One datum a run, without a dimension."""
+        return {OwnMetric.WEEKS_FAILED: int(self.failed)}
+
+    @property
+    def why(self) -> str:
+        """A sentence for whoever is woken by the figure."""
+        if self.failed:
+            return f"the run ended {self.run.state} and did not sum up {self.week}"
+        return f"the run ended {self.run.state}, and {self.week} is summed up"
+
+
+def run_named_in(event: object, application_id: str) -> str | None:
+    """The run that an event is about; None where it is none of this application's. Total.
+
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
+    """
+    if not isinstance(event, dict):
+        return None
+    detail = event.get("detail")
+    if (event.get("source"), event.get("detail-type")) != (SOURCE, DETAIL_TYPE):
+        return None
+    if not isinstance(detail, dict) or detail.get("applicationId") != application_id:
+        return None
+    run_id = detail.get("jobRunId")
+    return run_id if isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) else None

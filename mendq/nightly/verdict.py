@@ -1,0 +1,217 @@
+"""What a nightly run writes down of its own reading, and whether that is as much as usual."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from mendq.model.evidence import to_text
+
+SCHEMA = 1
+NIGHTLY_RUNS = "nightly_runs"
+# The second needs no native wheel: slower, the same rows.
+NATIVE, FALLBACK = "native", "standard_library"
+UNREADABLE_SHARE = 0.01
+LOOKED_BACK_DAYS = 14
+LEAST_NIGHTLY_RUNS = 3
+# Below this a day's chance decides, not the trail.
+LEAST_USUAL_RECORDS = 1_000
+# Fewer than one in five.
+FEWER_TIMES = 5
+_DAY, _WEEK = timedelta(days=1), timedelta(days=7)
+# After a week's end its last night is still to come: by default it starts two hours later.
+LAST_NIGHTLY_WITHIN = timedelta(hours=3)
+_MOST_DIGITS = 15
+_BEFORE_SQS, _TOO_FAR = 2004, 9000
+
+
+class Verdict(StrEnum):
+    """`missing`: nothing is there; `failed`, which only a run's end tells: it wrote nothing.
+
+    `partial`: written before the day was over, by the night of a day whose chain touched it.
+    `torn`: the tables are not those that the nightly job counted, as a run leaves that ends in
+    between.
+    """
+
+    READ = "read"
+    PARTIAL = "partial"
+    FAR_FEWER = "far_fewer"
+    NOTHING_READ = "nothing_read"
+    MISSING = "missing"
+    FAILED = "failed"
+    TORN = "torn"
+
+
+DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
+
+
+@dataclass(frozen=True)
+class NightlyRead:
+    """What one UTC day's night read: files and records by publish day, calls by their own.
+
+    `reader` read them; `why_fallback` is empty unless it is the slower one.
+    """
+
+    day: date
+    made_at: datetime
+    reader: str
+    why_fallback: str
+    files: int = 0
+    files_unreadable: int = 0
+    bytes: int = 0
+    bytes_unreadable: int = 0
+    records: int = 0
+    failed_calls: int = 0
+    incidents: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """As `night.json` holds it."""
+        texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
+        return {"schema": SCHEMA, **asdict(self), **texts}
+
+    @property
+    def read_nothing(self) -> bool:
+        """A trail that works holds at least the probe's calls, so this is no quiet day."""
+        return not (self.records or self.failed_calls)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its day was over when it was written."""
+        return self.made_at.astimezone(UTC).date() > self.day
+
+    @property
+    def fell_back(self) -> bool:
+        return self.reader == FALLBACK
+
+
+COUNTS = (
+    "files",
+    "files_unreadable",
+    "bytes",
+    "bytes_unreadable",
+    "records",
+    "failed_calls",
+    "incidents",
+)
+
+
+def read_nightly(content: bytes) -> NightlyRead | None:
+    """None where `content` is no night of ours; nothing is raised."""
+    try:
+        document = json.loads(content)
+        return _nightly(document) if document["schema"] == SCHEMA else None
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
+        return None
+
+
+def _nightly(document: Mapping[str, Any]) -> NightlyRead:
+    return NightlyRead(
+        date.fromisoformat(document["day"]),
+        _moment(document["made_at"]),
+        _text(document["reader"]),
+        _text(document["why_fallback"]),
+        **{name: _count(document[name]) for name in COUNTS},
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`usual_records` is what the nightly job was held to; None where too little is known of
+    others.
+    """
+
+    verdict: Verdict
+    usual_records: float | None = None
+
+
+def judged(
+    nightly: NightlyRead | None,
+    before: Iterable[NightlyRead],
+    *,
+    run_failed: bool = False,
+    is_torn: bool = False,
+) -> Judged:
+    """Whether a nightly run read as much as the nightly runs `before` it, in any order.
+
+    `night` is None where nothing was written; then `run_failed` says whether a run was to do so.
+    `is_torn` says of one that was that its tables are others than it counted.
+    """
+    if nightly is None:
+        return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
+    usual = usual_records(nightly.day, before)
+    if is_torn:
+        return Judged(Verdict.TORN, usual)
+    if not nightly.is_whole:
+        return Judged(Verdict.PARTIAL, usual)
+    if nightly.read_nothing:
+        return Judged(Verdict.NOTHING_READ, usual)
+    if usual and usual >= LEAST_USUAL_RECORDS and nightly.records * FEWER_TIMES < usual:
+        return Judged(Verdict.FAR_FEWER, usual)
+    return Judged(Verdict.READ, usual)
+
+
+def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:
+    """The median of the 14 days before `day`, or what its weekday had, whichever is less.
+
+    The weekday, because a quiet Sunday is no fault; the busier of its two, because one of them may
+    have been. Nightly runs that read nothing, or a part of their day, tell nothing of what is
+    usual.
+    """
+    earlier = {
+        each.day: each.records
+        for each in before
+        if 0 < (day - each.day).days <= LOOKED_BACK_DAYS and each.records and each.is_whole
+    }
+    if len(earlier) < LEAST_NIGHTLY_RUNS:
+        return None
+    same_weekday = [earlier[each] for each in (day - _WEEK, day - 2 * _WEEK) if each in earlier]
+    typical = median(earlier.values())
+    return min(typical, max(same_weekday)) if same_weekday else typical
+
+
+def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -> bool:
+    """Whether a week that ends with `last_day` is summed up for good `at` a moment.
+
+    A last night that is not there is given some hours, where somebody may sum up again after it.
+    """
+    ended = datetime.combine(last_day + _DAY, time(), UTC)
+    return at >= (ended + LAST_NIGHTLY_WITHIN if last_nightly_may_come else ended)
+
+
+def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
+    """More than can be passed over: the job ends with exit code 3."""
+    return unreadable > UNREADABLE_SHARE * of_bytes
+
+
+def is_in_reach(year: int) -> bool:
+    """No trail is that old or that new, and days around it can be counted."""
+    return _BEFORE_SQS < year < _TOO_FAR
+
+
+def nightly_key(day: date) -> str:
+    """Where a nightly run's own account lies below the tables' root."""
+    return f"{NIGHTLY_RUNS}/dt={day}/night.json"
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} does not say where its clock hangs")
+    return moment.astimezone(UTC)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 10**_MOST_DIGITS:
+        raise TypeError(f"{value!r} is no count")
+    return value

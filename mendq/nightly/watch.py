@@ -1,0 +1,123 @@
+"""Watch a run of the nightly job that ended: ask EMR and S3 what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import code_of
+from mendq.model.plan import Refusal
+from mendq.model.settings import WatchNightlySettings
+from mendq.nightly.outcome import Run, Watched, WeekEnded, run_named_in, watched
+from mendq.nightly.verdict import LOOKED_BACK_DAYS, NightlyRead, nightly_key, read_nightly
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+# What a week is summed up as lies here, below a folder for each.
+SUMMARY = "summary/week={week}/summary.json"
+
+
+# In so many days before a day a report was begun; its week is the one before.
+_BEGUN_WITHIN, _A_WEEK = 8, 7
+
+
+# A nightly run is some 300 bytes.
+_MOST_BYTES = 10_000
+
+
+@dataclass(frozen=True)
+class NightlyBucket:
+    """Raises botocore's errors as they come."""
+
+    client: S3Client
+    name: str
+
+    def until(self, day: date) -> dict[date, NightlyRead]:
+        """The nightly runs of `day` and the fourteen before it; what is no night is left out."""
+        found = {each: self._read(key) for each, key in self._keys(day)}
+        return {each: nightly for each, nightly in found.items() if nightly and nightly.day == each}
+
+    def summed_up_at(self, *weeks: str) -> datetime | None:
+        """When the newest summary of those weeks was written; None where none of them was."""
+        found = [each for week in weeks if (each := self._written_at(SUMMARY.format(week=week)))]
+        return max(found, default=None)
+
+    def _written_at(self, key: str) -> datetime | None:
+        listed = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
+        there = (each for each in listed.get("Contents", []) if each["Key"] == key)
+        return next((each["LastModified"] for each in there), None)
+
+    def _keys(self, day: date) -> Iterator[tuple[date, str]]:
+        """Listed, because a miss of what is not there would be an error of its own.
+
+        Day by day, a key each: whatever else lies below nightly runs/ crowds none of them out.
+        """
+        for back in range(LOOKED_BACK_DAYS, -1, -1):
+            of_day = day - timedelta(days=back)
+            key = nightly_key(of_day)
+            if self._written_at(key):
+                yield of_day, key
+
+    def _read(self, key: str) -> NightlyRead | None:
+        body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
+        return read_nightly(body.read(_MOST_BYTES))
+
+
+def weeks_due(on: date) -> tuple[str, ...]:
+    """The weeks that a report of the days up to `on` can be about."""
+    begun = (on - timedelta(days=each) for each in range(_BEGUN_WITHIN + 1))
+    of = ((each - timedelta(days=_A_WEEK)).isocalendar() for each in begun)
+    return tuple(dict.fromkeys(f"{each.year}-W{each.week:02d}" for each in of))
+
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr_serverless import EMRServerlessClient
+
+
+def watch(
+    clients: Clients, settings: WatchNightlySettings, event: object
+) -> Watched | WeekEnded | Refusal:
+    """What the run did, or why it is not looked at. Raises what AWS raises."""
+    run_id = run_named_in(event, settings.application_id)
+    if run_id is None:
+        return _not_watched("not_ours", "the event names no run of our application")
+    run = _run(clients.emr, settings.application_id, run_id)
+    if run is None:
+        return _not_watched("no_run", f"EMR Serverless knows no run {run_id} of our application")
+    if not run.has_ended:
+        return _not_watched("goes_on", f"{run_id} is still {run.state}")
+    bucket = NightlyBucket(clients.s3, settings.report_bucket)
+    if run.week is not None:
+        return WeekEnded(run, run.week, bucket.summed_up_at(run.week))
+    if run.day is None:
+        return _not_watched("no_nightly", f"{run_id} is no night; it ended {run.state}")
+    summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
+    return watched(run, run.day, bucket.until(run.day), summed_up_at)
+
+
+def _run(emr: EMRServerlessClient, application_id: str, run_id: str) -> Run | None:
+    try:
+        answer = emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
+    except ClientError as error:
+        if code_of(error) == "ResourceNotFoundException":
+            return None
+        raise
+    return Run(
+        run_id,
+        answer.get("name", ""),
+        answer["state"],
+        answer["stateDetails"],
+        answer["createdAt"],
+        answer["updatedAt"],
+    )
+
+
+def _not_watched(code: str, reason: str) -> Refusal:
+    return Refusal(code, reason, becomes=None)

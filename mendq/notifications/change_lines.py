@@ -1,0 +1,252 @@
+"""A change to a queue in words: steps, commands, CloudFormation and Terraform lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.dlq import attributes_of_dlq
+from mendq.model.facts import Facts
+from mendq.model.limits import deployed_by
+from mendq.model.queue import arn_of, parsed
+from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.notifications.commands import (
+    create_queue_command,
+    delete_queue_command,
+    mendq_command,
+    redrive_preview,
+    set_command,
+)
+from mendq.notifications.configuration import NOT_SET, as_json, differences
+from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
+
+_MOST_STEPS = 4
+
+
+_RETENTION = "MessageRetentionPeriod"
+
+
+_TRIED = frozenset(
+    {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
+)
+
+
+_SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
+
+
+def with_unit(attribute: str, text: str, most: int = 300) -> str:
+    """An attribute's value in at most `most` characters: its unit, or compact JSON, with it."""
+    if not (NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
+        return as_json(attribute, text, most) or value(text, most)
+    days, rest = divmod(int(text), 86_400)
+    return f"{text} s ({days} d)" if days and not rest else f"{text} s"
+
+
+def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """What was changed or would be, and the command for it where a person may want it."""
+    if not case.steps:
+        return ("none was made, so there is nothing to undo",)
+    steps = first_of((line for each in case.steps for line in step_lines(each)), _MOST_STEPS)
+    commands = map(command_line, _commands(case, attributes))
+    if case.came_from in _TRIED:
+        return ("made by Mendq:", *steps)
+    if case.state is State.PROPOSED:
+        return ("proposed, not made:", *steps, "by hand:", *commands)
+    if case.state is State.OVERRIDDEN:
+        return ("not made, so there is nothing to undo:", *steps)
+    would = "not made, so there is nothing to undo; it would have been:"
+    return (would, *steps, "by hand, if you decide so:", *commands)
+
+
+def _commands(case: Case, attributes: Mapping[str, str]) -> Iterator[str]:
+    """What a person would run in place of Mendq: first the queue that is made, then the rest."""
+    source = Facts(case.queue_arn, attributes, {})
+    for made in _made(case):
+        yield create_queue_command(made, attributes_of_dlq(source, made))
+    yield from map(redrive_preview, _sent_back(case))
+    if values := _values(case, "after"):
+        yield set_command(case.queue_arn, values)
+
+
+def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
+    """A step as people read it: both values; of a policy, what goes and what comes."""
+    name, before, after = step["attribute"], step["before"], step["after"]
+    if name == "Policy" and (lines := differences({name: before}, {name: after})):
+        return lines
+    shown = (with_unit(name, each) if each else NOT_SET for each in (before, after))
+    return (f"{plain(name, 64)}: {' -> '.join(shown)}",)
+
+
+def _values(case: Case, which: str) -> dict[str, str]:
+    """Of the attributes that the queue itself has."""
+    return {each["attribute"]: each[which] for each in case.steps if _has_value(each)}
+
+
+def _made(case: Case) -> tuple[str, ...]:
+    return tuple(each["after"] for each in case.steps if _is_made(each))
+
+
+def _is_made(step: Mapping[str, str]) -> bool:
+    """Whether it makes another queue."""
+    return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
+
+
+def _sent_back(case: Case) -> tuple[str, ...]:
+    """The queues that messages go back to."""
+    of_messages = (each for each in case.steps if not leaves_a_value(each["attribute"]))
+    return tuple(each["after"] for each in of_messages if arn_of(each["after"]) is not None)
+
+
+def _has_value(step: Mapping[str, str]) -> bool:
+    """Whether an attribute of the queue itself holds it."""
+    return leaves_a_value(step["attribute"]) and not _is_made(step)
+
+
+def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that undoes it, if there is anything; somebody else's value is kept."""
+    made = case.came_from in _TRIED
+    if not case.steps or not (made or case.state is State.PROPOSED):
+        return ()
+    if made and not attributes:
+        return ("the queue's attributes are not known now: look before you undo",)
+    theirs = [
+        name
+        for name, ours in _values(case, "after").items()
+        if made and differences({name: ours}, {name: attributes.get(name, "")})
+    ]
+    undone = {name: text for name, text in _values(case, "before").items() if name not in theirs}
+    retained = (f"{plain(each, 64)} holds another value now: not undone" for each in theirs)
+    command = command_line(set_command(case.queue_arn, undone)) if undone else ""
+    losing = "this deletes the messages that are older" if _RETENTION in undone else ""
+    when = _when_to_undo(case, made=made) if command else ()
+    return (
+        *first_of(retained, _MOST_STEPS),
+        *when,
+        *filter(None, (command, losing)),
+        *(line for each in _made(case) for line in _keeping(each)),
+        *(line for _ in _sent_back(case) for line in _stopping(case)),
+    )
+
+
+def _keeping(made: str) -> tuple[str, str]:
+    said = "the queue that was made is kept; once it is empty and nobody names it:"
+    return said, command_line(delete_queue_command(made))
+
+
+def _stopping(case: Case) -> tuple[str, str]:
+    return "messages that went back stay there; what stops the others:", mendq_command(
+        "rollback", case
+    )
+
+
+def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
+    if not made:
+        return ("once the change is made:",)
+    return (mendq_command("rollback", case), "or by hand:")
+
+
+def template(
+    case: Case, attributes: Mapping[str, str], tags: Mapping[str, str]
+) -> tuple[Section, ...]:
+    """Both values as the owner of the queue would write them; of what is overridden alone."""
+    if State.OVERRIDDEN not in (case.state, case.code):
+        return ()
+    owner_of = deployed_by(tags)
+    stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
+    of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
+    owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
+    lines = (
+        line
+        for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]
+        for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
+        for line in template_lines(whose, step["attribute"], text)
+    )
+    asks = (
+        "put the value you want there, or the next deployment brings back its own",
+        f"Mendq leaves these settings alone for {SILENT_DAYS} days",
+    )
+    return (Section("TEMPLATE", (owner, *asks, *lines)),)
+
+
+def _theirs(step: Mapping[str, str], attributes: Mapping[str, str]) -> str:
+    return attributes.get(step["attribute"], "") if attributes else step["before"]
+
+
+_MOST_VALUE = 400
+
+
+_MOST_READ = 1_000
+
+
+# CloudFormation's property bears the attribute's own name; Terraform's argument does not.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
+# https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
+_TERRAFORM: dict[str, str] = {
+    "VisibilityTimeout": "visibility_timeout_seconds",
+    "MessageRetentionPeriod": "message_retention_seconds",
+    "MaximumMessageSize": "max_message_size",
+    "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
+    "DelaySeconds": "delay_seconds",
+    "KmsMasterKeyId": "kms_master_key_id",
+    "KmsDataKeyReusePeriodSeconds": "kms_data_key_reuse_period_seconds",
+    "SqsManagedSseEnabled": "sqs_managed_sse_enabled",
+    "ContentBasedDeduplication": "content_based_deduplication",
+    "DeduplicationScope": "deduplication_scope",
+    "FifoThroughputLimit": "fifo_throughput_limit",
+    "RedrivePolicy": "redrive_policy",
+    "RedriveAllowPolicy": "redrive_allow_policy",
+    "Policy": "policy",
+}
+
+
+NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
+
+
+def terraform_name(attribute: str) -> str | None:
+    """The argument of Terraform's `aws_sqs_queue` for a queue attribute; None where none is."""
+    return _TERRAFORM.get(attribute)
+
+
+def template_line(attribute: str, text: str) -> str:
+    """`VisibilityTimeout: 690` of AWS::SQS::Queue; empty where nothing is set or it is too long."""
+    written = _exact(text) if 0 < len(text) <= _MOST_READ else ""
+    return f"{_property(attribute)}: {written}" if 0 < len(written) <= _MOST_VALUE else ""
+
+
+def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
+    """Both languages' lines, after whose value it is; they say it where there is none to write."""
+    name = plain(attribute, 64)
+    argument = terraform_name(attribute)
+    return (
+        f"{whose}, CloudFormation: {_property(attribute)}: {_literal(text)}",
+        f"{whose}, Terraform: {argument} = {_terraform_literal(text)}"
+        if argument
+        else f"{whose}, Terraform: no argument known for {name}",
+    )
+
+
+def _property(attribute: str) -> str:
+    # A queue's policy is a resource of its own in CloudFormation.
+    return (
+        "PolicyDocument (AWS::SQS::QueuePolicy)" if attribute == "Policy" else plain(attribute, 64)
+    )
+
+
+def _literal(text: str) -> str:
+    if not text:
+        return f"({NOT_SET}: leave it out)"
+    written = _exact(text)
+    return written if len(written) <= _MOST_VALUE else "(too long for a page)"
+
+
+def _exact(text: str) -> str:
+    """As YAML and HCL both read it: number, true or false, document, text."""
+    if NUMBER.fullmatch(text) or text in ("true", "false"):
+        return text
+    return exact_json(parsed(text) or text)
+
+
+def _terraform_literal(text: str) -> str:
+    written = _literal(text).replace("${", "$${").replace("%{", "%%{")
+    return f"jsonencode({written})" if written.startswith("{") else written

@@ -1,0 +1,185 @@
+"""Commands printed for people: `mendq` and `aws`, to look at a queue, change it or undo a
+change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from shlex import quote
+
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
+from mendq.model.metrics import Measured
+from mendq.model.queue import parts_of, public_url
+from mendq.notifications.text import command_line, exact_json, plain
+
+
+def get_attributes(queue_arn: str, *names: str) -> str:
+    """What SQS says of the queue; raises ValueError where `queue_arn` is none."""
+    return (
+        f"aws sqs get-queue-attributes --region {parts_of(queue_arn).region} "
+        f"--queue-url {quote(public_url(queue_arn))} --attribute-names {' '.join(names)}"
+    )
+
+
+def consumers_of(queue_arn: str) -> str:
+    """Which functions read the queue; raises ValueError where `queue_arn` is none."""
+    region = parts_of(queue_arn).region
+    return (
+        f"aws lambda list-event-source-mappings --region {region} "
+        f"--event-source-arn {quote(queue_arn)}"
+    )
+
+
+def redrive_preview(source_arn: str) -> str:
+    """Which of a source's messages a person would send back; raises ValueError as the others."""
+    source = parts_of(source_arn)
+    return f"mendq redrive {source.name} --all --dry-run --region {source.region}"
+
+
+def metric_command(queue_arn: str, metric: str, statistic: str, measured: Measured | None) -> str:
+    """The `aws` command that shows a metric of the queue as it was measured; empty if it was not.
+
+    Metric and statistic are words of ours, so neither is quoted.
+    """
+    if measured is None:
+        return ""
+    queue = parts_of(queue_arn)
+    return (
+        f"aws cloudwatch get-metric-statistics --region {queue.region} --namespace AWS/SQS "
+        f"--metric-name {metric} --dimensions Name=QueueName,Value={queue.name} "
+        f"--statistics {statistic} --period 300 "
+        f"--start-time {_moment(measured.since)} --end-time {_moment(measured.until)}"
+    )
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
+
+
+def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
+    """The `aws` command that sets attributes; raises ValueError where `queue_arn` is none.
+
+    JSON escapes keep every value exact and every character visible. `queue_url` is for a queue that
+    has another one than AWS would give it. A policy is quoted twice, for the shell and as the CLI's
+    JSON, whose short form splits at commas:
+    https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
+    """
+    words = all(_WORD.fullmatch(each) for pair in values.items() for each in pair)
+    shorthand = ",".join(f"{name}={text}" for name, text in values.items())
+    given = shorthand if words else exact_json(dict(values))
+    return (
+        f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region}"
+        f" --queue-url {quote(queue_url or public_url(queue_arn))} --attributes {quote(given)}"
+    )
+
+
+def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
+    """The `aws` command that makes a queue; raises ValueError where `queue_arn` is none."""
+    queue = parts_of(queue_arn)
+    return (
+        f"aws sqs create-queue --region {queue.region} --queue-name {queue.name}"
+        f" --attributes {quote(exact_json(dict(attributes)))}"
+    )
+
+
+def delete_queue_command(queue_arn: str) -> str:
+    """The `aws` command that deletes a queue with all that is in it; ValueError for no queue."""
+    url = quote(public_url(queue_arn))
+    return f"aws sqs delete-queue --region {parts_of(queue_arn).region} --queue-url {url}"
+
+
+# What waits until a person says that it is over.
+_SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
+
+
+# Told of where the owner of the write does not take it up.
+_WAITING_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE})
+
+
+def mendq_command(verb: str, case: Case) -> str:
+    """The operator's own command for a case, where its queue is."""
+    region = parts_of(case.queue_arn).region
+    return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
+
+
+def next_lines(case: Case, runbook: str, next_command: str) -> tuple[str, ...]:
+    """The commands, the one to begin with first; then where to read on and what the case is called.
+
+    An empty `next_command` means: look at the queue.
+    """
+    arn = parts_of(case.queue_arn)
+    command = command_line(next_command or get_attributes(case.queue_arn, "All"))
+    return (
+        *_with_a_decision(case, command),
+        f"runbook: {plain(runbook)}",
+        f"case: {plain(case.case_id, 80)} in {plain(arn.account, 12)} {plain(arn.region, 32)}",
+    )
+
+
+def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
+    if case.state is State.PROPOSED:
+        hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)
+        turn_down = f"or, to turn it down (it pages no sooner than {hours} hours from now again):"
+        decline = (turn_down, mendq_command("decline", case))
+        return (mendq_command("approve", case), *decline, "to look first:", command)
+    if case.state in _WAITING_FOR_MENDQ:
+        return (mendq_command("show", case), "the queue as it is now:", command)
+    if case.state is State.EXPIRED:
+        seen_again = "where it still shows, Mendq proposes anew what the queue needs then"
+        return (mendq_command("show", case), "the queue as it is now:", command, seen_again)
+    if case.state in _SETTLED_BY_A_PERSON:
+        return (command, "when it is settled:", mendq_command("close", case))
+    return (command,)
+
+
+# So many of SQS's own may run at once in an account.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
+MOST_MOVE_TASKS = 100
+
+
+def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
+    """The `aws` command that lists a service's quotas in the queue's region.
+
+    With `named` only those whose names hold it. Both words are ours, so neither is quoted.
+    """
+    chosen = f"[?contains(QuotaName, '{named}')]" if named else "[]"
+    return (
+        f"aws service-quotas list-service-quotas --region {parts_of(queue_arn).region} "
+        f"--service-code {service_code} "
+        f'--query "Quotas{chosen}.[QuotaName, Value]" --output table'
+    )
+
+
+# How the name of every alarm of Mendq's begins: others of the account may not publish here.
+ALARM_PREFIX = "mendq-"
+
+
+FIRES, FIRST, RUNBOOK = "Fires: ", "First, in account ", "Runbook: "
+
+
+# What Mendq's own doctor sees of most causes.
+DOCTOR = "mendq doctor"
+
+
+_WORDS = re.compile(
+    rf"^{FIRES}(?P<when>.{{1,500}})\.\n"
+    rf"{FIRST}\S{{1,40}}: (?P<command>.{{1,200}})\n"
+    rf"{RUNBOOK}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md)$",
+    re.MULTILINE,
+)
+
+
+def worded(impact: str, when: str, account: str, command: str, page: str) -> str:
+    """What CloudWatch sends to people with an alarm."""
+    return f"{impact}\n{FIRES}{when}.\n{FIRST}{account}: {command}\n{RUNBOOK}{page}"
+
+
+def read(description: str) -> tuple[str, str, str] | None:
+    """When it fires, what to type first and its runbook; None where it is not of our wording."""
+    found = _WORDS.search(description)
+    return (found["when"], found["command"], found["page"]) if found else None

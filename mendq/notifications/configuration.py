@@ -1,0 +1,173 @@
+"""What differs between two configurations of a queue, one line per difference.
+
+Policies are compared as parsed documents: their order, their white space, one value or a list of
+one, a number or its text mean the same to SQS.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mendq.model.policy import digest_of
+from mendq.model.queue import parsed
+from mendq.notifications.text import compact_json, plain, value
+
+# Not configuration: counters, clocks, the queue's own name, and whether another queue exists.
+_NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL)
+
+
+_DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
+
+
+_MOST_STATEMENT = 500
+
+
+_DIGEST = 12
+
+
+_MOST_NAME = 64
+
+
+_MOST_PATH = 200
+
+
+NOT_SET = "not set"
+
+
+def configured(attributes: Mapping[str, str]) -> dict[str, str]:
+    """What somebody chose: without counters, timestamps and what is empty; in order."""
+    return {
+        name: text
+        for name, text in sorted(attributes.items())
+        if text and not _NOT_CONFIGURED.fullmatch(name)
+    }
+
+
+def differences(known: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """One line per difference, what stood there first; empty where there is none."""
+    before, after = configured(known), configured(now)
+    return tuple(
+        line
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+        for line in _of_attribute(name, before.get(name), after.get(name))
+    )
+
+
+def as_json(name: str, text: str, most: int) -> str | None:
+    """A policy or the like as compact JSON, cut; None for other attributes and what is no JSON."""
+    document = parsed(text) if name in _DOCUMENTS else None
+    try:
+        return compact_json(document, most) if document else None
+    except RecursionError:
+        return None
+
+
+def in_short(name: str, text: str) -> str:
+    """A value for a sentence: of a policy how long it is and a digest, never what stands in it."""
+    if name not in _DOCUMENTS or not text:
+        return text or "nothing"
+    statements = _statements(parsed(text) or {})
+    how_long = f" of {len(statements)} statement(s)" if statements else ""
+    return f"a policy{how_long} (sha256 {digest_of(text)[:_DIGEST]})"
+
+
+def _of_attribute(name: str, was: str | None, now: str | None) -> list[str]:
+    before, after = (parsed(each) if name in _DOCUMENTS else None for each in (was, now))
+    try:
+        if before is not None and after is not None and name == "Policy":
+            return list(_of_policies(before, after))
+        if before and after:
+            return list(_of_members(name, before, after))
+    except RecursionError:
+        before = after = None
+    return [f"{plain(name, _MOST_NAME)}: {_whole(was, before)} -> {_whole(now, after)}"]
+
+
+def _whole(text: str | None, document: dict[str, Any] | None) -> str:
+    return compact_json(document, _MOST_STATEMENT) if text and document else _shown(text)
+
+
+def _of_policies(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted((was.keys() | now.keys()) - {"Statement"}):
+        yield from _of_members(f"Policy {plain(key, _MOST_NAME)}", was.get(key), now.get(key))
+    removed, added = _only_in_one(_statements(was), _statements(now))
+    for each in removed:
+        others = [other for other in added if _is_the_same_statement(each, other)]
+        if len(others) == 1:
+            added.remove(others[0])
+            yield from _of_members(f"{_named(each)} changed,", each, others[0])
+        else:
+            yield f"{_named(each)} removed: {compact_json(each, _MOST_STATEMENT)}"
+    for each in added:
+        yield f"{_named(each)} added: {compact_json(each, _MOST_STATEMENT)}"
+
+
+def _statements(policy: Mapping[str, Any]) -> list[Any]:
+    found = policy.get("Statement") or []
+    return found if isinstance(found, list) else [found]
+
+
+def _only_in_one(was: list[Any], now: list[Any]) -> tuple[list[Any], list[Any]]:
+    added = {index: _canonical(each) for index, each in enumerate(now)}
+    removed = []
+    for each in was:
+        wanted = _canonical(each)
+        same = next((index for index, text in added.items() if text == wanted), None)
+        if same is None:
+            removed.append(each)
+        else:
+            del added[same]
+    return removed, [now[index] for index in added]
+
+
+def _is_the_same_statement(one: Any, other: Any) -> bool:
+    both = isinstance(one, dict) and isinstance(other, dict)
+    return both and bool(one.get("Sid")) and one.get("Sid") == other.get("Sid")
+
+
+def _named(statement: Any) -> str:
+    sid = statement.get("Sid") if isinstance(statement, dict) else None
+    return f"Policy statement {value(sid, _MOST_NAME)}" if sid else "Policy statement without Sid"
+
+
+def _of_members(path: str, was: Any, now: Any) -> Iterator[str]:
+    if _canonical(was) == _canonical(now):
+        return
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted(was.keys() | now.keys()):
+            inner = f"{path} {plain(key, _MOST_NAME)}"[:_MOST_PATH]
+            yield from _of_members(inner, was.get(key), now.get(key))
+    elif was and now and (isinstance(was, list) or isinstance(now, list)):
+        removed, added = _only_in_one(_listed(was), _listed(now))
+        yield from (f"{path}: {_shown(each)} is gone" for each in removed)
+        yield from (f"{path}: {_shown(each)} is new" for each in added)
+    else:
+        yield f"{path}: {_shown(was)} -> {_shown(now)}"
+
+
+def _listed(document: Any) -> list[Any]:
+    return document if isinstance(document, list) else [document]
+
+
+def _shown(document: Any) -> str:
+    if document is None:
+        return NOT_SET
+    return value(document) if isinstance(document, str) else compact_json(document)
+
+
+def _canonical(document: Any) -> str:
+    return json.dumps(_ordered(document), sort_keys=True)
+
+
+def _ordered(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: _ordered(each) for key, each in document.items() if each is not None}
+    if isinstance(document, list):
+        return _ordered(document[0]) if len(document) == 1 else sorted(map(_canonical, document))
+    if isinstance(document, bool):
+        return str(document).lower()
+    return str(document) if isinstance(document, int) else document

@@ -1,0 +1,333 @@
+"""Notifications: plain text about a case, about many queues, or about the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from shlex import quote
+
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
+from mendq.model.queue import parts_of
+from mendq.notifications.change_lines import change, template, undo
+from mendq.notifications.commands import next_lines
+from mendq.notifications.queue_lines import (
+    Change,
+    Known,
+    changed_last_lines,
+    evidence_lines,
+    facts_lines,
+    since_lines,
+)
+from mendq.notifications.text import Section, body, command_line, counted, first_of, moment, plain
+
+# SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
+# https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+MOST_BYTES = 8_000
+
+
+MOST_SUBJECT = 99
+
+
+MOST_FIRST_LINE = 120
+
+
+_MOST_NAMED = 5
+
+
+_MOST_FIRST = 2
+
+
+_MOST_WHY = 1_000
+
+
+# What is asked of the reader: in full, and where the queue's name is long.
+_ASKS: dict[State, tuple[str, str]] = {
+    State.PROPOSED: ("Mendq proposes a change: approve it or decline it.", "Approve?"),
+    State.APPROVED: ("It was approved and is held up: please look at it.", "Look at it"),
+    State.INEFFECTIVE: ("Mendq's next step is held up: please look at it.", "Look at it"),
+    State.EXPIRED: ("You approved it, and it was not done: please look at it.", "Look at it"),
+    State.REFUSED: ("Mendq changed nothing: please look at it.", "Look at it"),
+    State.ESCALATED: ("Mendq cannot fix this: please act.", "Please act"),
+    State.OVERRIDDEN: ("Two values for one setting: please choose one.", "Choose one"),
+}
+
+
+NOTIFIED = frozenset(_ASKS)
+
+
+@dataclass(frozen=True)
+class NotificationText:
+    """What SNS is given: printable ASCII, within its limits whatever went in."""
+
+    subject: str
+    body: str
+
+
+def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
+    case: Case,
+    *,
+    sentence: str,
+    runbook: str,
+    attributes: Mapping[str, str],
+    tags: Mapping[str, str],
+    event_names: Iterable[str],
+    known: Known | None,
+    last_change: Change | str | None,
+    next_command: str,
+    first: Iterable[str] = (),
+    beyond: Iterable[str] = (),
+    shown: Iterable[str] = (),
+) -> NotificationText:
+    """The page of a case in one of the states of NOTIFIED; anything else raises ValueError.
+
+    `sentence` is the symptom's; `attributes` the queue's now, empty where it is gone;
+    `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
+    `shown` names attributes to show whole, set or not. `first` has to be done before the change,
+    `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
+    their maker quotes what is not its own.
+    """
+    if case.state not in NOTIFIED:
+        raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
+    sections = (
+        Section("EVIDENCE", evidence_lines(case.evidence, event_names)),
+        Section("QUEUE NOW", facts_lines(case.steps, attributes, tags, tuple(shown))),
+        Section("FIRST", first_of((_advice(each) for each in first), _MOST_FIRST), cut=False),
+        Section("CHANGE", change(case, attributes), cut=False),
+        Section("UNDO", undo(case, attributes), cut=False),
+        *template(case, attributes, tags),
+        Section("BEYOND THAT", first_of((_advice(each) for each in beyond), _MOST_NAMED)),
+        Section("SINCE LAST KNOWN", since_lines(known, attributes)),
+        Section("CHANGED LAST BY", changed_last_lines(last_change)),
+        Section("NEXT", next_lines(case, runbook, next_command), cut=False),
+    )
+    name = parts_of(case.queue_arn).name
+    words = plain(case.symptom.replace("_", " "), 26)
+    opening = (
+        first_line(f"{name}: {words}.", *_ASKS[case.state]),
+        f"What: {plain(sentence, 300)}",
+        f"Why: {plain(case.reason, _MOST_WHY)}",
+    )
+    return NotificationText(
+        subject_of(f"Mendq {case.state}: {words} on", name),
+        body(opening, [each for each in sections if each.lines], MOST_BYTES),
+    )
+
+
+def first_line(what: str, *asks: str) -> str:
+    """What a locked phone shows, with the first of `asks` that fits beside it."""
+    fitting = [each for each in asks if len(what) + 1 + len(each) <= MOST_FIRST_LINE]
+    return f"{what} {fitting[0] if fitting else asks[-1]}"[:MOST_FIRST_LINE]
+
+
+def subject_of(what: str, where: str) -> str:
+    """A long name keeps its beginning and its end, where names differ."""
+    room = MOST_SUBJECT - len(what) - 1
+    end = (room - 3) // 2
+    shown = where if len(where) <= room else f"{where[: room - 3 - end]}...{where[-end:]}"
+    return f"{what} {shown}"
+
+
+def place(account: str, region: str) -> str:
+    """An account and its region, in words that are theirs alone."""
+    return f"{plain(account, 12)} {plain(region, 32)}"
+
+
+def _advice(text: str) -> str:
+    return text if command_line(text) == text else plain(text, 300)
+
+
+SENDING = timedelta(seconds=90)
+
+
+MOST_NEWS = 10
+
+
+@dataclass(frozen=True)
+class NotificationRecord:
+    """The last page about a (queue, symptom); its text is kept until it is sent.
+
+    `at` is when a run last set out to send it, `since` when the first did; what it says is `news`,
+    of the transition `about`, or of none in particular. `told` holds what pages that were sent have
+    said of late and when, so that the same news is told once a day even where two kinds of it take
+    turns.
+    """
+
+    at: datetime
+    urgent: bool
+    announced: Mapping[str, datetime]
+    subject: str = ""
+    body: str = ""
+    news: str = ""
+    about: str = ""
+    since: datetime | None = None
+
+    @classmethod
+    def after(  # noqa: PLR0913 - each is one column of the record
+        cls,
+        last: NotificationRecord | None,
+        news: str,
+        page: NotificationText,
+        *,
+        urgent: bool,
+        at: datetime,
+        about: str = "",
+    ) -> NotificationRecord:
+        """The record of a page that is to say `news`, beside what was told within the day.
+
+        What `last` was to say and nobody has sent is not told: this one stands in its place.
+        """
+        announced = last.announced if last else {}
+        recent = {
+            each: when for each, when in announced.items() if at - when < NOTIFIED_AGAIN_AFTER
+        }
+        newest = dict(sorted(recent.items(), key=lambda item: item[1])[-MOST_NEWS:])
+        return cls(at, urgent, newest, page.subject, page.body, news, about, at)
+
+    def sent(self) -> NotificationRecord:
+        """The record once people have it: its news counts as told."""
+        news = {self.news: self.at} if self.news else {}
+        return NotificationRecord(self.at, self.urgent, {**self.announced, **news})
+
+    def dropped(self) -> NotificationRecord:
+        """The record of a page that nobody needs any more: its news was never told."""
+        return NotificationRecord(self.at, self.urgent, self.announced)
+
+    @property
+    def is_sent(self) -> bool:
+        return not self.body
+
+    def is_on_its_way(self, now: datetime) -> bool:
+        """Whether a run may be sending it this minute."""
+        return not self.is_sent and now - self.at <= SENDING
+
+    def has_said(self, news: str, now: datetime) -> bool:
+        """Whether people have had this news within the day."""
+        return news in self.announced and now - self.announced[news] < NOTIFIED_AGAIN_AFTER
+
+    def was_left_unsent(self, now: datetime) -> bool:
+        """Whether the run that was to send it has had its time; what is a day old is no news."""
+        is_news = now - (self.since or self.at) < NOTIFIED_AGAIN_AFTER
+        return not self.is_sent and is_news and now - self.at > SENDING
+
+    def says_or_said(self, news: str, now: datetime) -> bool:
+        """Whether people have had this news within the day, or are to have it."""
+        return self.has_said(news, now) or (not self.is_sent and self.news == news)
+
+    def is_outdated(self, case: Case | None) -> bool:
+        """Whether what it is about has moved on: `case` is how it stands now."""
+        return self.about not in ("", case.transition if case else "")
+
+
+_MOST_QUEUES = 10
+
+
+def of_mass_symptom(  # noqa: PLR0913 - each is one thing that a reader asks
+    symptom: str,
+    sentence: str,
+    runbook: str,
+    *,
+    queue_arns: Collection[str],
+    managed_queues: int,
+    now: datetime,
+    account: str,
+    region: str,
+    advice: str,
+    next_command: str = "",
+) -> NotificationText:
+    """One page for many queues at once; `managed_queues` 0: not counted."""
+    words, where = plain(symptom.replace("_", " "), 26), place(account, region)
+    of_all = f"{len(queue_arns)} of {managed_queues}" if managed_queues else f"{len(queue_arns)}"
+    names = sorted(plain(each.rpartition(":")[2], 80) for each in queue_arns)
+    opening = (
+        first_line(f"{of_all} queues: {words}.", "One cause elsewhere is likely: please look."),
+        f"What: {plain(sentence, 300)}",
+        "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",
+    )
+    sections = (
+        Section("QUEUES", first_of(names, _MOST_QUEUES)),
+        Section(
+            "NEXT",
+            (
+                plain(advice, 600),
+                *([command_line(next_command)] if next_command else []),
+                f"runbook: {plain(runbook)}",
+                f"seen {moment(now)} in {where}",
+            ),
+            cut=False,
+        ),
+    )
+    subject = subject_of(f"Mendq stopped: {words} on", f"{of_all} queues in {where}")
+    return NotificationText(subject, body(opening, sections, MOST_BYTES))
+
+
+def of_held_back(
+    account: str, region: str, now: datetime, notifications_per_hour: int
+) -> NotificationText:
+    """The last page of an hour that had more of them than people can read."""
+    where = place(account, region)
+    opening = (
+        first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
+        (
+            f"What: {notifications_per_hour} pages went out in the hour of {moment(now)}; more are "
+            "held back."
+        ),
+        "Why: nobody reads more. Every case is written down, paged or not.",
+    )
+    prefix = f"cases/dt={now.astimezone(UTC):%Y-%m-%d}/"
+    bucket = (
+        f"aws cloudformation describe-stacks --region {quote(plain(region))} --stack-name Mendq"
+        " --query \"Stacks[0].Outputs[?OutputKey=='CaseBucket'].OutputValue\" --output text"
+    )
+    lines = (
+        "the cases of today; the first command prints CASE_BUCKET:",
+        bucket,
+        f"aws s3api list-objects-v2 --bucket CASE_BUCKET --prefix {prefix}",
+    )
+    subject = subject_of(
+        "Mendq holds pages back:", f"over {notifications_per_hour} in an hour, {where}"
+    )
+    return NotificationText(
+        subject, body(opening, (Section("NEXT", lines, cut=False),), MOST_BYTES)
+    )
+
+
+RUNBOOK = "docs/runbooks/report_not_mailed.md"
+
+
+_MOST_ADDRESSES = 20
+
+
+@dataclass(frozen=True)
+class Again:
+    """How to deliver once more: the function, the region, and the summary's key in its event."""
+
+    function: str
+    region: str
+    key: str
+
+
+def not_mailed(week: str, whom: Mapping[str, str], again: Again) -> NotificationText:
+    """`whom` are the addresses that were refused, each with SES's own words."""
+    opening = (
+        f"SES refused to mail the report of week {plain(week, 10)}. Please act.",
+        f"To: {counted(len(whom), 'address', 'addresses')}; nobody else is kept waiting.",
+    )
+    words = (f"{plain(address, 100)}: {plain(why, 400)}" for address, why in whom.items())
+    region = plain(again.region, 32)
+    event = json.dumps({"detail": {"object": {"key": again.key}}}, separators=(",", ":"))
+    commands = (
+        f"aws sesv2 list-email-identities --region {region}",
+        command_line(
+            f"aws lambda invoke --function-name {again.function} --region {region} "
+            f"--cli-binary-format raw-in-base64-out --payload {quote(event)} /dev/stdout"
+        ),
+        f"runbook: {RUNBOOK}",
+    )
+    sections = (
+        Section("REFUSED", first_of(words, _MOST_ADDRESSES)),
+        Section("NEXT", commands, cut=False),
+    )
+    subject = f"Mendq: the report of week {plain(week, 10)} was not mailed"
+    return NotificationText(subject, body(opening, sections, MOST_BYTES))

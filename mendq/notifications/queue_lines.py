@@ -1,0 +1,168 @@
+"""A queue in words: what failed, how it is configured, what has changed and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from mendq.notifications.change_lines import with_unit
+from mendq.notifications.configuration import NOT_SET, configured, differences
+from mendq.notifications.text import first_of, moment, plain, value
+
+_MOST_LINES = 20
+
+
+_MOST_NAMED = 5
+
+
+_MOST_SHOWN = 1_000
+
+
+_FACTS = (
+    "VisibilityTimeout",
+    "MessageRetentionPeriod",
+    "RedrivePolicy",
+    "KmsMasterKeyId",
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Who changed the queue last, as CloudTrail's LookupEvents tells; the attributes it set."""
+
+    at: datetime
+    event_name: str
+    principal_arn: str
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """The last known configuration of a queue."""
+
+    at: datetime
+    attributes: Mapping[str, str]
+
+
+def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> tuple[str, ...]:
+    """Which calls failed, from when to when, and whose."""
+    if not evidence.get("failed_calls"):
+        return ("no failed call: the queue's own settings or metrics show it",)
+    calls = ", ".join(first_of((value(each, 64) for each in sorted(event_names)), _MOST_NAMED))
+    principals = (f"by {value(each)}" for each in evidence.get("principals", ()))
+    return (
+        f"{plain(evidence['failed_calls'], 12)} failed calls: {calls or 'names not retained'}",
+        f"from {_sighting(evidence, 'first')}",
+        f"to   {_sighting(evidence, 'last')}",
+        *first_of(principals, _MOST_NAMED),
+    )
+
+
+def _sighting(evidence: Mapping[str, Any], which: str) -> str:
+    at, request_id = evidence.get(f"{which}_at"), evidence.get(f"{which}_request_id")
+    return f"{_read_moment(at)}, request {value(request_id, 64)}"
+
+
+def facts_lines(
+    steps: Iterable[Mapping[str, str]],
+    attributes: Mapping[str, str],
+    tags: Mapping[str, str],
+    shown: tuple[str, ...],
+) -> tuple[str, ...]:
+    if not attributes:
+        return ("the queue is gone, or its attributes could not be read",)
+    names = dict.fromkeys((*shown, *(each["attribute"] for each in steps), *_FACTS))
+    lines = [
+        f"{plain(name, 64)}: {_standing(attributes.get(name), name)}"
+        for name in names
+        if attributes.get(name) or name in shown
+    ]
+    ours = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
+    tagged = (f"tag {value(key, 64)} = {value(tags[key], 64)}" for key in ours)
+    lines = lines or ["nothing of what matters here is set"]
+    return (*first_of(lines, _MOST_LINES), *first_of(tagged, _MOST_NAMED))
+
+
+def _standing(text: str | None, name: str) -> str:
+    return with_unit(name, text, _MOST_SHOWN) if text else NOT_SET
+
+
+def since_lines(known: Known | None, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    if known is None:
+        return ("nothing is known from before",)
+    at = moment(known.at)
+    if not attributes:
+        stood = (
+            f"{plain(k, 64)}: {value(v, 300)}" for k, v in configured(known.attributes).items()
+        )
+        return (f"what stood there at {at}:", *first_of(stood, _MOST_LINES))
+    lines = first_of(differences(known.attributes, attributes), _MOST_LINES)
+    if not lines:
+        return (f"no difference to what stood there at {at}",)
+    return (f"what stood there at {at} -> what stands there now:", *lines)
+
+
+def changed_last_lines(last_change: Change | str | None) -> tuple[str, ...]:
+    if last_change is None:
+        return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
+    if isinstance(last_change, str):
+        return (f"not known: {plain(last_change, 300)}",)
+    names = ", ".join(first_of((value(each, 64) for each in last_change.attributes), _MOST_NAMED))
+    return (
+        value(last_change.principal_arn),
+        f"{value(last_change.event_name, 64)} at {moment(last_change.at)}"
+        + (f": {names}" if names else ""),
+    )
+
+
+def _read_moment(text: object) -> str:
+    try:
+        return moment(datetime.fromisoformat(str(text)))
+    except (ValueError, OverflowError):
+        return value(text, 40)
+
+
+# So long a change is still the first thing to look at.
+CHANGED_LATELY = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """How a queue stood when a case was last written down, and how it had stood before it changed.
+
+    `since` is when it was first seen as it stands.
+    """
+
+    at: datetime
+    attributes: Mapping[str, str]
+    since: datetime
+    earlier: Known | None = None
+
+    def to_compare(self, attributes: Mapping[str, str], now: datetime) -> Known:
+        """What to hold against the queue's attributes now.
+
+        A case about something else may have noted a change already: then it is what stood before.
+        """
+        changed_lately = now - self.since < CHANGED_LATELY
+        if self.stands_as(attributes) and self.earlier is not None and changed_lately:
+            return self.earlier
+        return Known(self.at, self.attributes)
+
+    def stands_as(self, attributes: Mapping[str, str]) -> bool:
+        """Whether the queue is configured so; counters and times are no configuration."""
+        return configured(self.attributes) == configured(attributes)
+
+    @classmethod
+    def after(
+        cls, last: Configuration | None, attributes: Mapping[str, str], now: datetime
+    ) -> Configuration:
+        """What is to be remembered from now on."""
+        if last is None:
+            return cls(now, attributes, now)
+        if last.stands_as(attributes):
+            return cls(now, attributes, last.since, last.earlier)
+        return cls(now, attributes, now, Known(last.at, last.attributes))

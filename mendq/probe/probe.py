@@ -1,0 +1,117 @@
+"""The probe: a real failing call on a queue of our own, which has to come round to heal.
+
+It proves the whole way that a failed call takes, CloudTrail among it, and tells how this account's
+CloudTrail spells the error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from mendq.model.failed_call import FailedCall
+from mendq.model.queue import partition_of
+from mendq.notifications.notification import MOST_BYTES, NotificationText
+from mendq.notifications.text import Section, body, moment, plain, value
+
+QUEUE_NAME = "mendq-pulse.fifo"
+EVENT_NAME = "SendMessage"
+RUNBOOK = "docs/runbooks/probe_lost.md"
+SEEN_WITHIN = timedelta(minutes=20)
+LOST_IN_A_ROW = 2
+# CloudTrail gives whole seconds, and SQS's clock is not Lambda's.
+SKEW = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class ProbeSource:
+    """Whose call on which queue is a probe."""
+
+    queue_arn: str
+    role_arn: str
+
+    @classmethod
+    def at(cls, account: str, region: str, role_arn: str) -> ProbeSource:
+        queue_arn = f"arn:{partition_of(region)}:sqs:{region}:{account}:{QUEUE_NAME}"
+        return cls(queue_arn, role_arn)
+
+    def made(self, call: FailedCall) -> bool:
+        """Another principal's call on that queue is no probe, nor is another call of the role."""
+        return (call.queue_arn, call.principal_arn, call.event_name) == (
+            self.queue_arn,
+            self.role_arn,
+            EVENT_NAME,
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The last probe that was sent, the newest one that heal has seen, and how many were lost.
+
+    `scheduled_at` is the time that the schedule stood for, so that a second delivery of it judges
+    nothing twice; `made_at` when the call that was seen had failed, as CloudTrail tells;
+    `lost_since` when the first of those lost in a row was sent.
+    """
+
+    scheduled_at: datetime
+    sent_at: datetime
+    lost_in_a_row: int = 0
+    lost_since: datetime | None = None
+    notified: bool = False
+    made_at: datetime | None = None
+    seen_at: datetime | None = None
+    spelled: str = ""
+
+    @property
+    def was_seen(self) -> bool:
+        """In time: what comes later counts as lost."""
+        if self.made_at is None or self.seen_at is None or self.made_at < self.sent_at - SKEW:
+            return False
+        return self.seen_at - self.sent_at <= SEEN_WITHIN
+
+    @property
+    def wants_a_page(self) -> bool:
+        return self.lost_in_a_row >= LOST_IN_A_ROW and not self.notified
+
+    def next_one(self, scheduled_at: datetime, now: datetime) -> Probe:
+        """The one to send now, this one judged; this one itself while it may still be seen."""
+        following = replace(self, scheduled_at=scheduled_at, sent_at=now)
+        if scheduled_at <= self.scheduled_at:
+            return self
+        if self.was_seen:
+            return replace(following, lost_in_a_row=0, lost_since=None, notified=False)
+        if scheduled_at - self.scheduled_at < SEEN_WITHIN:
+            return self
+        return replace(
+            following,
+            lost_in_a_row=self.lost_in_a_row + 1,
+            lost_since=self.lost_since or self.sent_at,
+        )
+
+
+def notification_of_lost(probe: Probe, account: str, region: str) -> NotificationText:
+    """What people get once probes are lost; raises ValueError where none is."""
+    if probe.lost_since is None:
+        raise ValueError("no probe is lost")
+    where = f"{plain(account, 12)} {plain(region, 32)}"
+    last = "never" if probe.seen_at is None else moment(probe.seen_at)
+    within = f"{SEEN_WITHIN.seconds // 60} minutes"
+    opening = (
+        f"Mendq hears no failed calls in {where}. Please act.",
+        f"What: Mendq's own failing call has to come by CloudTrail to heal within {within}.",
+        f"Why: the last {probe.lost_in_a_row} did not, so failing queues may go unseen too.",
+    )
+    facts = (
+        f"lost since {moment(probe.lost_since)}",
+        f"seen last: {last}",
+        f"CloudTrail's word for the error then: {value(probe.spelled or 'not known', 64)}",
+    )
+    commands = (
+        "mendq doctor",
+        f"aws cloudtrail get-trail-status --region {plain(region, 32)} --name mendq",
+        f"runbook: {RUNBOOK}",
+    )
+    sections = (Section("PROBE", facts, cut=False), Section("NEXT", commands, cut=False))
+    return NotificationText(
+        f"Mendq escalated: no probe in {where}", body(opening, sections, MOST_BYTES)
+    )

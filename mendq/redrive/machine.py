@@ -1,0 +1,637 @@
+"""Decide what a redrive does next: what is seen of it, and the table of conditions and actions.
+
+Nothing is done before the progress that says so is written down. So a run that dies at any point
+leaves a progress from which the next one finds out what became of it. The docstrings of the
+conditions and actions stand in docs/redrive-stages.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from mendq.model.case import State
+from mendq.model.dlq import name_of_quarantine
+from mendq.model.limits import Bounds
+from mendq.model.queue import LONGEST_RETENTION_SECONDS, parts_of
+from mendq.notifications.text import counted
+from mendq.redrive.messages import Message
+from mendq.redrive.progress import (
+    ENDED,
+    GOING_ON,
+    SENDING,
+    DlqSample,
+    RedriveProgress,
+    Stage,
+    StageProgress,
+    Waits,
+)
+
+# From one look no more rows than this ever fit one after the other.
+MOST_STEPS = 12
+# Of messages that could bear no mark; an item of the case store holds no more.
+MOST_FINGERPRINTS = 2_000
+NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
+UNREAD = "what was sent back still stands in the source: nobody has handled it"
+FOREIGN = "somebody else's message movement task runs on the DLQ"
+TOO_OLD = "it has gone on for longer than SQS keeps any message"
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """The queue that messages go back to: what decides when a poison one is back.
+
+    `deleted_since` are the messages deleted since the last went there; None where nobody asked
+    or CloudWatch does not say.
+    """
+
+    visibility_timeout: int
+    receives: int
+    delay_seconds: int = 0
+    visible: int = 0
+    deletes_per_second: float | None = None
+    deleted_since: int | None = None
+
+    @property
+    def is_handled(self) -> bool:
+        """Whether anybody is known to work it off."""
+        return bool(self.deletes_per_second)
+
+
+@dataclass(frozen=True)
+class RedriveSituation:
+    """A progress beside what is seen at this tick; `sample` is None until one was taken.
+
+    `waiting` are the messages in the DLQ. `frozen` says why nothing may be changed
+    for now, `blocked` why it may not go on at all: a queue is not managed any more, its tag says
+    no, or its cause is back. `blocked_for_now` says why it cannot see what it has to, or keep apart
+    what came back: that may pass.
+    """
+
+    progress: RedriveProgress
+    now: datetime
+    waiting: int
+    source: SourceState
+    bounds: Bounds = field(default_factory=Bounds)
+    sample: DlqSample | None = None
+    is_fifo: bool = False
+    has_foreign_task: bool = False
+    frozen: str = ""
+    blocked: str = ""
+    blocked_for_now: str = ""
+
+    @property
+    def came_back(self) -> int:
+        """Of what was sent back."""
+        still_back = self.sample.still_back if self.sample and self.progress.is_opened else 0
+        return self.progress.returned + still_back
+
+    @property
+    def newly_dead(self) -> int:
+        return self.sample.newly_dead if self.sample else 0
+
+    @property
+    def unseen(self) -> int:
+        """After a soak, messages more than there should be that no sample can have seen.
+
+        Of a FIFO queue's group the first messages alone are handed out until they are gone.
+        """
+        sample = self.sample
+        if sample is None or not self.is_soaked or (sample.is_whole and not self.is_fifo):
+            return 0
+        seen = len(sample.returned) + sample.newly_dead
+        return max(0, self.waiting - self.progress.current.expected - seen)
+
+    @property
+    def left_waiting(self) -> int:
+        """What waited when it looked, without what went to quarantine since."""
+        return max(0, self.waiting - (self.sample.quarantined if self.sample else 0))
+
+    @property
+    def left(self) -> int:
+        """Messages that could still be sent back; what is in flight counts."""
+        sample = self.sample or DlqSample()
+        return max(0, max(self.left_waiting, sample.seen - sample.quarantined) - sample.stuck)
+
+    @property
+    def is_soaked(self) -> bool:
+        ends_at = self.progress.current.soak_ends_at
+        return self.progress.stage is Stage.SOAK and ends_at is not None and self.now >= ends_at
+
+    def is_long_ago(self, since: datetime | None) -> bool:
+        """Whether patience is over."""
+        patience = timedelta(seconds=self.bounds.patience_seconds)
+        return since is not None and self.now >= since + patience
+
+    @property
+    def rate_per_second(self) -> float:
+        return self.bounds.rate_per_second(self.source.deletes_per_second or 0)
+
+    @property
+    def messages_now(self) -> int:
+        """How many the mover may send at this tick."""
+        progress, bounds = self.progress, self.bounds
+        if progress.stage is Stage.CANARY:
+            return progress.current.left
+        since = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
+        least = bounds.least_per_tick * round(since / bounds.tick_seconds)
+        in_a_tick = int(self.rate_per_second * bounds.tick_seconds)
+        most = min(max(bounds.least_per_tick, in_a_tick), bounds.mover_per_tick)
+        return min(max(least, int(self.rate_per_second * since)), most, progress.current.left)
+
+    def after_a_crash(self) -> RedriveSituation:
+        """What a run that died had in flight may have gone: it is spent, and proves nothing."""
+        current, lost = self.progress.current, self.progress.current.in_flight
+        if not lost:
+            return self
+        spent = self.progress.with_stage(
+            moved=current.moved + lost,
+            unsure=current.unsure + lost,
+            expected=max(0, current.expected - lost),
+            in_flight=0,
+        )
+        return replace(self, progress=spent)
+
+
+@dataclass(frozen=True)
+class TakeSample:
+    """Look at the messages; those that came back go to quarantine."""
+
+
+@dataclass(frozen=True)
+class ManualTransition:
+    """Send so many messages back, each with its mark."""
+
+    messages: int
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Do nothing more at this tick, and why."""
+
+    because: str
+
+
+@dataclass(frozen=True)
+class End:
+    """End the case: `state` is where it goes."""
+
+    state: State
+    because: str
+
+
+Action = TakeSample | ManualTransition | Rest | End
+Words = Callable[[RedriveSituation], str]
+
+
+@dataclass(frozen=True)
+class Next:
+    """The progress to be written down before `action`; without one the table is asked again."""
+
+    progress: RedriveProgress
+    action: Action | None = None
+
+
+# The conditions.
+
+
+def always(_seen: RedriveSituation) -> bool:
+    """always"""
+    return True
+
+
+def blocked(seen: RedriveSituation) -> bool:
+    """a queue is not managed any more, its tag says no, or the cause is back"""
+    return bool(seen.blocked)
+
+
+def frozen(seen: RedriveSituation) -> bool:
+    """changes are frozen, or a change calendar is closed"""
+    return bool(seen.frozen)
+
+
+def too_old(seen: RedriveSituation) -> bool:
+    """no message can be older than the redrive"""
+    return seen.now >= seen.progress.began_at + timedelta(seconds=LONGEST_RETENTION_SECONDS)
+
+
+def foreign_task(seen: RedriveSituation) -> bool:
+    """somebody else's message movement task runs"""
+    return seen.has_foreign_task
+
+
+def not_sampled(seen: RedriveSituation) -> bool:
+    """no sample was taken at this tick, and one can be"""
+    return seen.sample is None and not seen.blocked_for_now
+
+
+def too_many_back(seen: RedriveSituation) -> bool:
+    """as many are back as halt it"""
+    is_many = seen.came_back + seen.unseen >= seen.bounds.halts_at(seen.progress.moved)
+    return is_many or seen.newly_dead >= seen.bounds.halt_returned
+
+
+def blocked_for_now(seen: RedriveSituation) -> bool:
+    """it cannot see what it has to, or keep apart what came back"""
+    return bool(seen.blocked_for_now)
+
+
+def blocked_for_long(seen: RedriveSituation) -> bool:
+    """it cannot see what it has to, or keep apart what came back, until patience is over"""
+    return blocked_for_now(seen) and seen.is_long_ago(seen.progress.waits.blocked_since)
+
+
+def nothing_left(seen: RedriveSituation) -> bool:
+    """no message is left that could be sent back"""
+    return seen.left == 0
+
+
+def refused_for_long(seen: RedriveSituation) -> bool:
+    """SQS takes nothing, until patience is over"""
+    waits = seen.progress.waits
+    return waits.is_refused and seen.is_long_ago(waits.refused_since)
+
+
+def stage_is_over(seen: RedriveSituation) -> bool:
+    """the stage's messages were moved, or its time is over"""
+    # One that has moved nothing yet proves nothing, however long it takes; nor is one over by
+    # itself while SQS takes nothing.
+    current = seen.progress.current
+    is_late = seen.now >= current.began_at + timedelta(seconds=seen.bounds.stage_seconds)
+    goes_on = current.moved > 0 and not seen.progress.waits.is_refused
+    return current.left == 0 or (is_late and goes_on)
+
+
+def not_soaked(seen: RedriveSituation) -> bool:
+    """a poison message may not be back yet"""
+    return not seen.is_soaked
+
+
+def unread(seen: RedriveSituation) -> bool:
+    """what was sent may still stand in the source unread"""
+    source, progress = seen.source, seen.progress
+    if not progress.current.moved or not source.visible:
+        return False
+    return (source.deleted_since or 0) < progress.current.stood - progress.returned
+
+
+def unread_for_long(seen: RedriveSituation) -> bool:
+    """what was sent stands in the source unread, until patience is over"""
+    return unread(seen) and seen.is_long_ago(seen.progress.waits.consumers_since)
+
+
+def nobody(seen: RedriveSituation) -> bool:
+    """the source's deletes are 0 or not measured"""
+    return not seen.source.is_handled
+
+
+def nobody_for_long(seen: RedriveSituation) -> bool:
+    """the source's deletes are 0 or not measured, until patience is over"""
+    return nobody(seen) and seen.is_long_ago(seen.progress.waits.consumers_since)
+
+
+def nobodys_turn(seen: RedriveSituation) -> bool:
+    """at its share of what the source's consumers delete, no message's turn has come"""
+    return seen.messages_now == 0
+
+
+# The actions.
+
+
+def end(seen: RedriveSituation) -> Next:
+    """end the case"""
+    progress = seen.progress
+    state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
+    return Next(progress, End(state, progress.because))
+
+
+def halting(because: Words | str) -> Callable[[RedriveSituation], Next]:
+    def halt(seen: RedriveSituation) -> Next:
+        """end the case with a page"""
+        said = because if isinstance(because, str) else because(seen)
+        return Next(seen.progress.now_in(Stage.HALTED, seen.now, said))
+
+    return halt
+
+
+def resting(because: str) -> Callable[[RedriveSituation], Next]:
+    def rest(seen: RedriveSituation) -> Next:
+        """wait"""
+        return Next(replace(seen.progress, because=because), Rest(because))
+
+    return rest
+
+
+def wait_for_others(seen: RedriveSituation) -> Next:
+    """wait until that is over"""
+    because = f"changes are frozen: {seen.frozen}" if seen.frozen else FOREIGN
+    return Next(replace(seen.progress, because=because, waits=Waits()), Rest(because))
+
+
+def wait_for_situation(seen: RedriveSituation) -> Next:
+    """wait until it can"""
+    because, since = seen.blocked_for_now, seen.progress.waits.blocked_since or seen.now
+    progress = seen.progress.with_waits(blocked_since=since)
+    return Next(replace(progress, because=because), Rest(because))
+
+
+def waiting_for_consumers(because: str) -> Callable[[RedriveSituation], Next]:
+    def wait(seen: RedriveSituation) -> Next:
+        """wait for consumers"""
+        since = seen.progress.waits.consumers_since or seen.now
+        progress = seen.progress.with_waits(consumers_since=since)
+        return Next(replace(progress, because=because), Rest(because))
+
+    return wait
+
+
+def sample(seen: RedriveSituation) -> Next:
+    """look at the messages: what came back goes to quarantine"""
+    return Next(seen.progress, TakeSample())
+
+
+def soak(seen: RedriveSituation) -> Next:
+    """wait until a poison message must be back"""
+    source = seen.source
+    drain = source.visible / source.deletes_per_second if source.deletes_per_second else 0
+    length = seen.bounds.soak(
+        receives=source.receives,
+        needed_seconds=source.visibility_timeout,
+        delay_seconds=source.delay_seconds,
+        drain_seconds=drain,
+    )
+    progress = seen.progress.now_in(Stage.SOAK, seen.now).with_waits(consumers_since=None)
+    stood = source.visible + progress.current.moved
+    return Next(progress.with_stage(soak_ends_at=seen.now + length, stood=stood))
+
+
+def finish(seen: RedriveSituation) -> Next:
+    """end the case as verified"""
+    progress, stuck = seen.progress, seen.sample.stuck if seen.sample else 0
+    left = f"; {stuck} cannot go back there and stay" if stuck else ""
+    came_back = (
+        f"{progress.returned} of them came back and are in {_quarantine(progress)}"
+        if progress.returned
+        else "and none of them came back"
+    )
+    because = f"{counted(progress.moved, 'message')} went back, {came_back}{left}"
+    return Next(progress.now_in(Stage.DONE, seen.now, because))
+
+
+def ramp(seen: RedriveSituation) -> Next:
+    """begin the next stage"""
+    # Some times what the stage before has proven; where it moved nothing, a canary again.
+    before, bounds = seen.progress.current, seen.bounds
+    proven = min(before.size, before.moved - before.unsure)
+    current = StageProgress(
+        seen.now,
+        size=bounds.growth * proven or bounds.canary,
+        number=before.number + 1,
+        expected=seen.left_waiting,
+    )
+    progress = seen.progress.now_in(Stage.RAMP, seen.now)
+    progress = progress.with_waits(consumers_since=None, is_refused=False)
+    return Next(replace(progress, current=current, rate_per_second=seen.rate_per_second))
+
+
+def move(seen: RedriveSituation) -> Next:
+    """send messages back"""
+    messages = seen.messages_now
+    progress = seen.progress.with_stage(in_flight=messages).with_waits(consumers_since=None)
+    progress = replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
+    return Next(progress, ManualTransition(messages))
+
+
+def how_many_are_back(seen: RedriveSituation) -> str:
+    progress = seen.progress
+    more = f", {seen.newly_dead} have newly died" if seen.newly_dead else ""
+    more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
+    went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
+    return (
+        f"of {went} that went back {seen.came_back} came back{more}; "
+        f"at {seen.bounds.halts_at(progress.moved)} it stops, because the cause is not fixed"
+        + (f"; what came back is in {_quarantine(progress)}" if progress.quarantined else "")
+    )
+
+
+def _quarantine(progress: RedriveProgress) -> str:
+    return name_of_quarantine(parts_of(progress.source_arn).name)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: at one of these stages, when, to which stage (None: the same), how."""
+
+    out_of: tuple[Stage, ...]
+    into: Stage | None
+    when: Callable[[RedriveSituation], bool]
+    does: Callable[[RedriveSituation], Next]
+
+
+_SOAK, _HALTED = (Stage.SOAK,), Stage.HALTED
+# Of a stage's rows the first that fits is taken.
+TABLE = (
+    Row(ENDED, None, always, end),
+    Row(GOING_ON, _HALTED, blocked, halting(lambda seen: seen.blocked)),
+    Row(GOING_ON, None, frozen, wait_for_others),
+    Row(GOING_ON, _HALTED, too_old, halting(TOO_OLD)),
+    Row(GOING_ON, None, foreign_task, wait_for_others),
+    Row(GOING_ON, None, not_sampled, sample),
+    Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
+    Row(GOING_ON, _HALTED, blocked_for_long, halting(lambda seen: seen.blocked_for_now)),
+    Row(GOING_ON, None, blocked_for_now, wait_for_situation),
+    Row(SENDING, Stage.SOAK, nothing_left, soak),
+    Row(
+        SENDING,
+        _HALTED,
+        refused_for_long,
+        halting(lambda seen: seen.progress.because or "SQS takes nothing"),
+    ),
+    Row(SENDING, Stage.SOAK, stage_is_over, soak),
+    Row(_SOAK, None, not_soaked, resting("it waits for what may come back")),
+    Row(_SOAK, _HALTED, unread_for_long, halting(UNREAD)),
+    Row(_SOAK, None, unread, waiting_for_consumers(UNREAD)),
+    Row(GOING_ON, _HALTED, nobody_for_long, halting(NOBODY)),
+    Row(GOING_ON, None, nobody, waiting_for_consumers(NOBODY)),
+    Row(_SOAK, Stage.DONE, nothing_left, finish),
+    Row(_SOAK, Stage.RAMP, always, ramp),
+    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come")),
+    Row(SENDING, None, always, move),
+)
+
+
+def decide(situation: RedriveSituation) -> Next:
+    """The first row that fits."""
+    seen = situation.after_a_crash()
+    rows = (each for each in TABLE if seen.progress.stage in each.out_of)
+    return next(each for each in rows if each.when(seen)).does(seen)
+
+
+# What becomes of the progress when an action was tried.
+
+
+def sampled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
+    """With a sample, before any of it is moved: a run that dies may count a message twice.
+
+    What was there before anything went back has come back to somebody else.
+    """
+    if not progress.is_opened:
+        return progress
+    return replace(progress, returned=progress.returned + len(found.returned))
+
+
+def settled(progress: RedriveProgress, found: DlqSample, waiting: int) -> RedriveProgress:
+    """With what went to quarantine; what could not is found again by the next sample.
+
+    Until all is there that was back before, nothing goes: nobody could tell it from what came back.
+    """
+    if found.quarantined or not found.still_back:
+        progress = progress.with_waits(blocked_since=None)
+    if not found.still_back:
+        left = Counter(progress.fingerprints) - Counter(found.known)
+        progress = replace(progress, fingerprints=tuple(left.elements()))
+    progress = replace(progress, quarantined=progress.quarantined + found.quarantined)
+    if progress.is_opened:
+        return replace(progress, returned=progress.returned - found.still_back)
+    if found.still_back:
+        return progress
+    expected = max(0, waiting - found.quarantined)
+    return replace(progress, is_opened=True).with_stage(expected=expected)
+
+
+@dataclass(frozen=True)
+class Put:
+    """What became of messages that were to be sent on.
+
+    `unsure` may have gone or not; `refused` is why one of the others stays, `for_good` where asking
+    again would not help.
+    """
+
+    moved: int = 0
+    unsure: int = 0
+    refused: str = ""
+    for_good: bool = False
+
+
+def moved(progress: RedriveProgress, put: Put, now: datetime, *, is_short: bool) -> RedriveProgress:
+    """After the mover; `is_short`: there were no more for now."""
+    current = progress.current
+    spent = current.moved + put.moved + put.unsure
+    after = progress.with_stage(
+        moved=spent,
+        unsure=current.unsure + put.unsure,
+        expected=max(0, current.expected - put.moved),
+        size=spent if is_short else current.size,
+        in_flight=0,
+    )
+    after = replace(after, moved=progress.moved + put.moved)
+    if put.moved:
+        return after.with_waits(refused_since=None, is_refused=False)
+    if not put.refused:
+        return after
+    since = progress.waits.refused_since or now
+    after = after.with_waits(refused_since=since, is_refused=True)
+    return replace(after, because=put.refused)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """SQS did not do it, or did not say that it did; `for_good`: its owner's own word."""
+
+    because: str
+    for_good: bool = False
+
+
+class Effects(Protocol):
+    """What a tick does to the world; what one of them raises ends it where it is."""
+
+    def save(self, progress: RedriveProgress) -> RedriveProgress:
+        """Write it down; as it stands there."""
+
+    def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
+        """Receive messages and sort them out."""
+
+    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+        """Move what came back."""
+
+    def fingerprints(
+        self, progress: RedriveProgress, messages: tuple[Message, ...]
+    ) -> tuple[str, ...]:
+        """What the progress has to know those of these by that cannot bear the mark."""
+
+    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+        """Move what waits."""
+
+
+@dataclass
+class Tick:
+    """A tick under way; `situation.progress` is always as it is written down."""
+
+    situation: RedriveSituation
+    effects: Effects
+
+    def run(self) -> End | None:
+        """What ends the case, or None where it goes on at the next tick."""
+        for _ in range(MOST_STEPS):
+            going = decide(self.situation)
+            if isinstance(going.action, ManualTransition):
+                self._send_back(going.progress, going.action.messages)
+                if self.progress.current.left:
+                    return None
+                continue
+            self._write(going.progress)
+            if isinstance(going.action, End):
+                return going.action
+            if isinstance(going.action, Rest):
+                return None
+            if isinstance(going.action, TakeSample):
+                self._sample()
+        return None
+
+    @property
+    def progress(self) -> RedriveProgress:
+        return self.situation.progress
+
+    def _write(self, progress: RedriveProgress) -> None:
+        if progress != self.progress or not progress.n:
+            self.situation = replace(self.situation, progress=self.effects.save(progress))
+
+    def _sample(self) -> None:
+        found = self.effects.take_sample(self.progress)
+        if isinstance(found, Refused):
+            self._block(found.because, for_good=found.for_good)
+            return
+        self._write(sampled(self.progress, found))
+        put = self.effects.quarantine(self.progress, found.returned)
+        found = replace(found, quarantined=put.moved)
+        self._write(settled(self.progress, found, self.situation.waiting))
+        self.situation = replace(self.situation, sample=found)
+        if found.still_back:
+            refused = put.refused or "there was no time for all of it"
+            reason = f"what came back cannot be quarantined: {refused}"
+            self._block(reason, for_good=put.for_good)
+
+    def _block(self, because: str, *, for_good: bool) -> None:
+        seen = self.situation
+        self.situation = (
+            replace(seen, blocked=seen.blocked or because)
+            if for_good
+            else replace(seen, blocked_for_now=seen.blocked_for_now or because)
+        )
+
+    def _send_back(self, progress: RedriveProgress, wanted: int) -> None:
+        before = progress.fingerprints
+        picked = self.situation.sample.waiting[:wanted] if self.situation.sample else ()
+        unmarked = self.effects.fingerprints(progress, picked)
+        retained = (*before, *unmarked)[-MOST_FINGERPRINTS:]
+        progress = replace(progress, fingerprints=retained).with_stage(in_flight=len(picked))
+        self._write(progress)
+        put = self.effects.send_back(self.progress, picked)
+        is_short = len(picked) < wanted and not put.refused
+        after = moved(self.progress, put, self.situation.now, is_short=is_short)
+        if not put.moved and not put.unsure:
+            after = replace(after, fingerprints=before)
+        self._write(after)

@@ -1,0 +1,166 @@
+"""A DLQ message and the attributes that Mendq puts on one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+
+from mendq.model.queue import parsed
+
+# How often a message went back to its source by a hand of ours.
+REDRIVE_COUNT = "mendq.redrives"
+
+
+# Why and when it came to the quarantine: one attribute, JSON, in the place of the redrives.
+QUARANTINED = "mendq.quarantined"
+
+
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
+MOST_ATTRIBUTES = 10
+
+
+LONGEST_NUMBER = 9
+
+
+# What is counted further stays there: a count that reads as 0 again would be none.
+MOST_REDRIVES = 10**LONGEST_NUMBER - 1
+
+
+@dataclass(frozen=True)
+class MessageAttribute:
+    """One attribute that a sender gave; a text, or bytes where its type begins with Binary."""
+
+    data_type: str
+    value: str | bytes
+
+    @property
+    def in_bytes(self) -> bytes:
+        return self.value if isinstance(self.value, bytes) else self.value.encode()
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message received from a DLQ or a quarantine; all of it is senders' text.
+
+    `sent_at` is when SQS took it: of a standard queue's message when it was sent to its source, of
+    a FIFO queue's when it came here. `source_arn` is the queue that SQS says it died in, None where
+    somebody sent it here.
+    """
+
+    message_id: str
+    body: str
+    sent_at: datetime
+    receive_count: int = 1
+    attributes: Mapping[str, MessageAttribute] = field(default_factory=dict)
+    source_arn: str | None = None
+    group_id: str = ""
+    deduplication_id: str = ""
+    trace_header: str = ""
+
+    @property
+    def redrive_count(self) -> int:
+        """How often it was sent back; 0 where the mark is missing or not one of ours."""
+        mark = self.attributes.get(REDRIVE_COUNT)
+        text = mark.value if mark and mark.data_type == "Number" else ""
+        is_count = isinstance(text, str) and text.isascii() and text.isdigit()
+        return int(text) if is_count and len(text) <= LONGEST_NUMBER else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """What SQS counts: the body, and names, types and values of the attributes."""
+        return len(self.body.encode()) + sum(
+            len(name.encode()) + len(each.data_type.encode()) + len(each.in_bytes)
+            for name, each in self.attributes.items()
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """By which it is known again where it can bear no mark; copies with one text share it."""
+        digest = sha256(self.body.encode())
+        for name in sorted(set(self.attributes) - {REDRIVE_COUNT, QUARANTINED}):
+            digest.update(b"\0" + name.encode() + b"\0" + self.attributes[name].in_bytes)
+        digest.update(b"\0" + self.group_id.encode())
+        return digest.hexdigest()[:32]
+
+    def marked(self, name: str, mark: MessageAttribute) -> Message:
+        """With one more attribute, or another value of it."""
+        return replace(self, attributes={**self.attributes, name: mark})
+
+    def without(self, name: str) -> Message:
+        """With one attribute less, where it has it."""
+        return replace(self, attributes={k: v for k, v in self.attributes.items() if k != name})
+
+    def fits(self, most_bytes: int) -> bool:
+        """Whether SQS would take it as it is, in a queue that takes so many bytes."""
+        return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
+
+    def can_bear(self, name: str, mark: MessageAttribute, most_bytes: int) -> bool:
+        """Whether SQS would take it with this mark, in a queue that takes so many bytes."""
+        return self.marked(name, mark).fits(most_bytes)
+
+
+# A mark of ours is short; what is longer was written by somebody else.
+LONGEST_MARK = 8_192
+
+
+LONGEST_WHY = 512
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Why and when a message came to the quarantine, from where and after how many redrives.
+
+    `at` is in ISO 8601; `source` is where it failed, and where `mendq quarantine return` sends it.
+    """
+
+    why: str
+    at: str
+    source: str
+    case: str
+    redrive_count: int
+
+    def document(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def hopped(message: Message) -> Message:
+    """As it goes back to its source: once more than it says, out of the quarantine too."""
+    retained = quarantine_reason(message)
+    redrive_count = min(
+        max(message.redrive_count, retained.redrive_count if retained else 0) + 1, MOST_REDRIVES
+    )
+    return message.without(QUARANTINED).marked(
+        REDRIVE_COUNT, MessageAttribute("Number", str(redrive_count))
+    )
+
+
+def marked_quarantined(
+    message: Message, why: str, *, at: datetime, source_arn: str, case_id: str
+) -> Message:
+    """As it goes to the quarantine: the reason stands in the place of the redrives."""
+    retained = Resources(
+        why[:LONGEST_WHY], at.isoformat(), source_arn, case_id, message.redrive_count
+    )
+    text = json.dumps(retained.document(), ensure_ascii=True, separators=(",", ":"))
+    return message.without(REDRIVE_COUNT).marked(QUARANTINED, MessageAttribute("String", text))
+
+
+def quarantine_reason(message: Message) -> Resources | None:
+    """What the mark says; None where there is none that reads like ours."""
+    mark = message.attributes.get(QUARANTINED)
+    if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
+        return None
+    found = parsed(mark.value) or {}
+    texts = {name: found.get(name) for name in ("why", "at", "source", "case")}
+    redrive_count = found.get("redrive_count")
+    if not all(isinstance(each, str) for each in texts.values()):
+        return None
+    if not isinstance(redrive_count, int) or isinstance(redrive_count, bool) or redrive_count < 0:
+        return None
+    return Resources(
+        **{name: str(each) for name, each in texts.items()},
+        redrive_count=min(redrive_count, MOST_REDRIVES),
+    )

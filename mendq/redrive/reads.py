@@ -1,0 +1,259 @@
+"""Look at everything that decides about a redrive, and take one up: nothing is moved here.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of, looking
+from mendq.aws.metrics import messages_deleted
+from mendq.aws.queue import attributes_of, tags_of
+from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
+from mendq.heal.apply import changed_meanwhile, write
+from mendq.heal.context import FixContext
+from mendq.model.facts import Facts
+from mendq.model.failed_call import canonical
+from mendq.model.limits import Consent
+from mendq.model.metrics import CLOUDWATCH_LAG
+from mendq.model.plan import Refusal
+from mendq.model.queue import number_in
+from mendq.model.settings import RedriveSettings
+from mendq.model.steps import AttributeStep, RedriveMessages
+from mendq.redrive.machine import RedriveSituation, Refused, SourceState
+from mendq.redrive.progress import RedriveProgress, Stage
+from mendq.redrive.store import CourseStore
+
+_WAITING = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
+# Of a queue that is nobody's DLQ, or is gone.
+_NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
+# A status that SQS did not have when this was written is one that runs: nobody acts on it.
+_OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
+
+
+@dataclass(frozen=True)
+class RedriveRun(FixContext):
+    """One invocation of the redrive Lambda."""
+
+    settings: RedriveSettings
+
+    @property
+    def courses(self) -> CourseStore:
+        return CourseStore(self.clients.dynamodb, self.settings.case_table)
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Both queues as they are now; without attributes where one is gone, or was not shown.
+
+    `blocked` says which keeps us out, and how; `blocked_for_now` why one was not shown this time.
+    """
+
+    dlq: Facts
+    source: Facts
+    blocked: str = ""
+    blocked_for_now: str = ""
+
+    @property
+    def most_bytes(self) -> int:
+        """The longest message that the source takes."""
+        return number_in(self.source.attributes, "MaximumMessageSize")
+
+    @property
+    def waiting(self) -> int:
+        return sum(int(self.dlq.attributes.get(name, "0")) for name in _WAITING)
+
+
+@dataclass
+class Faults:
+    """Why looks failed: the first that a queue's own policy forbids, the first that may pass."""
+
+    blocked: str = ""
+    blocked_for_now: str = ""
+
+    @contextmanager
+    def met(self) -> Iterator[None]:
+        try:
+            yield
+        except QueueRefusesUs as error:
+            self.blocked = self.blocked or str(error)
+        except FactsUnavailable as error:
+            self.blocked_for_now = self.blocked_for_now or str(error)
+
+    @property
+    def refused(self) -> Refused:
+        return Refused(self.blocked or self.blocked_for_now, for_good=bool(self.blocked))
+
+
+def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
+    """Whether a message movement task runs: somebody else's, as we start none.
+
+    Raises FactsUnavailable or QueueRefusesUs.
+    """
+    with looking(f"message movement tasks of {dlq_arn}"):
+        try:
+            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
+        except ClientError as error:
+            if canonical(code_of(error)) in _NO_TASKS:
+                return False
+            raise
+    return any(each.get("Status") not in _OVER for each in answer.get("Results", []))
+
+
+def queues_of(progress: RedriveProgress, run: RedriveRun) -> Queues:
+    """Never raises for what SQS answers."""
+    faults, dlq, source = Faults(), progress.dlq_arn, progress.source_arn
+    with faults.met():
+        return Queues(_facts(dlq, run.clients), _facts(source, run.clients))
+    unseen = Facts(dlq, {}, {}), Facts(source, {}, {})
+    return Queues(*unseen, faults.blocked, faults.blocked_for_now)
+
+
+def with_makings(progress: RedriveProgress, queues: Queues) -> RedriveProgress:
+    """With when its queues were made, from the first time that they were seen."""
+    known = progress.queues
+    made = replace(
+        known,
+        dlq_made_at=known.dlq_made_at or queues.dlq.created_at,
+        source_made_at=known.source_made_at or queues.source.created_at,
+    )
+    return replace(progress, queues=made)
+
+
+def situation_of(
+    progress: RedriveProgress, queues: Queues, frozen: str | None, run: RedriveRun
+) -> RedriveSituation:
+    """What is seen of it; `frozen` as the case store says. Raises the case store's errors."""
+    faults, task_runs, misfit = Faults(queues.blocked, queues.blocked_for_now), False, ""
+    with faults.met():
+        task_runs = move_task_runs(run.clients, progress.dlq_arn)
+    with faults.met():
+        misfit = _misfit(progress, queues, run)
+    refused = faults.blocked and f"a queue keeps Mendq out: {faults.blocked}"
+    return RedriveSituation(
+        progress,
+        run.now,
+        queues.waiting,
+        _source(queues.source, progress, run),
+        run.settings.bounds,
+        is_fifo=queues.source.is_fifo,
+        has_foreign_task=task_runs,
+        frozen=frozen or run.closed_calendars or "",
+        blocked=refused or misfit or _cause_is_back(progress, run),
+        blocked_for_now=faults.blocked_for_now,
+    )
+
+
+def _facts(queue_arn: str, clients: Clients) -> Facts:
+    """A queue that is gone has no attributes."""
+    try:
+        attributes = attributes_of(clients, queue_arn)
+        return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
+    except QueueGone:
+        return Facts(queue_arn, {}, {})
+
+
+def _source(source: Facts, progress: RedriveProgress, run: RedriveRun) -> SourceState:
+    return SourceState(
+        visibility_timeout=number_in(source.attributes, "VisibilityTimeout"),
+        receives=source.max_receive_count or 1,
+        delay_seconds=number_in(source.attributes, "DelaySeconds"),
+        visible=int(source.attributes.get("ApproximateNumberOfMessages", "0")),
+        deletes_per_second=_deletes_per_second(progress, run),
+        deleted_since=_deleted_since(progress, run),
+    )
+
+
+def _deleted_since(progress: RedriveProgress, run: RedriveRun) -> int | None:
+    """Asked in a soak alone: whole minutes, after the one in which messages last went."""
+    if progress.stage is not Stage.SOAK or progress.moved_at is None:
+        return None
+    since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    try:
+        return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
+    except FactsUnavailable:
+        return None
+
+
+def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
+    """Since what went back last was there to be deleted; None where CloudWatch does not say."""
+    bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
+    shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
+    since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
+    try:
+        deleted = messages_deleted(run.clients, progress.source_arn, since, until)
+    except FactsUnavailable:
+        return None
+    return deleted / (until - since).total_seconds()
+
+
+def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
+    """Why messages may not go from the one to the other any more; raises as looks do."""
+    if queues.blocked or queues.blocked_for_now:
+        return ""
+    dlq, source = queues.dlq, queues.source
+    for queue, made_at in (
+        (dlq, progress.queues.dlq_made_at),
+        (source, progress.queues.source_made_at),
+    ):
+        if queue.exists and made_at is not None and queue.created_at != made_at:
+            return f"{queue.queue_arn} was deleted meanwhile, and made again"
+    arns = source_arns_of(run.clients, dlq.queue_arn) if dlq.exists else ()
+    return why_not_between(dlq, source, arns, run.consent) or ""
+
+
+def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:
+    """The first open case of a cause at the source."""
+    cases = run.open_cases.newest_about([progress.source_arn])
+    back = (each for each in cases if each.symptom in CAUSES and still_shows(each))
+    case = next(back, None)
+    return f"case {case.case_id} says that {case.symptom} shows at the source" if case else ""
+
+
+@dataclass(frozen=True)
+class RedriveStart:
+    """Take up a redrive: ask whether all fits, and move nothing; each tick asks again.
+
+    What is written is at most the DLQ's retention, where messages would otherwise
+    expire on the way. `consent` says of both queues whether messages may be moved between them.
+    """
+
+    consent: Consent
+
+    def write(
+        self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
+        """None when the messages may go back; refuses and raises as `write_steps.write` does."""
+        now = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
+        refusal = changed_meanwhile(now, seen, steps) or self._misfit(clients, now, steps)
+        to_set = [step for step in steps if step.leaves_a_value]
+        return refusal or (write(clients, seen, to_set) if to_set else None)
+
+    def _misfit(
+        self, clients: Clients, now: Facts, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
+        redrives = [step for step in steps if isinstance(step, RedriveMessages)]
+        if len(redrives) != 1:
+            return _unfit("the plan does not send messages back to one queue")
+        source = _facts(redrives[0].after, clients)
+        sources = source_arns_of(clients, now.queue_arn)
+        fault = why_not_between(now, source, sources, self.consent)
+        if fault is None and move_task_runs(clients, now.queue_arn):
+            fault = "a message movement task runs on it already"
+        return _unfit(fault) if fault else None
+
+
+def _unfit(fault: str) -> Refusal:
+    return Refusal("redrive_unfit", f"no message goes back: {fault}")

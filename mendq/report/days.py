@@ -1,0 +1,230 @@
+"""Incidents per day by label, folded to what one picture can show, and that picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import altair as alt
+
+from mendq.report.drawing import FONT, Look
+from mendq.report.summary import FURTHER, Summary
+from mendq.report.words import counted, day, listed, short_day, visible
+
+MOST_SERIES = 5
+MOST_NAMED_DAYS = 2
+
+
+@dataclass(frozen=True)
+class Day:
+    """`incidents` of each series, in the order of `PerDay.series`.
+
+    `reached` counts the cases that paged somebody for the first time in this week.
+    """
+
+    day: date
+    incidents: tuple[int, ...]
+    failed_calls: int
+    is_read: bool
+    reached: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.incidents)
+
+    @property
+    def name(self) -> str:
+        return short_day(self.day)
+
+
+@dataclass(frozen=True)
+class PerDay:
+    """The week's days and the names of the series: the commonest labels, then the others."""
+
+    series: tuple[str, ...]
+    days: tuple[Day, ...]
+
+    @property
+    def has_incidents(self) -> bool:
+        return any(each.total for each in self.days)
+
+    @property
+    def total(self) -> int:
+        return sum(each.total for each in self.days)
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether any day's figure is not known: an unread day may have had a burst that began."""
+        return any(not each.is_read and not each.total for each in self.days)
+
+    @property
+    def reached(self) -> int:
+        return sum(each.reached for each in self.days)
+
+
+def per_day(summary: Summary) -> PerDay:
+    """Every day of the week, also one without a row."""
+    totals = Counter[str]()
+    counts = Counter[tuple[date, str]]()
+    for row in summary.per_day:
+        totals[row.label or ""] += row.incidents
+        counts[row.day, row.label or ""] += row.incidents
+    order = sorted((label for label in totals if totals[label]), key=lambda it: _rank(it, totals))
+    named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
+    folded = order[len(named) :]
+    folded_labels = len(folded) + max(0, summary.labels_left_out - 1) * (FURTHER in folded)
+    reached = Counter(each.notified_at.date() for each in summary.reached_a_person.cases)
+    groups = [[label] for label in named] + ([folded] if folded else [])
+    days = tuple(
+        Day(
+            day=each,
+            incidents=tuple(sum(counts[each, label] for label in group) for group in groups),
+            failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
+            is_read=each not in summary.not_seen.nights_missing,
+            reached=reached[each],
+        )
+        for each in summary.days
+    )
+    others = [counted(folded_labels, "other label")] if folded else []
+    return PerDay((*(visible(label) for label in named), *others), days)
+
+
+def _rank(label: str, totals: Mapping[str, int]) -> tuple[bool, int, str]:
+    """The commonest first; what stands for many is none of them."""
+    return label == FURTHER, -totals[label], label
+
+
+def caption(week: PerDay) -> str:
+    """The day or days with most incidents."""
+    if not week.has_incidents:
+        return "No day that was read had an incident."
+    read = [each for each in week.days if each.is_read]
+    if len(read) == 1 and read[0].total == week.total:
+        return f"{day(read[0].day)} is the only day that was read."
+    most = max(each.total for each in week.days)
+    if most == 1 < week.total:
+        return "No day had more than one incident."
+    busiest = [each for each in week.days if each.total == most]
+    if most == week.total:
+        return f"{day(busiest[0].day)} had {'the one incident' if most == 1 else f'all {most:,}'}."
+    if len(busiest) == 1:
+        return f"{day(busiest[0].day)} had the most: {most:,}."
+    names = listed([day(each.day) for each in busiest])
+    if len(busiest) > MOST_NAMED_DAYS:
+        names = f"{len(busiest)} days"
+    return f"{names} had the most: {most:,} each."
+
+
+def in_words(week: PerDay) -> str:
+    """The picture for who cannot see it."""
+    return "Incidents per day. " + " ".join(_day_in_words(week, each) for each in week.days)
+
+
+def _day_in_words(week: PerDay, each: Day) -> str:
+    parts = [f"{name} {count:,}" for name, count in zip(week.series, each.incidents, strict=True)]
+    some = [part for part, count in zip(parts, each.incidents, strict=True) if count]
+    total = f"{each.total:,}" if each.total or each.is_read else "not read"
+    reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
+    of = f" ({', '.join(some)})" if some else ""
+    return f"{each.name}: {total}{of}{reached}."
+
+
+NOT_READ = "?"
+REACHED = "\N{BLACK DIAMOND}"
+MOST_CLAIMS = 3
+FEW_TICKS = 4
+
+
+@dataclass(frozen=True)
+class Size:
+    """The plot's size; `label` is a Vega expression for the name of a day.
+
+    The page stretches the picture to its column, and the text in it with it.
+    """
+
+    width: int
+    height: int
+    label: str
+    font_size: int
+
+
+WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
+# A mail has but one, which a phone shrinks and a context stretches.
+IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
+NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
+
+
+def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
+    """A bar for each day of the week, also for one without incidents or that was not read.
+
+    The mark of cases stands above the figure, because beside it there is no room on a phone.
+    """
+    figures = [f"{each.total:,}" if each.total or each.is_read else NOT_READ for each in week.days]
+    marked = [_marked(each.reached) for each in week.days]
+    above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
+    layers = [
+        _bars(week, look),
+        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
+        _texts(week, marked).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
+    ]
+    days = alt.X(
+        "day:N",
+        scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
+        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=look.line),
+    )
+    chart: alt.LayerChart = (
+        alt.layer(*layers)
+        .encode(x=days)
+        .properties(width=size.width, height=size.height, background=look.paper)
+        .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
+        .configure_axis(
+            title=None, labelFontSize=size.font_size, labelColor=look.muted, ticks=False
+        )
+    )
+    return chart
+
+
+def _bars(week: PerDay, look: Look) -> alt.Chart:
+    """On an axis of whole numbers alone: Vega would write a half as 1."""
+    rows = [
+        {"day": each.name, "series": f"{n}", "incidents": count}
+        for each in week.days
+        for n, count in enumerate(each.incidents)
+        if count
+    ]
+    names = [f"{n}" for n in range(len(week.series))]
+    colours = alt.Scale(domain=names, range=list(look.series[: len(names)]))
+    most = max(each.total for each in week.days)
+    counts = alt.Axis(
+        format=",d",
+        values=list(range(most + 1)) if most < FEW_TICKS else alt.Undefined,
+        tickCount=FEW_TICKS,
+        gridColor=look.line,
+        domain=False,
+    )
+    chart: alt.Chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_bar(stroke=look.paper, strokeWidth=1)
+        .encode(
+            y=alt.Y("incidents:Q", stack="zero", axis=counts),
+            color=alt.Color("series:N", scale=colours, legend=None),
+            order=alt.Order("series:N"),
+        )
+    )
+    return chart
+
+
+def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
+    rows = [
+        {"day": each.name, "incidents": each.total, "text": text}
+        for each, text in zip(week.days, texts, strict=True)
+    ]
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
+    return chart
+
+
+def _marked(reached: int) -> str:
+    return REACHED * reached if reached <= MOST_CLAIMS else f"{REACHED} {reached:,}"

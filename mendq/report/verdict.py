@@ -1,0 +1,237 @@
+"""What a tired reader needs first, and the queue that stands out; every sentence is computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mendq.report.not_seen import not_seen_in_short
+from mendq.report.outcomes import HABITS, OUTCOMES, why_in_words
+from mendq.report.summary import FIXED, UNRESOLVED, Incident, Summary
+from mendq.report.tiles import HEALED_TITLE, INCIDENTS_TITLE, NOTIFIED_TITLE, tiles
+from mendq.report.to_do import to_do
+from mendq.report.words import (
+    counted,
+    days_of,
+    marked,
+    plain,
+    queue_name,
+    quoted,
+    unlinked,
+    week_name,
+)
+
+_IN_A_MAIL = (INCIDENTS_TITLE, HEALED_TITLE, NOTIFIED_TITLE)
+
+
+def headline(summary: Summary) -> str:
+    """How many incidents there were, how many were healed, and whether anyone was paged first."""
+    so_far = "" if summary.not_seen.week_is_over else " so far"
+    if summary.nothing_was_read:
+        return f"Nothing was read this week{so_far}: whether there were incidents is not known."
+    where = "" if summary.every_day_was_read else f" in the {_days_read(summary)}"
+    if not summary.totals.incidents:
+        return f"No incidents{so_far}{where or ' this week'}."
+    count = counted(summary.totals.incidents, "incident")
+    return f"{count}{so_far}{where}, {_healed(summary)}."
+
+
+def others(summary: Summary) -> str:
+    """What became of the incidents that were not healed, and, told apart from it, who was paged."""
+    counts, notified = _not_healed(summary), _notified(summary)
+    rest = sum(count for _, count in counts)
+    if not rest:
+        return f"{notified[0].upper()}{notified[1:]}." if notified else ""
+    said = ", ".join(f"{count:,} {words}" for words, count in counts)
+    said = f"{said}; {notified}" if notified else said
+    if rest == summary.totals.incidents:
+        return f"What became of {'it' if rest == 1 else 'them'}: {said}."
+    return f"The other{'' if rest == 1 else f' {rest:,}'}: {said}."
+
+
+def verdict_text(summary: Summary) -> str:
+    """The verdict for a plain-text mail: at most 9 lines."""
+    outstanding = standout(summary)
+    first = next(iter(to_do(summary)), None)
+    figures = {each.title: each for each in tiles(summary)}
+    lines = [
+        f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
+        f"{headline(summary)} {others(summary)}".strip(),
+        outstanding.sentence if outstanding else "",
+        f"Why: {outstanding.because}" if outstanding else "",
+        f"Do first: {first.what} {first.effect}".rstrip() if first else "",
+        *(f"{title}: {figures[title].in_words}" for title in _IN_A_MAIL if title in figures),
+        f"Read: {not_seen_in_short(summary)}",
+    ]
+    return "\n".join(unlinked(plain(each)) for each in lines if each)
+
+
+def _days_read(summary: Summary) -> str:
+    return f"{counted(summary.days_read, 'day')} that {_was(summary.days_read)} read"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _healed(summary: Summary) -> str:
+    """Healed after approval is healed, and said; a page may have come to one healed later on."""
+    healed, approved = _how_many_healed(summary), summary.approved
+    if not summary.fixed:
+        return healed
+    if approved == summary.fixed:
+        return f"{healed} after approval"
+    if approved:
+        return f"{healed}, {approved:,} of them after approval"
+    if not summary.totals.notified:
+        return f"{healed}, and nobody was paged"
+    others_count = summary.totals.incidents - summary.fixed
+    return healed if summary.totals.notified > others_count else f"{healed} before anyone was paged"
+
+
+def _how_many_healed(summary: Summary) -> str:
+    incidents, fixed = summary.totals.incidents, summary.fixed
+    if not fixed:
+        return "not healed" if incidents == 1 else "none healed"
+    if fixed < incidents:
+        return f"{fixed:,} healed"
+    return {1: "healed", 2: "both healed"}.get(incidents, "all healed")
+
+
+def _not_healed(summary: Summary) -> list[tuple[str, int]]:
+    """In what words how many ended; they add up, and an unknown outcome keeps its word."""
+    counts = {outcome: n for outcome, n in summary.by_outcome.items() if outcome not in FIXED and n}
+    known = [each for each in OUTCOMES if each in counts]
+    unknown = sorted(counts.keys() - OUTCOMES.keys())
+    return [(OUTCOMES.get(each) or marked(each), counts[each]) for each in (*known, *unknown)]
+
+
+def _notified(summary: Summary) -> str:
+    notified, incidents = summary.totals.notified, summary.totals.incidents
+    if not notified:
+        return ""
+    if incidents == 1:
+        return "it paged a person"
+    of = f"{notified:,} of the {incidents:,}"
+    if notified == incidents:
+        of = "both" if incidents == 2 else f"all {incidents:,}"
+    return f"{of} paged a person"
+
+
+# Below this many, nothing is a habit.
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Standout:
+    """`queue` `says` and, in sentences of their own, `because`; both hold marked names."""
+
+    queue: str
+    says: str
+    because: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.queue} {plain(self.says)}"
+
+
+def standout(summary: Summary) -> Standout | None:
+    """The queue with most incidents not healed, or, all healed, with most of all incidents.
+
+    A caller's mistakes do not count; a tie in incidents and in failed calls names nobody.
+    """
+    named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
+    open_ones = [each for each in named if not each.is_fixed and not each.is_count_only]
+    if open_ones:
+        return _open_leader(summary, named, open_ones)
+    return _often_healed(summary, [each for each in named if each.is_fixed])
+
+
+def _open_leader(
+    summary: Summary, named: list[Incident], open_ones: list[Incident]
+) -> Standout | None:
+    queue_arn = _leader(open_ones)
+    mine = [each for each in open_ones if each.queue_arn == queue_arn]
+    if queue_arn is None or (len(mine) == 1 and len(open_ones) > 1):
+        return None
+    queue, because = queue_name(queue_arn), _because(mine)
+    if summary.cases_left_out:
+        return Standout(queue, _of_a_cut_list(summary, queue_arn, len(mine)), because)
+    all_mine = [each for each in named if each.queue_arn == queue_arn]
+    how_many = _how_many(len(mine), len(all_mine))
+    if habit := _habit(summary, all_mine):
+        return Standout(queue, habit, f"{how_many[0].upper()}{how_many[1:]}. {because}")
+    return Standout(queue, f"stands out: {how_many}.", because)
+
+
+def _of_a_cut_list(summary: Summary, queue_arn: str, listed: int) -> str:
+    """A list that was cut lost healed ones first, so it cannot say of how many."""
+    row = next((each for each in summary.queue_days.queues if each.queue_arn == queue_arn), None)
+    if row is None:
+        count = counted(listed, "incident")
+        return f"stands out among the listed incidents: {count} not healed."
+    share = f"{sum(row.incidents):,} of {counted(summary.totals.incidents, 'incident')}"
+    return f"stands out: {share} came from it, {row.not_healed:,} not healed."
+
+
+def _how_many(open_count: int, count: int) -> str:
+    if count == 1:
+        return "its one incident was not healed"
+    if open_count == count:
+        return f"{'neither' if count == 2 else 'none'} of its {count} incidents was healed"
+    were = "was" if open_count == 1 else "were"
+    return f"{open_count} of its {count} incidents {were} not healed"
+
+
+def _often_healed(summary: Summary, healed: list[Incident]) -> Standout | None:
+    queue_arn = _leader(healed)
+    mine = [each for each in healed if each.queue_arn == queue_arn]
+    if queue_arn is None or len(mine) < FEWEST or 2 * len(mine) <= len(healed):
+        return None
+    queue, because = queue_name(queue_arn), _because(mine)
+    if summary.cases_left_out:
+        among = f"{len(mine)} of the {len(healed)} listed incidents"
+        return Standout(queue, f"stands out: {among} came from it, all healed.", because)
+    if habit := _habit(summary, mine):
+        return Standout(queue, habit, f"All healed. {because}")
+    how_many = f"it had {len(mine)} of the {len(healed)}, all healed"
+    return Standout(queue, f"stands out: {how_many}.", because)
+
+
+def _habit(summary: Summary, mine: list[Incident]) -> str:
+    """What the queue keeps doing, where one symptom came often; empty where none did."""
+    label, count = _commonest(each.label for each in mine)
+    if count < FEWEST or label not in HABITS:
+        return ""
+    total = max(summary.by_label.get(label, 0), count)
+    share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
+    return f"{HABITS[label]}: {share} {marked(label)} incidents came from it."
+
+
+def _leader(incidents: Iterable[Incident]) -> str | None:
+    """Most incidents, then most failed calls; None where two have the same of both."""
+    weights: dict[str, tuple[int, int]] = {}
+    for each in incidents:
+        count, failed_calls = weights.get(each.queue_arn, (0, 0))
+        weights[each.queue_arn] = (count + 1, failed_calls + each.failed_calls)
+    most = max(weights.values(), default=(0, 0))
+    leaders = [queue_arn for queue_arn, weight in weights.items() if weight == most]
+    return leaders[0] if len(leaders) == 1 else None
+
+
+def _because(mine: list[Incident]) -> str:
+    """The commonest label and, where it was not healed, the commonest reason for that label."""
+    label, count = _commonest(each.label for each in mine)
+    often = "" if count == len(mine) else f" ({count} of {len(mine)})"
+    reasons = [why_in_words(each) for each in mine if each.label == label and not each.is_fixed]
+    calls = counted(sum(each.failed_calls for each in mine), "failed call")
+    reason, _ = _commonest(each for each in reasons if each)
+    said = f": {quoted(reason)}" if reason else ""
+    return f"{marked(label)}{often}, {calls}{said}."
+
+
+def _commonest(texts: Iterable[str]) -> tuple[str, int]:
+    """The text that occurs most, the first in the alphabet of several; empty where none is."""
+    counts = Counter(texts)
+    return min(counts.items(), key=lambda item: (-item[1], item[0]), default=("", 0))

@@ -1,0 +1,230 @@
+"""Scan the managed queues once an hour: resume, hand findings to heal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
+from mendq.aws.queue import Listing, ManagedQueue, listed_queues
+from mendq.cases.archive import FindingsBucket
+from mendq.cases.context import StoreContext
+from mendq.cases.finding import (
+    Finding,
+    Scanned,
+    added_to,
+    calls_about,
+    fewer_of_many,
+    request_about,
+    share_of_the_day,
+    together,
+    waiting,
+    with_managed,
+)
+from mendq.cases.open_cases import OpenCase
+from mendq.cases.view import Reach
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue._time_left import most_urgent_first
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.assess import spoken_for
+from mendq.heal.guardrails import are_many
+from mendq.model.lifecycle import WATCHED
+from mendq.model.limits import Consent
+from mendq.model.settings import ScanSettings
+from mendq.scan.reader import Paces, ScanReader, open_about
+from mendq.scan.scan import Allowance, scan
+from mendq.scan.store import ScanStore, Stretch
+
+# What measuring the suspects and handing over may take; by then no further queue is begun with.
+SECONDS_TO_MEASURE = 300
+
+
+SECONDS_TO_DELIVER = 60
+
+
+@dataclass(frozen=True)
+class ScanContext(StoreContext):
+    """One invocation of the scan, and how far it may go."""
+
+    settings: ScanSettings
+    remaining_seconds: Callable[[], float]
+    paces: Paces
+
+    @property
+    def consent(self) -> Consent:
+        return self.settings.consent
+
+    @property
+    def scan_store(self) -> ScanStore:
+        return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
+
+    @property
+    def findings(self) -> FindingsBucket:
+        return FindingsBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
+    def reader(self) -> ScanReader:
+        about = open_about(self.open_cases.by_due)
+        return ScanReader(
+            self.clients,
+            self.now,
+            self.settings.timing,
+            about,
+            noted_moves=lambda: self.moves_by_name.into(self.now),
+            newest_about=self.open_cases.newest_about,
+            consent=self.consent,
+            paces=self.paces,
+        )
+
+    @property
+    def allowance(self) -> Allowance:
+        most = share_of_the_day(self.settings.limits.scan_metrics_per_day, self.now)
+        return Allowance(
+            may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
+            may_measure=lambda metrics: (
+                self.remaining_seconds() > SECONDS_TO_DELIVER
+                and self.scan_store.spend(metrics, most, self.now)
+            ),
+        )
+
+
+def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
+    """What this stretch of the hour's round found; None where there is nothing left to do.
+
+    A round that sees nothing of any queue is put down and begun again by the next scan.
+    Raises FactsUnavailable, CaseStoreUnavailable, OwnerUnavailable or the bucket's error: then the
+    stretch is let go and not noted as done, and the next scan begins with it again.
+    """
+    stretch = context.scan_store.begin(context.now)
+    if stretch is None:
+        return None
+    try:
+        return _scanned(stretch, context, symptoms)
+    except Exception:
+        with suppress(CaseStoreUnavailable):
+            context.scan_store.end(stretch, stretch.after, done=False)
+        raise
+
+
+def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
+    listing = listed_queues(context.clients, context.settings.account, context.consent)
+    managed = listing.queues
+    queues = [each for each in managed if each.name > stretch.after]
+    reader = context.reader
+    begun = Scanned(failed=listing.failed)
+    scanned = reduce(together, scan(queues, reader, context.allowance, symptoms), begun)
+    if scanned.findings:
+        context.moves_by_name.note(reader.moves_by_name(), context.now)
+    _deliver(scanned, managed, symptoms, reader, context)
+    _put_down(scanned, listing, stretch, context)
+    if stretch.is_first and scanned.is_blind:
+        context.scan_store.end(stretch, stretch.after, done=False)
+        return scanned
+    done = not queues or scanned.after == queues[-1].name
+    context.scan_store.end(stretch, scanned.after or stretch.after, done=done)
+    return scanned
+
+
+def _deliver(
+    scanned: Scanned,
+    managed: Sequence[ManagedQueue],
+    symptoms: Iterable[Symptom],
+    reader: ScanReader,
+    context: ScanContext,
+) -> None:
+    """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
+    by_name = {each.name: each for each in symptoms if each.plan}
+    open_cases = context.open_cases.by_due()
+    spoken = spoken_for(scanned.findings, managed, open_cases, context.consent)
+    waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
+    findings = [e for e in spoken if e.symptom in by_name and e not in waits]
+    new = _not_noted_today(findings, by_name, open_cases, context.now)
+    announced = list(_at_their_pace(new, by_name, context))
+    managed_arns = frozenset(each.queue_arn for each in managed)
+    many = [name for name in by_name if _is_mass(by_name[name], announced, managed_arns, context)]
+    handed = most_urgent_first(fewer_of_many(announced, many), lambda each: each.seconds_left)
+    paid = [
+        each for each in handed if _can_be_measured(each, by_name[each.symptom], reader, context)
+    ]
+    for findings_of_a_call in calls_about(paid):
+        _call_heal(findings_of_a_call, context)
+
+
+def _not_noted_today(
+    findings: Iterable[Finding],
+    by_name: Mapping[str, Symptom],
+    open_cases: Iterable[OpenCase],
+    now: datetime,
+) -> list[Finding]:
+    """A fault in configuration whose case waits for a person is noted in one round of the day."""
+    slow = {name for name, each in by_name.items() if each.is_of_configuration}
+    waiting_since = {
+        (each.queue_arn, each.symptom): each.opened_at
+        for each in open_cases
+        if each.state not in WATCHED and each.symptom in slow
+    }
+    return [
+        each
+        for each in findings
+        for since in (waiting_since.get((each.queue_arn, each.symptom)),)
+        if since is None or since.hour == now.hour
+    ]
+
+
+def _can_be_measured(
+    finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
+) -> bool:
+    """Heal measures again what it hears of; of what nobody has measured yet only while it fits."""
+    metrics = reader.metrics_asked_again(finding.queue_arn, symptom.every_need)
+    if metrics and symptom.is_of_configuration:
+        return context.allowance.may_measure(metrics)
+    context.scan_store.note_spent(metrics, context.now)
+    return True
+
+
+def _at_their_pace(
+    findings: Sequence[Finding], by_name: Mapping[str, Symptom], context: ScanContext
+) -> Iterator[Finding]:
+    """Of faults in configurations a few a day; of everything else, all."""
+    slow = {name for name, each in by_name.items() if each.is_of_configuration}
+    topics = [each.topic for each in sorted(findings) if each.symptom in slow]
+    admitted = context.scan_store.admit(topics, context.now) if topics else frozenset()
+    for each in findings:
+        if each.symptom not in slow or each.topic in admitted:
+            yield each
+
+
+def _is_mass(
+    symptom: Symptom, announced: Iterable[Finding], managed: frozenset[str], context: ScanContext
+) -> bool:
+    queue_arns = [each.queue_arn for each in announced if each.symptom == symptom.name]
+    if not queue_arns or symptom.is_of_configuration:
+        return False
+    spread = context.case_store.spread_to(queue_arns, symptom.name, context.now)
+    reach = Reach.among(spread, managed)
+    return are_many(len(reach.queue_arns), reach.managed_queues, context.settings.limits)
+
+
+def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
+    try:
+        context.clients.functions.invoke(
+            FunctionName=context.settings.heal_function,
+            InvocationType="Event",
+            Payload=request_about(findings).encode(),
+        )
+    except (ClientError, BotoCoreError) as error:
+        raise OwnerUnavailable(f"heal could not be called: {error}") from error
+
+
+def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext) -> None:
+    """With the managed queues: the nightly job can tell by them why a queue has no case."""
+    arns = (each.queue_arn for each in listing.queues)
+    document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
+    if not stretch.is_first:
+        document = added_to(context.findings.get(stretch.hour), document)
+    context.findings.put(stretch.hour, document)

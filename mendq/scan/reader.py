@@ -1,0 +1,270 @@
+"""Read every queue of an account, each thing once and within AWS's rate limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mendq.aws.consumers import FIGURES, Figures, mappings_of
+from mendq.aws.dead_letter_queues import SOURCES, dlq_arn_here
+from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
+from mendq.aws.facts import FactsReader, function_names
+from mendq.aws.metrics import measure
+from mendq.cases.open_cases import OpenCase
+from mendq.model.facts import Facts, Need
+from mendq.model.metrics import Measured, Window, metrics_of
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class AskedOnce:
+    """Answers by what was asked; an error is an answer too."""
+
+    _answers: dict[Hashable, Future[Any]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
+        """What `ask` answered the first time, or raised."""
+        with self._lock:
+            known = self._answers.get(asked)
+            answer = self._answers.setdefault(asked, Future()) if known is None else known
+        if known is None:
+            try:
+                answer.set_result(ask())
+            except Exception as error:  # noqa: BLE001 - raised below, to whoever asked
+                answer.set_exception(error)
+        found: Answer = answer.result()
+        return found
+
+    def knows(self, asked: Hashable) -> bool:
+        return asked in self._answers
+
+
+@dataclass
+class Pace:
+    """At most so many a second, evenly, whichever thread asks; `clock` and `sleep` in seconds."""
+
+    per_second: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _free_at: float = field(default=0.0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def wait(self) -> None:
+        """Return when it is this call's turn."""
+        with self._lock:
+            now = self.clock()
+            turn = max(now, self._free_at)
+            self._free_at = turn + 1 / self.per_second
+        if turn > now:
+            self.sleep(turn - now)
+
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+
+
+# SQS states no quota for looking at a queue's attributes; 50 a second have 10,000 queues looked at
+# in three and a half minutes.
+SQS_CALLS_PER_SECOND = 50
+
+
+# Lambda lets an account make 15 control-plane calls a second, deployments and all.
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+LAMBDA_CALLS_PER_SECOND = 5
+
+
+# CloudWatch gives 50 calls, and 90,000 datapoints older than three hours, a second.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
+CLOUDWATCH_CALLS_PER_SECOND = 2
+
+
+FUNCTIONS_A_CALL = 100
+
+
+THREADS = 8
+
+
+@dataclass(frozen=True)
+class Paces:
+    """One for each service that is asked."""
+
+    sqs: Pace = field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
+    functions: Pace = field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
+    cloudwatch: Pace = field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
+
+
+@dataclass(frozen=True)
+class ScanReader(FactsReader):
+    """What was answered is kept for as long as the scan lasts.
+
+    `known_dlqs` are the queues that were heard to take some.
+    """
+
+    paces: Paces = field(default_factory=Paces)
+    retained: AskedOnce = field(default_factory=AskedOnce)
+    known_dlqs: set[str] = field(default_factory=set)
+
+    def attributes(self, queue_arn: str) -> Mapping[str, str]:
+        def ask() -> Mapping[str, str]:
+            self.paces.sqs.wait()
+            attributes = super(ScanReader, self).attributes(queue_arn)
+            there = dlq_arn_here(Facts(queue_arn, attributes, {}))
+            self.known_dlqs.update([there] if there else [])
+            return attributes
+
+        return self.retained.about(("attributes", queue_arn), ask)
+
+    def sources(self, queue_arn: str) -> tuple[str, ...]:
+        def ask() -> tuple[str, ...]:
+            self.paces.sqs.wait()
+            sources = super(ScanReader, self).sources(queue_arn)
+            self.known_dlqs.update([queue_arn] if sources else [])
+            return sources
+
+        return self.retained.about(("sources", queue_arn), ask)
+
+    def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
+        def ask() -> frozenset[str]:
+            self.paces.sqs.wait()
+            return super(ScanReader, self).moves_out_of(dlq_arn)
+
+        return self.retained.about(("moves", dlq_arn), ask)
+
+    def moves_by_name(self) -> frozenset[str]:
+        """What every DLQ says that was heard of, and earlier stretches noted.
+
+        First asked once all queues were looked at.
+        """
+        return self.retained.about("moves_by_name", self._moves_by_name)
+
+    def _moves_by_name(self) -> frozenset[str]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            heard = pool.map(self._heard_of_moves, sorted(self.known_dlqs))
+            return super().moves_by_name().union(*heard) - {SOURCES}
+
+    def _heard_of_moves(self, dlq_arn: str) -> frozenset[str]:
+        """One that keeps us out says nothing of others; about its own sources it is an error."""
+        try:
+            return self.moves_out_of(dlq_arn)
+        except (FactsUnavailable, QueueGone, QueueRefusesUs):
+            return frozenset()
+
+    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        """One listing of the account's, instead of one for each queue."""
+        return self.retained.about("mappings", self._mappings).get(queue_arn, ())
+
+    def _mappings(self) -> Mapping[str, Sequence[Mapping_]]:
+        by_queue: dict[str, list[Mapping_]] = defaultdict(list)
+        for each in mappings_of(self.clients):
+            by_queue[each.get("EventSourceArn", "")].append(each)
+        return by_queue
+
+    def timeout_seconds(self, function_arn: str) -> int | None:
+        def ask() -> int | None:
+            self.paces.functions.wait()
+            return super(ScanReader, self).timeout_seconds(function_arn)
+
+        return self.retained.about(("timeout", function_arn), ask)
+
+    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
+        """Many functions to a call; those that are known are not asked about again."""
+        unknown = [name for name in names if not self.retained.knows(("figures", name))]
+        for first in range(0, len(unknown), FUNCTIONS_A_CALL):
+            self.paces.cloudwatch.wait()
+            some = unknown[first : first + FUNCTIONS_A_CALL]
+            for name, figures in super().figures(some).items():
+                self.retained.about(("figures", name), lambda figures=figures: figures)  # type: ignore[misc]
+        return {name: self.retained.about(("figures", name), Figures) for name in names}
+
+    def metrics_of_figures(self, suspects: Iterable[Facts]) -> int:
+        """How many metrics their consumers' figures would cost."""
+        names = {name for each in suspects for name in function_names(each)}
+        return len(FIGURES) * sum(not self.retained.knows(("figures", name)) for name in names)
+
+    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
+        """Those that are known are not asked about again: each metric is billed."""
+        unknown = {
+            arn: window
+            for arn, window in windows.items()
+            if not self.retained.knows(("measured", arn, window))
+        }
+        if unknown:
+            self.paces.cloudwatch.wait()
+            for arn, found in measure(self.clients, unknown).items():
+                self.retained.about(("measured", arn, windows[arn]), lambda found=found: found)  # type: ignore[misc]
+        return {
+            arn: self.retained.about(("measured", arn, window), lambda: None)
+            for arn, window in windows.items()
+        }
+
+    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        """What was measured before is not measured again."""
+        more = super().with_more(facts, frozenset(needs) - {Need.MEASUREMENTS})
+        return self.measurements(more) if Need.MEASUREMENTS in needs else more
+
+    def measurements(self, facts: Facts) -> Facts:
+        window = self.window(facts)
+        if window is None:
+            return facts
+        found = self.measured({facts.queue_arn: window})
+        return replace(facts, measured=found[facts.queue_arn])
+
+    def source_cases(self, facts: Facts) -> Facts:
+        """Asked of each source once, however many DLQs it has had."""
+        cases = (
+            case
+            for arn in facts.source_arns
+            for case in self.retained.about(("cases", arn), partial(self.newest_about, (arn,)))
+        )
+        return replace(facts, source_cases=tuple(cases))
+
+    def metrics_to_ask(self, facts: Facts, needs: Collection[Need]) -> int:
+        """How many metrics it takes to know what `needs` names, beyond what is kept.
+
+        `facts` have attributes; who consumes is asked here, which costs nothing.
+        """
+        window = self.window(facts) if Need.MEASUREMENTS in needs else None
+        known = window is None or self.retained.knows(("measured", facts.queue_arn, window))
+        figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
+        measured = 0 if known else len(metrics_of(fifo=facts.is_fifo))
+        return measured + self.metrics_of_figures(figured) + _of_its_source(needs)
+
+    def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
+        """How many metrics heal asks for, which keeps nothing of what a scan was answered."""
+        facts = Facts(queue_arn, self.attributes(queue_arn), {})
+        measures = Need.MEASUREMENTS in needs and self.window(facts) is not None
+        names = function_names(self.consumers(facts)) if Need.LAMBDA_CONSUMERS in needs else ()
+        own = len(metrics_of(fifo=facts.is_fifo)) * measures + len(FIGURES) * len(names)
+        return own + _of_its_source(needs)
+
+
+def _of_its_source(needs: Collection[Need]) -> int:
+    """The deletes there."""
+    return int(Need.SOLE_SOURCE in needs)
+
+
+def open_about(
+    list_open: Callable[[], list[OpenCase]],
+) -> Callable[[Iterable[str]], frozenset[str]]:
+    """What cases are open about some queues, from one listing of all."""
+    retained = AskedOnce()
+
+    def by_queue() -> Mapping[str, set[str]]:
+        symptoms: dict[str, set[str]] = defaultdict(set)
+        for each in list_open():
+            symptoms[each.queue_arn].add(each.symptom)
+        return dict(symptoms)
+
+    def about(queue_arns: Iterable[str]) -> frozenset[str]:
+        known = retained.about("open", by_queue)
+        return frozenset(name for each in queue_arns for name in known.get(each, ()))
+
+    return about

@@ -1,0 +1,209 @@
+"""Looks at managed queues for what is wrong although no call fails; it changes nothing.
+
+First at attributes, tags and consumers of all, then at what CloudWatch measured of those that
+these make suspect, because every metric that is asked for is billed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from mendq.aws.errors import QueueGone
+from mendq.aws.facts import function_names
+from mendq.aws.metrics import QUEUES_A_CALL
+from mendq.aws.queue import ManagedQueue
+from mendq.cases.finding import Finding, Scanned, turn_of
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Detection, Symptom
+from mendq.model.facts import Facts, Need
+from mendq.model.metrics import Window, metrics_of
+from mendq.scan.reader import THREADS, ScanReader
+
+QUEUES_A_STRETCH = 200
+# Known of every suspect before it is asked what else a detection needs.
+OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
+# What a plan asks and no detection does: heal plans.
+OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Whether there is time to look at more queues, and to ask for so many metrics more."""
+
+    may_look: Callable[[], bool] = lambda: True
+    may_measure: Callable[[int], bool] = lambda _metrics: True
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    """A queue that only measuring can tell about, and of what."""
+
+    facts: Facts
+    window: Window
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def metrics(self) -> int:
+        return len(metrics_of(fifo=self.facts.is_fifo))
+
+    def turn(self, now: datetime) -> tuple[bool, str]:
+        """Queues whose messages may suffer come first; among them others each hour."""
+        can_wait = all(_detection_of(each).measured_last for each in self.symptoms)
+        return can_wait, turn_of(self.facts.queue_arn, now)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """One queue, looked at: what was found, what it is a suspect of, what went wrong."""
+
+    queue_arn: str
+    findings: tuple[Finding, ...] = ()
+    suspect: _Suspect | None = None
+    error: Exception | None = None
+    symptoms_failed: Mapping[str, Exception] = field(default_factory=dict)
+
+    @property
+    def is_unseen(self) -> bool:
+        return self.error is not None and not isinstance(self.error, QueueGone)
+
+
+def scan(
+    queues: Sequence[ManagedQueue],
+    reader: ScanReader,
+    allowance: Allowance,
+    symptoms: Iterable[Symptom] = CATALOGUE,
+) -> Iterator[Scanned]:
+    """Stretch by stretch what was looked at and found; `together` sums stretches up.
+
+    A queue that cannot be looked at costs itself. Writes nothing and notes nothing: whoever
+    iterates does.
+    """
+    detected = tuple(each for each in symptoms if each.detection)
+    suspects: list[_Suspect] = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for stretch in _batches(queues, QUEUES_A_STRETCH):
+            if not allowance.may_look():
+                break
+            looked = list(pool.map(partial(_look_at, reader=reader, symptoms=detected), stretch))
+            suspected = [each.suspect for each in looked if each.suspect]
+            suspects += suspected
+            yield replace(_scanned(looked), suspects=len(suspected), after=stretch[-1].name)
+    suspects.sort(key=lambda each: each.turn(reader.now))
+    yield from _measured(suspects, reader, allowance)
+
+
+def _scanned(looked: Sequence[_Looked]) -> Scanned:
+    failed = {
+        each.queue_arn: each.error or next(iter(each.symptoms_failed.values()))
+        for each in looked
+        if each.is_unseen or each.symptoms_failed
+    }
+    return Scanned(
+        queues=len(looked),
+        gone=sum(isinstance(each.error, QueueGone) for each in looked),
+        unseen=sum(each.is_unseen for each in looked),
+        findings=tuple(finding for each in looked for finding in each.findings),
+        failed=failed,
+    )
+
+
+def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
+    try:
+        facts = reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE})
+        facts = reader.consumers(facts)
+        window = reader.window(facts)
+    except Exception as error:  # noqa: BLE001 - told of with the scan
+        return _Looked(queue.queue_arn, error=error)
+    return _judged(facts, window, symptoms, reader)
+
+
+def _judged(
+    facts: Facts, window: Window | None, symptoms: tuple[Symptom, ...], reader: ScanReader
+) -> _Looked:
+    findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
+    for symptom in symptoms:
+        try:
+            detection = _detection_of(symptom)
+            suspect, measuring = detection.suspects(facts), Need.MEASUREMENTS in detection.needs
+            found = []
+            if detection.of_configuration or (suspect and not measuring):
+                found = _found(symptom, facts, reader)
+            findings += found
+            if suspect and measuring and not found:
+                suspected.append(symptom)
+        except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
+            failed[symptom.name] = error
+    to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
+    return _Looked(facts.queue_arn, tuple(findings), to_measure, symptoms_failed=failed)
+
+
+def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
+    """A redrive only explains what was measured; before that nobody asks for it."""
+    detection = _detection_of(symptom)
+    needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
+    if Need.MEASUREMENTS in detection.needs and facts.measured is None:
+        needs -= {Need.MOVE_TASKS}
+    facts = reader.with_more(facts, needs)
+    found = detection.detect(facts)
+    if found is None:
+        return []
+    return [
+        Finding(
+            facts.queue_arn,
+            symptom.name,
+            found.because,
+            facts.source_arns,
+            found.about,
+            seconds_left=found.seconds_left,
+        )
+    ]
+
+
+def _measured(
+    suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
+) -> Iterator[Scanned]:
+    """Once the allowance is spent all others are skipped: another hour begins with others."""
+    for done, batch in enumerate(_batches(suspects, QUEUES_A_CALL)):
+        figures = reader.metrics_of_figures(each.facts for each in batch)
+        metrics = figures + sum(each.metrics for each in batch)
+        if not allowance.may_measure(metrics):
+            yield Scanned(skipped=len(suspects) - done * QUEUES_A_CALL)
+            return
+        yield replace(_measured_together(batch, reader), metrics=metrics)
+
+
+def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
+    try:
+        measured = reader.measured({each.facts.queue_arn: each.window for each in batch})
+        # Asked for together here; each of them is answered from what is kept.
+        reader.figures(sorted({name for each in batch for name in function_names(each.facts)}))
+    except Exception as error:  # noqa: BLE001 - told of with the scan
+        return Scanned(failed={each.facts.queue_arn: error for each in batch})
+    findings, failed = list[Finding](), dict[str, Exception]()
+    for each in batch:
+        queue_arn = each.facts.queue_arn
+        for symptom in each.symptoms:
+            try:
+                facts = replace(reader.with_figures(each.facts), measured=measured[queue_arn])
+                findings += _found(symptom, facts, reader)
+            except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
+                failed[queue_arn] = error
+    return Scanned(measured=len(batch), findings=tuple(findings), failed=failed)
+
+
+def _detection_of(symptom: Symptom) -> Detection:
+    assert symptom.detection is not None  # noqa: S101 - `scan` leaves the others out
+    return symptom.detection
+
+
+def _batches(items: Iterable[Each], most: int) -> Iterator[list[Each]]:
+    rest = iter(items)
+    while batch := list(islice(rest, most)):
+        yield batch

@@ -1,0 +1,52 @@
+"""What the scans beside the cases say of a queue, by docs/summary.md."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+NEAR = timedelta(hours=2)
+LATER = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One scan's list; `whole` where every managed queue is on it."""
+
+    at: datetime
+    managed: frozenset[str]
+    whole: bool
+
+
+def scans(root: Path) -> list[Round]:
+    """By time; what is no list is passed over."""
+    read = [_round(each) for each in root.glob("dt=????-??-??/*.json")]
+    return sorted((each for each in read if each), key=lambda each: each.at)
+
+
+def _round(path: Path) -> Round | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    if not isinstance(found.get("managed"), list):
+        return None
+    managed = frozenset(found["managed"])
+    return Round(datetime.fromisoformat(found["at"]), managed, found["managed_whole"] is True)
+
+
+def announced(rounds: list[Round], queue: str, first: datetime, last: datetime) -> str | None:
+    """managed, not_managed or not_tagged_in_time; None where the scans around tell nothing."""
+    before = [each for each in rounds if each.whole and first - NEAR <= each.at <= first]
+    after = [each for each in rounds if each.whole and last <= each.at <= last + NEAR]
+    if not before or not after:
+        return None
+    since, until = before[-1].at, after[0].at
+    if queue in before[-1].managed and queue in after[0].managed:
+        return "managed"
+    if any(queue in each.managed for each in rounds if since <= each.at <= until):
+        return None
+    later = [each for each in rounds if last < each.at <= last + LATER]
+    return "not_tagged_in_time" if any(queue in each.managed for each in later) else "not_managed"

@@ -1,0 +1,50 @@
+"""How far a symptom has spread, also while it lasts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from mendq.cases.view import MOST_QUEUES, Spread
+
+NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
+
+
+def noted(spread: Spread, now: datetime, *queues: str) -> Spread:
+    """As the case store does it: what is outdated goes, what is missing comes."""
+    texts = {f"{slot.isoformat()} {queue}" for slot, queue in spread.notes}
+    texts -= set(spread.outdated(now))
+    return Spread.from_texts(texts | set(spread.missing(queues, now)))
+
+
+def test_what_is_over_an_hour_old_counts_no_more() -> None:
+    spread = noted(Spread(), NOW, "a")
+    assert spread.queues(NOW + timedelta(minutes=64)) == {"a"}
+    assert spread.queues(NOW + timedelta(minutes=75)) == frozenset()
+
+
+def test_the_same_queue_is_noted_once_in_two_slots() -> None:
+    spread = noted(Spread(), NOW, "a")
+    assert spread.missing(["a"], NOW + timedelta(minutes=14)) == []
+    assert len(spread.missing(["a"], NOW + timedelta(minutes=15))) == 1
+
+
+def test_a_symptom_that_lasts_never_reads_small() -> None:
+    """Forty queues that fail all the time, two in a batch: none of them may look alone."""
+    spread, queues = Spread(), [f"q{n}" for n in range(40)]
+    for minute in range(600):
+        now = NOW + timedelta(minutes=minute)
+        spread = noted(spread, now, *queues[minute * 2 % 40 :][:2])
+        if minute >= 20:
+            assert len(spread.queues(now)) == 40
+    assert len(spread.notes) <= 2 * 40
+
+
+def test_notes_never_outgrow_their_item() -> None:
+    spread = noted(Spread(), NOW, *(f"q{n}" for n in range(MOST_QUEUES + 5)))
+    assert len(spread.notes) == MOST_QUEUES
+    spread = noted(spread, NOW + timedelta(minutes=20), *(f"q{n}" for n in range(MOST_QUEUES)))
+    assert len(spread.notes) <= MOST_QUEUES
+
+
+def test_a_note_that_cannot_be_read_is_none() -> None:
+    assert Spread.from_texts(["", "soon a", "2026-11-16T09:00:00 naive"]).notes == frozenset()

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.cases.finding import (
+    MOST_IN_A_CALL,
+    Finding,
+    Scanned,
+    added_to,
+    calls_about,
+    fewer_of_many,
+    findings_key,
+    named_in,
+    request_about,
+    round_of,
+    share_of_the_day,
+    together,
+    turn_of,
+    waiting,
+)
+
+NOW = datetime(2026, 11, 16, 9, 30, 5, tzinfo=UTC)
+_FINDINGS = st.builds(
+    Finding,
+    st.integers(0, 60).map(lambda n: f"arn:aws:sqs:us-east-1:123456789012:q-{n}"),
+    st.sampled_from(["slow", "late", "lost"]),
+    st.just("because"),
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.sets(_FINDINGS))
+def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Finding]) -> None:
+    calls = list(calls_about(sorted(findings)))
+    assert all(len(each) <= MOST_IN_A_CALL for each in calls)
+    assert all(len({finding.symptom for finding in each}) == 1 for each in calls)
+    announced = [named for each in calls for named in named_in(json.loads(request_about(each)))]
+    assert sorted(announced) == sorted((each.queue_arn, each.symptom) for each in findings)
+
+
+@given(st.sets(_FINDINGS), st.sets(st.sampled_from(["slow", "late"])))
+def test_of_a_mass_symptom_one_calls_worth_is_said(findings: set[Finding], mass: set[str]) -> None:
+    announced = list(fewer_of_many(findings, mass))
+    for symptom in ("slow", "late", "lost"):
+        found = [each for each in findings if each.symptom == symptom]
+        fewer = [each for each in announced if each.symptom == symptom]
+        assert len(fewer) == (min(len(found), MOST_IN_A_CALL) if symptom in mass else len(found))
+
+
+def _found(name: str, symptom: str, *sources: str) -> Finding:
+    prefix = "arn:aws:sqs:us-east-1:123456789012:"
+    return Finding(f"{prefix}{name}", symptom, "because", tuple(prefix + each for each in sources))
+
+
+def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources() -> None:
+    before = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
+    lost, late = _found("a", "lost"), _found("a", "late")
+    assert waiting([late, lost], before) == {late: "lost"}
+    assert waiting([late, lost, _found("a", "slow")], before) == {late: "lost", lost: "slow"}
+    assert waiting([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
+        _found("b", "lost"): "slow"
+    }
+    of_source = _found("a-dlq", "late", "a")
+    assert waiting([of_source, lost], before) == {of_source: "lost"}
+    assert waiting([of_source, _found("b", "lost")], before) == {}
+    assert waiting([lost, late], {}) == {}
+
+
+@given(_JSON)
+def test_a_request_may_be_anything(found: Any) -> None:
+    assert len(named_in({"found": found})) <= MOST_IN_A_CALL
+
+
+@given(st.lists(_FINDINGS), st.lists(_FINDINGS))
+def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
+    one: list[Finding], other: list[Finding]
+) -> None:
+    first = Scanned(queues=3, suspects=2, measured=1, skipped=1, findings=tuple(one))
+    second = Scanned(queues=4, suspects=1, measured=1, findings=tuple(other))
+    document = added_to(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
+    assert document["queues_scanned"] == 7
+    assert (document["suspects"], document["measured"]) == (3, 2)
+    assert document["skipped_for_budget"] == 1
+    assert document["at"].startswith("2026-11-16T09:40")
+    named = [(each["queue_arn"], each["symptom"]) for each in document["findings"]]
+    assert named == sorted({(each.queue_arn, each.symptom) for each in (*one, *other)})
+
+
+def test_stretches_add_up() -> None:
+    failed = {"q": ValueError()}
+    first = Scanned(queues=2, gone=1, suspects=1, after="b", failed=failed)
+    second = Scanned(measured=1, skipped=3, metrics=8, findings=(Finding("q", "slow", "x"),))
+    whole = together(first, second)
+    assert (whole.queues, whole.gone, whole.suspects, whole.after) == (2, 1, 1, "b")
+    assert (whole.measured, whole.skipped, whole.metrics) == (1, 3, 8)
+    assert (whole.by_symptom(), whole.failed) == ({"slow": 1}, failed)
+
+
+def test_a_days_metrics_last_the_day() -> None:
+    shares = [share_of_the_day(20_000, NOW.replace(hour=hour)) for hour in range(24)]
+    assert shares[0] == 833
+    assert shares[-1] == 20_000
+    assert shares == sorted(shares)
+    assert share_of_the_day(0, NOW) == 0
+
+
+def test_a_round_has_one_object() -> None:
+    assert findings_key(round_of(NOW)) == "findings/dt=2026-11-16/09.json"
+    assert round_of(NOW) == round_of(NOW + timedelta(minutes=29))
+
+
+def test_each_hour_other_queues_come_first() -> None:
+    queues = [f"q-{n}" for n in range(50)]
+    hours = [round_of(NOW) + timedelta(hours=n) for n in range(24)]
+    firsts = {min(queues, key=lambda each: turn_of(each, hour)) for hour in hours}
+    assert len(firsts) > 10

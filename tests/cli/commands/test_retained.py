@@ -1,0 +1,146 @@
+"""`mendq kept` with CloudFormation's answers; after a destroy: tests/infra/test_deploying.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from tests.cli.conftest import Operator
+
+AT = datetime(2026, 11, 22, 4, tzinfo=UTC)
+ACCOUNT_ID = "123456789012"
+STACK_ID = f"arn:aws:cloudformation:us-east-1:{ACCOUNT_ID}:stack/Mendq/1"
+QUEUE = {"Id": "Intake", "Type": "AWS::SQS::Queue", "Name": "https://queue"}
+TABLE = {"Id": "CaseStore", "Type": "AWS::DynamoDB::Table", "Name": "kept-table"}
+BUCKET = {"Id": "Cases", "Type": "AWS::S3::Bucket", "Name": "kept-bucket"}
+
+
+@pytest.fixture(autouse=True)
+def _there(operator: Operator) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET["Name"])
+    boto3.client("dynamodb").create_table(
+        TableName=TABLE["Name"],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def _answers(
+    monkeypatch: pytest.MonkeyPatch,
+    now: Sequence[dict[str, str]] | None,
+    before: Sequence[tuple[dict[str, str], str]] = (),
+) -> None:
+    """A stack with these resources or none, and one destroyed that ended them so."""
+    client, plain = boto3.client("cloudformation"), boto3.Session.client
+    stub = Stubber(client)
+    if now is None:
+        stub.add_client_error("list_stack_resources", "ValidationError")
+    else:
+        said = [_resource(each, "ResourceStatus", "CREATE_COMPLETE") for each in now]
+        stub.add_response("list_stack_resources", {"StackResourceSummaries": said})
+    gone = {"StackStatus": "DELETE_COMPLETE", "CreationTime": AT, "DeletionTime": AT}
+    mine = [{"StackName": "Mendq", "StackId": STACK_ID, **gone}] if before else []
+    others = [{"StackName": "Another", "StackId": "another", **gone}]
+    stub.add_response("list_stacks", {"StackSummaries": [*others, *mine]})
+    if before:
+        events = [
+            _resource(each, "ResourceStatus", status)
+            | {"StackId": STACK_ID, "EventId": f"{n}", "StackName": "Mendq", "Timestamp": AT}
+            for n, (each, status) in enumerate(before)
+        ]
+        for each in events:
+            del each["LastUpdatedTimestamp"]
+        asked = {"StackName": STACK_ID}
+        stub.add_response("describe_stack_events", {"StackEvents": events}, asked)
+    stub.activate()
+
+    def made(session: boto3.Session, service: str, *rest: Any, **named: Any) -> Any:
+        return client if service == "cloudformation" else plain(session, service, *rest, **named)
+
+    monkeypatch.setattr(boto3.Session, "client", made)
+
+
+def _resource(each: dict[str, str], status: str, said: str) -> dict[str, Any]:
+    return {
+        "LogicalResourceId": each["Id"],
+        "PhysicalResourceId": each["Name"],
+        "ResourceType": each["Type"],
+        "LastUpdatedTimestamp": AT,
+        status: said,
+    }
+
+
+def test_nothing_retained_is_said_as_such(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answers(monkeypatch, None)
+    said = operator.json("retained", code=4)
+    where = f"in account {ACCOUNT_ID}, us-east-1: see --profile and --region"
+    assert f"nothing kept of a stack Mendq {where}" in said["error"]["message"]
+
+
+def test_of_the_stack_the_table_and_the_bucket_and_nothing_else(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answers(monkeypatch, [QUEUE, TABLE, BUCKET])
+    assert operator.json("retained") == [
+        {"kind": "table", "name": "kept-table", "logical_id": "CaseStore", "destroyed_at": None},
+        {"kind": "bucket", "name": "kept-bucket", "logical_id": "Cases", "destroyed_at": None},
+    ]
+
+
+def test_of_a_stack_that_is_gone_what_it_left_and_not_what_went_with_it(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, went = "DELETE_SKIPPED", "DELETE_COMPLETE"
+    _answers(monkeypatch, None, [(TABLE, left), (BUCKET, went), (QUEUE, left)])
+    (said,) = operator.json("retained")
+    assert (said["name"], said["destroyed_at"]) == ("kept-table", "2026-11-22T04:00:00.000Z")
+
+
+def test_what_was_deleted_since_is_not_named(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boto3.client("dynamodb").delete_table(TableName=TABLE["Name"])
+    _answers(monkeypatch, [TABLE, BUCKET])
+    assert [each["name"] for each in operator.json("retained")] == ["kept-bucket"]
+
+
+def test_people_read_the_names_whole(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answers(monkeypatch, [BUCKET], [(TABLE, "DELETE_SKIPPED")])
+    shown = operator.mendq("retained").output
+    for line in (
+        f"Mendq in account {ACCOUNT_ID}, us-east-1, deployed",
+        "bucket kept-bucket",
+        f"Mendq in account {ACCOUNT_ID}, us-east-1, destroyed 2026",
+        "table kept-table",
+    ):
+        assert line in shown
+
+
+@pytest.mark.parametrize(("listed", "named"), [(["kept-bucket"], True), (["kept-bucket-2"], False)])
+def test_a_bucket_of_another_account_is_not_named(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str], named: bool
+) -> None:
+    """Somebody else has taken the name; or it is ours, and we are kept out."""
+    _answers(monkeypatch, [TABLE, BUCKET])
+    client, plain = boto3.client("s3"), boto3.Session.client
+    stub = Stubber(client)
+    asked = {"Bucket": "kept-bucket", "ExpectedBucketOwner": ACCOUNT_ID}
+    stub.add_client_error("head_bucket", "403", expected_params=asked)
+    buckets = [{"Name": each} for each in listed]
+    stub.add_response("list_buckets", {"Buckets": buckets}, {"Prefix": "kept-bucket"})
+    stub.activate()
+
+    def made(session: boto3.Session, service: str, *rest: Any, **given: Any) -> Any:
+        return client if service == "s3" else plain(session, service, *rest, **given)
+
+    monkeypatch.setattr(boto3.Session, "client", made)
+    assert ("kept-bucket" in {each["name"] for each in operator.json("retained")}) is named
+    stub.assert_no_pending_responses()

@@ -1,0 +1,169 @@
+"""A source, its DLQ messages, and an operator who looks at both."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from mendq.cli import output
+from mendq.cli.redrive import asked, quarantine, redrive
+from mendq.model.queue import Redrive
+from mendq.redrive.messages import REDRIVE_COUNT, Message
+from mendq.redrive.mover import MessageMover, message_of
+from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
+from mendq.redrive.store import CourseStore
+from tests.cli.conftest import Operator
+
+# moto says of no message where it died: here an attribute does, which nobody sees.
+DIED_IN = "died-in"
+
+
+class _Answer:
+    status_code = 200
+
+
+@dataclass
+class Dlq:
+    """`tasks` are what SQS lists of the DLQ; moto knows none."""
+
+    operator: Operator
+    source: str
+    messages: str
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    # What SQS refuses, by operation.
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def sqs(self) -> Any:
+        return self.operator.aws.clients.sqs
+
+    def write(
+        self, body: object = "hello", queue: str | None = None, group: str = "g", **attributes: str
+    ) -> str:
+        """One message, died in the source unless `died_in` says otherwise; its message id."""
+        arn = queue or self.messages
+        given = {name.replace("_", "-"): text for name, text in attributes.items()}
+        given = {DIED_IN: self.source, **given}
+        text = body if isinstance(body, str) else json.dumps(body)
+        fifo = {"MessageGroupId": group, "MessageDeduplicationId": f"{len(self.ids(arn))}-{text}"}
+        answer = self.sqs.send_message(
+            QueueUrl=self.operator.aws.url(arn),
+            MessageBody=text,
+            MessageAttributes={
+                name: {
+                    "DataType": "Number" if name == REDRIVE_COUNT else "String",
+                    "StringValue": value,
+                }
+                for name, value in given.items()
+                if value
+            },
+            **(fifo if arn.endswith(".fifo") else {}),
+        )
+        return str(answer["MessageId"])
+
+    def seen(self, arn: str) -> list[Message]:
+        """All that is visible; it is visible still after that."""
+        found: list[Any] = []
+        while received := self._received(arn):
+            found += received
+        for each in found:
+            self.sqs.change_message_visibility(
+                QueueUrl=self.operator.aws.url(arn),
+                ReceiptHandle=each["ReceiptHandle"],
+                VisibilityTimeout=0,
+            )
+        return [message_of(each) for each in found]
+
+    def taken(self, arn: str) -> list[Message]:
+        """All that is visible, as somebody else takes it away."""
+        found: list[Message] = []
+        while received := self._received(arn):
+            found += map(message_of, received)
+            for each in received:
+                self.sqs.delete_message(
+                    QueueUrl=self.operator.aws.url(arn), ReceiptHandle=each["ReceiptHandle"]
+                )
+        return found
+
+    def _received(self, arn: str) -> Any:
+        answer = self.sqs.receive_message(
+            QueueUrl=self.operator.aws.url(arn),
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+        )
+        return answer.get("Messages", [])
+
+    def ids(self, arn: str) -> set[str]:
+        return {each.message_id for each in self.seen(arn)}
+
+    def bodies(self, arn: str) -> list[str]:
+        return sorted(each.body for each in self.seen(arn))
+
+    def redrive(self, *arguments: str, code: int = 0) -> Any:
+        name = self.source.rpartition(":")[2]
+        return self.operator.json("redrive", name, *arguments, code=code)
+
+    def course_in(self, stage: Stage) -> None:
+        """As case-7 of Mendq's own has come to that stage with these messages."""
+        now = datetime.now(UTC)
+        dead, queues = self.messages, RedriveQueues(self.messages, self.source)
+        course = RedriveProgress.begun("case-7", queues, size=5, now=now)
+        case_store = CourseStore(self.operator.aws.clients.dynamodb, "case_store")
+        claimed = case_store.claim(dead, "me", now)
+        assert claimed is not None
+        course = (claimed.course or course).now_in(stage, now)
+        case_store.save(course.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
+        case_store.release(dead, "me")
+
+    def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
+        """What the operator's client is answered in moto's place."""
+        if model.name in self.refused:
+            code, message = self.refused[model.name]
+            refusal = _Answer()
+            refusal.status_code = 403
+            return refusal, {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
+        if model.name == "ListMessageMoveTasks":
+            return _Answer(), {"Results": self.tasks}
+        return None
+
+
+def dlq(operator: Operator, *, fifo: bool = False, **attributes: str) -> Dlq:
+    """Two empty queues; whatever is held in them is hidden for long."""
+    ending = ".fifo" if fifo else ""
+    messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
+    policy = {"RedrivePolicy": Redrive(messages, 3).text}
+    source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
+    made = Dlq(operator, source, messages)
+    events = operator.account.clients.sqs.meta.events
+    events.register("before-call", cast("Any", made.answer))
+    return made
+
+
+def _message_of(received: Mapping[str, Any]) -> Message:
+    message = message_of(received)
+    said = message.attributes.get(DIED_IN)
+    source_arn = str(said.value) if said and said.value != "nobody" else None
+    return replace(message.without(DIED_IN), source_arn=source_arn)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto's clock stands still, so nobody can wait for a message there."""
+    mover = partial(MessageMover, wait_seconds=0)
+    monkeypatch.setattr(mover, "message_of", _message_of)
+    monkeypatch.setattr(asked, "MessageMover", mover)
+    monkeypatch.setattr("mendq.redrive.mover.MessageMover", mover)
+    monkeypatch.setattr(output, "somebody_is_there", _somebody_is_there)
+
+
+def _somebody_is_there() -> bool:
+    """Whoever stands in for the question can be asked."""
+    stands_in = any(each.confirm is not output.confirm for each in (redrive, quarantine))
+    return stands_in or sys.stdin.isatty()

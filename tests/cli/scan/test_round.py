@@ -1,0 +1,114 @@
+"""`mendq scan --dry-run`: what it says, and that nothing anywhere is different afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from mendq.cases.finding import Finding
+from mendq.cli.exit_codes import Exit
+from mendq.cli.scan.findings_table import findings_table
+from mendq.cli.scan.price import Purse
+from mendq.cli.scan.round import Round
+from mendq.cli.scan.would_do import BY_NAME, WouldDo
+from mendq.model.limits import Mode
+from tests.cli.conftest import Operator
+from tests.cli.scan.conftest import everything, finding, pair
+
+
+def test_the_lambda_scans_not_the_command(operator: Operator) -> None:
+    result = operator.mendq("scan")
+    assert result.exit_code == Exit.USAGE
+    assert "--dry-run" in result.stderr
+    assert operator.account.invoked == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "would"), [("observe", "only notes"), ("propose", "proposes"), ("heal", "does")]
+)
+def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
+    operator: Operator, mode: str, would: str
+) -> None:
+    dead = pair(operator, mode)
+    off = operator.aws.queue("mine", "off")
+    before = everything(operator)
+    said = operator.json("scan", "--dry-run")
+    assert everything(operator) == before
+    assert operator.account.invoked == []
+    found = finding(said["findings"], dead, "dlq_retention_too_short")
+    assert found["would"] == would
+    assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
+    assert said["queues_scanned"] == 2
+    assert off not in {each["queue_arn"] for each in said["findings"]}
+    assert said["not_looked_at"] == {}
+
+
+def test_a_lowered_autonomy_holds_and_what_is_reported_has_no_steps(operator: Operator) -> None:
+    dead = pair(operator, "heal")
+    lowered = replace(operator.account.known, autonomy={"dlq_retention_too_short": Mode.PROPOSE})
+    object.__setattr__(operator.account, "known", lowered)
+    found = operator.json("scan", "--dry-run")["findings"]
+    assert finding(found, dead, "dlq_retention_too_short")["would"] == "proposes"
+    reported = finding(found, dead, "tls_not_enforced")
+    assert (reported["would"], reported["steps"]) == ("only reports it", [])
+
+
+def test_an_account_without_managed_queues_has_no_findings(operator: Operator) -> None:
+    result = operator.mendq("scan", "--dry-run")
+    assert result.exit_code == Exit.DONE
+    assert "no queue is managed, so none was looked at" in result.stdout
+    assert "nothing was found" not in result.stdout
+    assert "nothing was changed" in result.stdout
+
+
+def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> None:
+    arn = operator.aws.queue("orders", "heal")
+    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(arn), MessageBody="x")
+    later = datetime.now(UTC) + timedelta(hours=3)
+    asked: list[object] = []
+    account = operator.account
+    account.session.events.register("before-call.cloudwatch", lambda **_: asked.append(1))
+    *_, scanned = Round(account, later, Purse(0)).stretches()
+    assert (scanned.suspects, scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 1, 0)
+    assert asked == []
+    *_, scanned = Round(account, later, Purse(100)).stretches()
+    assert (scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 8)
+    assert asked
+
+
+def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
+    console = Console(width=columns, no_color=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(findings_table(found))
+    return captured.get().splitlines()
+
+
+@given(st.integers(80, 120), st.integers(1, 80))
+def test_no_line_is_wider_than_the_terminal(columns: int, name_length: int) -> None:
+    arn = f"arn:aws:sqs:us-east-1:123456789012:{'q' * name_length}"
+    found = {
+        Finding(arn, name, "because " * 20): WouldDo("proposes", ("x" * 150,)) for name in BY_NAME
+    }
+    assert max(map(len, _shown(found, columns))) <= columns
+
+
+def test_queues_of_a_fault_that_is_only_reported_are_one_row() -> None:
+    arns = [f"arn:aws:sqs:us-east-1:123456789012:q{n:02}" for n in range(6)]
+    found = {Finding(arn, "tls_not_enforced", "why"): WouldDo("only reports it") for arn in arns}
+    found |= {Finding(arn, "consumer_failing", "why"): WouldDo("asks a person") for arn in arns}
+    shown = "\n".join(_shown(found, 100))
+    assert shown.count("tls_not_enforced") == 1
+    assert shown.count("consumer_failing") == len(arns)
+    assert shown.index("consumer_failing") < shown.index("tls_not_enforced")
+
+
+def test_what_a_queue_is_called_does_nothing_to_the_terminal() -> None:
+    arn = "arn:aws:sqs:us-east-1:123456789012:orders"
+    found = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): WouldDo("asks a person")}
+    shown = _shown(found, 100)
+    assert "\x1b" not in "".join(shown)

@@ -1,0 +1,177 @@
+"""What a dry run says is what heal answers, its guardrails and all; and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from mendq.cases import items
+from mendq.heal.batch import heal_findings
+from mendq.heal.repeats import NEW_FAULTS_A_DAY
+from mendq.model.metrics import metrics_of
+from mendq.scan.store import ScanStore
+from tests.cli.conftest import Operator
+from tests.cli.scan.conftest import RETENTION, everything, finding, pair
+
+SYMPTOM = "dlq_retention_too_short"
+OTHERS = [f"arn:aws:sqs:us-east-1:123456789012:other-{n}" for n in range(NEW_FAULTS_A_DAY)]
+
+
+def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
+    """In words and why; the account is as it was."""
+    before = everything(operator)
+    document = operator.json("scan", "--dry-run")
+    assert everything(operator) == before
+    found = finding(document["findings"], queue_arn, symptom)
+    assert found["steps"] == []
+    return found["would"], found["why"]
+
+
+def _heal(operator: Operator, queue_arn: str) -> None:
+    request = {"found": [{"queue_arn": queue_arn, "symptom": SYMPTOM}]}
+    assert heal_findings(request, operator.aws.run()).errors == {}
+
+
+def _failing(operator: Operator, *names: str) -> list[str]:
+    """Queues whose consumers finish nothing, as CloudWatch counted them."""
+    now, aws = datetime.now(UTC), operator.aws
+    aws.later(hours=-8)
+    arns = [aws.queue(name, "heal", ReceiveMessageWaitTimeSeconds="20") for name in names]
+    aws.later(hours=8)
+    named = {each.key: each.name for each in metrics_of(fifo=False)}
+    counted = {"sent": 200.0, "received": 2_000.0, "deleted": 200.0, "visible": 5.0}
+    for arn in arns:
+        aws.clients.sqs.send_message(QueueUrl=aws.url(arn), MessageBody="x")
+        aws.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": named[key],
+                    "Dimensions": [{"Name": "QueueName", "Value": arn.rpartition(":")[2]}],
+                    "Timestamp": now - timedelta(minutes=minutes),
+                    "Value": value if minutes == 60 or key == "visible" else 0.0,
+                }
+                for key, value in counted.items()
+                for minutes in (300, 60, 10)
+            ],
+        )
+    return arns
+
+
+def _asked(operator: Operator) -> list[int]:
+    """How many metrics each call to CloudWatch asks for, as they come."""
+    asked: list[int] = []
+    count = cast(
+        "Callable[..., None]",
+        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
+    )
+    events = operator.account.session.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", count)
+    return asked
+
+
+def test_a_freeze_stops_what_would_be_done(operator: Operator) -> None:
+    dead = pair(operator, "heal")
+    said = {"by": "ada", "at": "now", "reason": "a release"}
+    frozen = {**items.freeze_key(), **{name: {"S": text} for name, text in said.items()}}
+    operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=frozen)
+    would, why = _said(operator, dead)
+    assert would == "would be refused: frozen"
+    assert "a release" in why
+
+
+def test_an_open_case_is_not_opened_twice(operator: Operator) -> None:
+    dead = pair(operator, "propose")
+    _heal(operator, dead)
+    (case,) = operator.aws.transitions()
+    would, why = _said(operator, dead)
+    assert would == "would be refused: case_already_open"
+    assert why == f"case {case['case_id']} is proposed"
+
+
+def test_a_person_s_value_is_retained(operator: Operator) -> None:
+    operator.aws.later(hours=-2)
+    dead = pair(operator, "heal")
+    operator.aws.later(minutes=5)
+    _heal(operator, dead)
+    case_key = items.case_key(dead, SYMPTOM)
+    operator.aws.clients.dynamodb.delete_item(TableName="case_store", Key=case_key)
+    operator.aws.clients.sqs.set_queue_attributes(
+        QueueUrl=operator.aws.url(dead), Attributes={"MessageRetentionPeriod": RETENTION}
+    )
+    operator.aws.now = datetime.now(UTC)
+    would, why = _said(operator, dead)
+    assert would == "would be refused: overridden"
+    assert "Mendq stays away" in why
+
+
+def test_what_was_said_of_today_makes_others_wait(operator: Operator) -> None:
+    dead = pair(operator, "heal")
+    announced = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
+    now = datetime.now(UTC)
+    assert len(announced.admit(OTHERS, now)) == NEW_FAULTS_A_DAY
+    would, why = _said(operator, dead)
+    assert would == "waits"
+    assert f"{NEW_FAULTS_A_DAY} new ones a day" in why
+    assert dead not in announced.admit([dead], now), "the dry run has taken nobody's turn"
+
+
+def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
+    (failing,) = _failing(operator, "orders")
+    assert _said(operator, failing, "consumer_failing")[0] == "pages"
+    others = [operator.aws.queue(f"other-{n}", "heal") for n in range(3)]
+    operator.aws.run().case_store.spread_to(others, "consumer_failing", datetime.now(UTC))
+    would, why = _said(operator, failing, "consumer_failing")
+    assert would == "would be refused: mass_symptom"
+    assert why.startswith("4 of 4 managed queues")
+
+
+def test_those_of_the_round_count_as_many(operator: Operator) -> None:
+    *_, last = _failing(operator, "a", "b", "c", "d")
+    assert _said(operator, last, "consumer_failing")[0] == "would be refused: mass_symptom"
+
+
+def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> None:
+    _failing(operator, "a", "b")
+    asked = _asked(operator)
+    said = operator.json("scan", "--dry-run")
+    assert said["metrics_asked"] == sum(asked) == 16
+    assert said["metrics_an_hour"] == 32, "heal asks anew"
+    asked.clear()
+    capped = operator.json("scan", "--dry-run", "--metrics", "15")
+    assert (capped["metrics_asked"], asked) == (0, [])
+    assert capped["skipped_for_budget"] == 2
+
+
+def test_what_a_plan_alone_measures_is_capped_too(operator: Operator) -> None:
+    """The configuration is found without a metric; its plan needs some."""
+    operator.aws.later(hours=-8)
+    queue = operator.aws.queue("orders", "heal")
+    operator.aws.later(hours=8)
+    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(queue), MessageBody="x")
+    asked = _asked(operator)
+    for most in (0, 8, 100):
+        asked.clear()
+        said: dict[str, Any] = operator.json("scan", "--dry-run", "--metrics", str(most))
+        assert said["metrics_asked"] == sum(asked) <= most
+
+
+def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Operator) -> None:
+    aws = operator.aws
+    aws.later(hours=-8)
+    dead = aws.queue("messages", None)
+    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
+    first, second = (aws.queue(each, "heal", RedrivePolicy=redrive) for each in ("a", "b"))
+    aws.clients.sqs.delete_queue(QueueUrl=aws.url(dead))
+    aws.later(hours=8)
+    symptom = "dlq_missing"
+    would, why = _said(operator, second, symptom)
+    assert (would, why) == ("waits", "said_of_another: a speaks for it")
+    found = finding(operator.json("scan", "--dry-run")["findings"], first, symptom)
+    assert found["would"] == "proposes"
+    assert "1 other queue names it too: b" in found["why"]
+    request = {"found": [{"queue_arn": first, "symptom": symptom}]}
+    assert heal_findings(request, aws.run()).errors == {}
+    assert _said(operator, second, symptom) == (would, why)

@@ -1,0 +1,53 @@
+"""docs/scan.md: its figures are those of the code."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mendq.aws.consumers import FIGURES
+from mendq.cli.scan.price import ROUNDS_A_MONTH, dollars_per_month
+from mendq.model.limits import Limits
+from mendq.model.metrics import Measured, metrics_of
+from mendq.model.prices import METRIC_ASKED
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
+STANDARD, FIFO = len(metrics_of(fifo=False)), len(metrics_of(fifo=True))
+
+
+def test_what_a_suspect_costs() -> None:
+    row = f"| {STANDARD}; FIFO {FIFO}; {len(FIGURES)} more for each Lambda function behind it | "
+    assert f"{row}{METRIC_ASKED.of(STANDARD):.5f} |" in PAGE
+
+
+def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
+    of_a_round = 100 * STANDARD
+    dollars = f"{dollars_per_month(of_a_round):.2f}"
+    assert f"| {of_a_round * ROUNDS_A_MONTH:,} | {dollars} |" in PAGE
+    a_day = Limits().scan_metrics_per_day
+    assert f"| {a_day * 30:,} | {METRIC_ASKED.of(a_day * 30):.2f} |" in PAGE
+    assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE
+
+
+def test_the_worked_example_of_the_conservation() -> None:
+    since = datetime(2026, 11, 20, tzinfo=UTC)
+    measured = Measured(
+        since=since,
+        until=since + timedelta(hours=6),
+        sent=1000,
+        received=1500,
+        deleted=1400,
+        empty_receives=0,
+        backlog_before=200,
+        backlog_now=150,
+        visible_before=200,
+        visible_now=150,
+        least_visible=0,
+        in_flight_now=0,
+        oldest_age_seconds_before=0,
+        oldest_age_seconds_now=0,
+    )
+    assert f"| **{measured.surplus_deletes}** |" in PAGE
+    assert f"5 % of 1,000 | {measured.inexact_by:.0f} |" in PAGE
+    assert f"About {measured.surplus_deletes} times a message was handled twice" in PAGE
+    assert measured.shows_a_race

@@ -1,0 +1,364 @@
+"""A summary lands: its page is made, and it goes once to everybody, whatever fails in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto.ses.models import ses_backends
+from moto.sns.models import sns_backends
+
+from functions import deliver_report
+from mendq.aws.clients import Clients
+from mendq.model.settings import DeliverReportSettings
+from mendq.nightly.deliver import ReportNotDelivered
+from mendq.nightly.deliveries import DeliveryClaims
+from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable, read
+from tests.functions.test_heal import Context
+from tests.heal.conftest import ACCOUNT, Account
+from tests.heal.faults import KINDS, Fault, Killed
+from tests.heal.mails import SENDER, recipients, sent, verify
+from tests.report.weeks import busy_week, week
+
+KEY = "summary/week=2026-W46/summary.json"
+EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
+READERS = ("ada@example.com", "grace@example.com")
+# The summary, the page; then a verdict and two mails, each of them taken, sent, and noted.
+CALLS = (
+    *("GetObject", "PutObject"),
+    *("PutObject", "Publish", "PutObject"),
+    *(2 * ("PutObject", "SendEmail", "PutObject")),
+)
+SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
+
+
+def another_week() -> dict[str, Any]:
+    """Whole, and of the week before."""
+    whole = week(week="2026-W45", to="2026-11-08", per_day=[], not_seen={"nightly_runs": []})
+    return whole | {"from": "2026-11-02"}
+
+
+@dataclass
+class Lambda:
+    """The Lambda with its own clients, and what it told CloudWatch."""
+
+    account: Account
+    clients: Clients
+    capture: pytest.CaptureFixture[str]
+    retries: int = 0
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+
+    def put(self, document: bytes) -> None:
+        self.account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=document)
+
+    def run(self, request_id: str = "request-1") -> dict[str, Any]:
+        """One invocation; raises what it raises."""
+        try:
+            context: Any = Context(request_id)
+            answer: dict[str, Any] = deliver_report.handler(EVENT, context)
+            return answer
+        finally:
+            lines = self.capture.readouterr().out.splitlines()
+            self.metrics += [json.loads(each) for each in lines if '"_aws"' in each]
+
+    def invoke(self, request_id: str = "request-1") -> bool:
+        """As Lambda does for an event: two more tries; whether one went through."""
+        for _ in range(3):
+            try:
+                self.run(request_id)
+            except (Exception, Killed):  # noqa: BLE001, S112 - whatever it was, Lambda tries again
+                continue
+            return True
+        return False
+
+    @property
+    def verdicts(self) -> list[tuple[str, str]]:
+        return self.account.pages("info")
+
+    @property
+    def used(self) -> tuple[Any, ...]:
+        return (self.clients.s3, self.clients.sns_once, self.clients.mail)
+
+
+@pytest.fixture
+def made(
+    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Lambda]:
+    topic = account.clients.sns.create_topic(Name="info")["TopicArn"]
+    settings = DeliverReportSettings(ACCOUNT, "cases", topic, SENDER, READERS)
+    _know(settings, monkeypatch)
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    # Drawing takes a second, and is tested where it is done.
+    monkeypatch.setattr(deliver_report, "page", lambda week: f"<!doctype html>{week.made_at}")
+    monkeypatch.setattr("mendq.report.drawing.as_png", lambda _: b"a picture")
+    deliver_report._cold_start.cache_clear()
+    verify(account)
+    lambda_ = Lambda(account, account.clients, capsys)
+    lambda_.put(json.dumps(busy_week()).encode())
+    yield lambda_
+    deliver_report._cold_start.cache_clear()
+
+
+def _know(settings: DeliverReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, text in settings.to_environment().items():
+        monkeypatch.setenv(variable, text)
+
+
+def _without_a_sender(made: Lambda, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = deliver_report._cold_start()[0]
+    _know(replace(settings, sender=None, recipients=()), monkeypatch)
+    deliver_report._cold_start.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(b"{}", id="no summary"),
+        pytest.param(
+            json.dumps(busy_week()).encode() + b" " * MOST_BYTES, id="more than is read of it"
+        ),
+        pytest.param(json.dumps(another_week()).encode(), id="the week of another key"),
+    ],
+)
+def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda, document: bytes) -> None:
+    made.put(document)
+    with pytest.raises(SummaryUnreadable):
+        made.run()
+    listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
+    assert listed["KeyCount"] == 0
+    assert (made.verdicts, sent(made.account)) == ([], [])
+    assert made.metrics[0]["ReportsNotDelivered"] == [1]
+    assert made.metrics[0]["ReportsDelivered"] == [0]
+
+
+def test_a_week_that_is_not_over_gets_a_page_and_keeps_its_mails_for_later(made: Lambda) -> None:
+    week = busy_week()
+    running = {**week, "not_seen": {**week["not_seen"], "week_is_over": False}}
+    made.put(json.dumps(running).encode())
+    assert made.run()["sent_to"] == []
+    assert _page(made)
+    assert (made.verdicts, sent(made.account), _held(made)) == ([], [], False)
+    assert made.metrics[0]["ReportsDelivered"] == made.metrics[0]["ReportsNotDelivered"] == [0]
+    listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
+    assert [each["Key"] for each in listed["Contents"]] == ["report/week=2026-W46/report.html"]
+    running["not_seen"]["week_is_over"] = True
+    made.put(json.dumps(running).encode())
+    assert made.run("on Monday")["sent_to"][1:] == list(READERS)
+    assert len(made.verdicts) == 1
+
+
+def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> None:
+    first, second = made.run("request-1"), made.run("request-2")
+    assert first["sent_to"][1:] == list(READERS)
+    assert second["sent_to"] == []
+    assert len(made.verdicts) == 1
+    assert recipients(made.account) == list(READERS)
+    assert [each["ReportsDelivered"] for each in made.metrics] == [[1], [0]]
+    assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
+
+
+def test_a_corrected_summary_makes_the_page_anew_and_sends_nothing(made: Lambda) -> None:
+    made.run()
+    before = _page(made)
+    made.put(json.dumps({**busy_week(), "made_at": "2026-11-17T06:00:00Z"}).encode())
+    made.run("request-2")
+    assert _page(made) != before
+    assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
+
+
+def test_another_weeks_summary_is_whole_but_for_its_key() -> None:
+    assert read(another_week()).week == "2026-W45"
+
+
+def _page(made: Lambda) -> str:
+    key = "report/week=2026-W46/report.html"
+    body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
+    assert body.startswith("<!doctype html>")
+    return body
+
+
+def test_without_a_sender_the_verdict_alone_goes_out(
+    made: Lambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without_a_sender(made, monkeypatch)
+    assert len(made.run()["sent_to"]) == 1
+    assert (len(made.verdicts), sent(made.account)) == (1, [])
+
+
+def test_what_goes_out_says_where_the_page_lies(made: Lambda) -> None:
+    made.run()
+    ((subject, verdict),) = made.verdicts
+    mail = sent(made.account)[0]
+    assert subject == mail["Subject"] == "Mendq 2026-W46: 26 incidents, 19 healed, 2 paged"
+    text = mail.get_body(("plain",))
+    assert text
+    for each in (verdict, text.get_content()):
+        assert "s3://cases/report/week=2026-W46/report.html" in each
+        assert "mendq report --week 2026-W46 --open --region us-east-1" in each
+
+
+def test_a_verdict_that_sns_refuses_keeps_no_mail_back(made: Lambda) -> None:
+    made.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
+    with pytest.raises(ReportNotDelivered, match="NotFound"):
+        made.run()
+    assert recipients(made.account) == list(READERS)
+    assert made.metrics[0]["ReportsNotDelivered"] == [1]
+    made.account.clients.sns.create_topic(Name="info")
+    made.run()
+    assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
+
+
+def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> Callable[..., None]:
+    def refuse(params: dict[str, Any], **_: Any) -> None:
+        if any(each in str(params["body"]) for each in addresses):
+            error = {"Code": code, "Message": "Email address is not verified. \x1b[2J"}
+            metadata = {"HTTPStatusCode": 400}
+            raise ClientError({"Error": error, "ResponseMetadata": metadata}, "SendEmail")  # type: ignore[typeddict-item]
+
+    made.clients.mail.meta.events.register("before-call.sesv2.SendEmail", refuse)
+    return refuse
+
+
+def _allow(made: Lambda, refuse: Callable[..., None]) -> None:
+    made.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
+
+
+def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
+    refuse = _refusing(made, READERS[0])
+    with pytest.raises(ReportNotDelivered, match="MessageRejected"):
+        made.run()
+    assert recipients(made.account) == [READERS[1]]
+    assert len(made.verdicts) == 2
+    subject, announced = made.verdicts[1]
+    assert subject == "Mendq: the report of week 2026-W46 was not mailed"
+    assert READERS[0] in announced
+    assert READERS[1] not in announced
+    assert "\x1b" not in announced
+    with pytest.raises(ReportNotDelivered):
+        made.run()
+    assert (len(made.verdicts), len(sent(made.account))) == (2, 1)
+    _allow(made, refuse)
+    made.run("by hand")
+    assert recipients(made.account) == [READERS[1], READERS[0]]
+    assert len(made.verdicts) == 2
+    assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
+
+
+def test_an_unverified_sender_is_said_once(made: Lambda) -> None:
+    made.clients.mail.delete_email_identity(EmailIdentity=SENDER)
+    assert not made.invoke()
+    assert [subject.partition(":")[0] for subject, _ in made.verdicts] == [
+        "Mendq 2026-W46",
+        "Mendq",
+    ]
+    verify(made.account)
+    assert made.invoke("by hand")
+    assert recipients(made.account) == list(READERS)
+
+
+def test_a_throttled_mail_is_tried_again_and_nobody_is_said(made: Lambda) -> None:
+    refuse = _refusing(made, *READERS, code="TooManyRequestsException")
+    with pytest.raises(ReportNotDelivered):
+        made.run()
+    _allow(made, refuse)
+    made.run()
+    assert (len(made.verdicts), recipients(made.account)) == (1, list(READERS))
+
+
+def test_a_mail_is_asked_for_once_and_the_verdict_too(made: Lambda) -> None:
+    """What may have been taken is not sent again within a call."""
+    clients = ((made.clients.mail, len(READERS)), (made.clients.sns_once, 1))
+    for client, expected in clients:
+        fault = Fault(made.account, "answer_lost", 1, [client])
+        _forget(made)
+        with pytest.raises(ReportNotDelivered):
+            made.run(f"of {expected}")
+        fault.leave()
+        assert fault.calls == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dead_at_any_call_the_retries_deliver_it_all(made: Lambda, kind: str) -> None:
+    """Twice only where it may have been sent and nobody could note it: what is lost is worse."""
+    twice_at = NOTING if kind == "killed_before" else SENDING
+    for strike_at, name in enumerate(CALLS, 1):
+        _forget(made)
+        fault = Fault(made.account, kind, strike_at, made.used)
+        assert made.invoke(), strike_at
+        fault.leave()
+        assert fault.call.endswith(f".{name}")
+        assert set(recipients(made.account)) == set(READERS), strike_at
+        assert made.verdicts, strike_at
+        count = len(made.verdicts) + len(sent(made.account))
+        assert count == 1 + len(READERS) + (strike_at in twice_at), strike_at
+    _forget(made)
+    fault = Fault(made.account, kind, len(CALLS) + 1, made.used)
+    assert made.invoke()
+    fault.leave()
+    assert not fault.struck, "there are more calls than these"
+
+
+@pytest.mark.parametrize("kind", ["killed_before", "killed_after"])
+def test_what_a_dead_run_left_another_event_delivers_once_its_visibility_is_over(
+    made: Lambda, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own retries, which would come first, are left out here."""
+    for strike_at in range(1, len(CALLS) + 1):
+        _forget(made)
+        fault = Fault(made.account, kind, strike_at, made.used)
+        with pytest.raises(Killed):
+            made.run("request-1")
+        fault.leave()
+        held = _held(made)
+        assert made.invoke("request-2") is not held
+        with monkeypatch.context() as patched:
+            patched.setattr(DeliveryClaims, "_holds", lambda *_: False)
+            assert made.invoke("request-3")
+        assert set(recipients(made.account)) == set(READERS), strike_at
+        assert made.verdicts
+
+
+def _held(made: Lambda) -> bool:
+    """Whether a mark says that somebody is sending."""
+    s3 = made.account.clients.s3
+    listed = s3.list_objects_v2(Bucket="cases", Prefix="report/week=2026-W46/delivered/")
+    bodies = (
+        s3.get_object(Bucket="cases", Key=each["Key"])["Body"].read()
+        for each in listed.get("Contents", [])
+    )
+    return any(json.loads(each)["state"] == "taken" for each in bodies)
+
+
+def test_two_at_once_send_once(made: Lambda) -> None:
+    """The second event comes while the first run's verdict is on its way."""
+    answers: list[bool] = []
+
+    def second(**_: Any) -> None:
+        if not answers:
+            answers.append(False)
+            answers[0] = made.invoke("request-2")
+
+    events: Any = made.clients.sns_once.meta.events
+    events.register("before-call.sns.Publish", second)
+    assert made.invoke("request-1")
+    events.unregister("before-call.sns.Publish", second)
+    assert answers == [False], "its event comes again, in case the first run dies"
+    assert made.invoke("request-2")
+    assert (len(made.verdicts), recipients(made.account)) == (1, list(READERS))
+
+
+def _forget(made: Lambda) -> None:
+    """As before the week's first delivery."""
+    s3 = made.account.clients.s3
+    for each in s3.list_objects_v2(Bucket="cases", Prefix="report/").get("Contents", []):
+        s3.delete_object(Bucket="cases", Key=each["Key"])
+    ses_backends[ACCOUNT]["us-east-1"].sent_messages.clear()
+    sns_backends[ACCOUNT]["us-east-1"].topics[
+        f"arn:aws:sns:us-east-1:{ACCOUNT}:info"
+    ].sent_notifications.clear()

@@ -1,0 +1,262 @@
+"""The end of a run comes in; what the nightly job wrote is asked of S3, how the run ended of EMR.
+
+botocore's Stubber answers in EMR Serverless's shapes; nothing here ran on EMR.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from functions import watch_nightly
+from mendq.aws.clients import Clients
+from mendq.model.settings import WatchNightlySettings
+from mendq.nightly.verdict import NATIVE, NightlyRead, nightly_key
+from tests.functions.test_heal import Context, metrics
+from tests.heal.conftest import Account
+from tests.nightly.test_nightly_watch import ID, event
+
+DAY = date(2026, 11, 15)
+RUN_ID = "00f1cbn5g4bb0c01"
+SETTINGS = WatchNightlySettings("123456789012", application_id=ID, report_bucket="cases")
+CONTEXT: Any = Context()
+
+
+@dataclass
+class Lambda:
+    """The Lambda, an account's S3, and EMR Serverless as a Stubber."""
+
+    account: Account
+    capture: pytest.CaptureFixture[str]
+    log: pytest.LogCaptureFixture
+    # CloudWatch takes no metric that is older than two weeks.
+    created_at: datetime = field(
+        default_factory=lambda: datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=9)
+    )
+    printed: str = ""
+
+    def nightly(self, day: date, records: int, **fields: Any) -> None:
+        made_at = fields.pop("made_at", self.created_at + timedelta(minutes=1))
+        nightly = NightlyRead(day, made_at, NATIVE, "", files=1, records=records, **fields)
+        self.put(nightly_key(day), json.dumps(nightly.document()).encode())
+
+    def put(self, key: str, content: bytes) -> None:
+        self.account.clients.s3.put_object(Bucket="cases", Key=key, Body=content)
+
+    def before(self, days: int = 5) -> None:
+        for n in range(1, days + 1):
+            earlier = self.created_at - timedelta(days=n)
+            self.nightly(DAY - timedelta(days=n), 10_000, made_at=earlier)
+
+    def run(self, state: str, name: str | None = "nightly-2026-11-15") -> dict[str, Any]:
+        arn = f"arn:aws:emr-serverless:us-east-1:123456789012:/applications/{ID}/jobruns/{RUN_ID}"
+        role = "arn:aws:iam::123456789012:role/mendq-nightly-us-east-1"
+        return ({} if name is None else {"name": name}) | {
+            "applicationId": ID,
+            "jobRunId": RUN_ID,
+            "arn": arn,
+            "createdBy": role,
+            "createdAt": self.created_at,
+            "updatedAt": self.created_at + timedelta(minutes=5),
+            "executionRole": role,
+            "state": state,
+            "stateDetails": 'Job failed. ExitCode: 1. {"forged": "\n"}',
+            "releaseLabel": "emr-7.14.0",
+            "jobDriver": {"sparkSubmit": {"entryPoint": "s3://code/job.py"}},
+        }
+
+    def end(self, state: str, name: str | None = "nightly-2026-11-15") -> dict[str, Any]:
+        """The Lambda's answer to an event, which says nothing of how the run really ended."""
+        asked = {"applicationId": ID, "jobRunId": RUN_ID}
+        with Stubber(self.account.clients.emr) as emr:
+            emr.add_response("get_job_run", {"jobRun": self.run(state, name)}, asked)
+            answer: dict[str, Any] = watch_nightly.handler(event(), CONTEXT)
+            emr.assert_no_pending_responses()
+        self.printed = self.capture.readouterr().out
+        return answer
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {name: value for name, value in metrics(self.printed).items() if value}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The one line that it logs."""
+        (record,) = self.log.records
+        return {"level": record.levelname, **vars(record)}
+
+
+@pytest.fixture
+def watching(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Iterator[Lambda]:
+    for variable, text in SETTINGS.to_environment().items():
+        monkeypatch.setenv(variable, text)
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    watch_nightly._cold_start.cache_clear()
+    yield Lambda(account, capsys, caplog)
+    watch_nightly._cold_start.cache_clear()
+
+
+def test_a_good_nightly_is_said_with_every_figure(watching: Lambda) -> None:
+    watching.before()
+    watching.nightly(DAY, 9_000)
+    watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
+    assert watching.end("SUCCESS") == {"day": "2026-11-15", "verdict": "read"}
+    assert metrics(watching.printed) == {
+        "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0, "NightlyFallbacks": 0,
+        "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 0,
+        "ReportsMissing": 0,
+    }  # fmt: skip
+    assert watching.said["level"] == "INFO"
+    assert watching.said["usual_records"] == 10_000
+
+
+def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambda) -> None:
+    watching.before()
+    watching.nightly(DAY, 9_000, made_at=watching.created_at - timedelta(hours=1))
+    assert watching.end("FAILED")["verdict"] == "failed"
+    assert watching.figures == {"NightlyRunsFailed": 1}
+    assert watching.said["level"] == "WARNING"
+    assert watching.said["why"] == "the run ended FAILED and wrote nothing of 2026-11-15"
+
+
+def test_exit_code_3_is_unreadable_and_not_missing(watching: Lambda) -> None:
+    watching.before()
+    watching.nightly(DAY, 9_000, bytes=100, bytes_unreadable=2)
+    assert watching.end("FAILED")["verdict"] == "read"
+    assert watching.figures == {
+        "NightlyRunsWritten": 1, "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 2,
+    }  # fmt: skip
+    assert "2 bytes were unreadable" in watching.said["why"]
+    assert "ExitCode: 1" in watching.said["why"]
+
+
+def test_the_same_event_twice_is_the_same_datum_twice(watching: Lambda) -> None:
+    """CloudWatch keeps the time of the run's end, so that the maximum is what it was."""
+    watching.before()
+    announced = []
+    for _ in range(2):
+        watching.end("FAILED")
+        announced += [each for each in watching.printed.splitlines() if '"_aws"' in each]
+    first, second = map(json.loads, announced)
+    assert first == second
+    ended_at = watching.created_at + timedelta(minutes=5)
+    assert first["_aws"]["Timestamp"] == ended_at.timestamp() * 1000
+
+
+def test_what_is_no_nightly_in_the_bucket_is_none(watching: Lambda) -> None:
+    watching.before(2)
+    watching.put(nightly_key(DAY - timedelta(days=3)), b'{"schema": 1, "records": 10000}')
+    watching.put(nightly_key(DAY - timedelta(days=4)), b" " * 20_000)
+    watching.put("nightly runs/dt=2026-11-10/other.json", b"{}")
+    watching.put("nightly runs/dt=x/night.json", b"{}")
+    another_day = NightlyRead(DAY, watching.created_at, NATIVE, "", records=10_000)
+    lies = json.dumps(another_day.document()).encode()
+    watching.put(nightly_key(DAY - timedelta(days=5)), lies)
+    watching.nightly(DAY, 10, failed_calls=1)
+    assert watching.end("SUCCESS")["verdict"] == "read", (
+        "two nightly runs tell nothing of what is usual"
+    )
+    assert watching.said["usual_records"] is None
+
+
+def test_no_heap_of_other_keys_hides_a_nightly(
+    watching: Lambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of a listing that is full without any night on it."""
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
+    watching.before()
+    for n in range(9):
+        watching.put(f"nightly runs/dt={DAY - timedelta(days=9)}/{n}", b"{}")
+        watching.put(f"{nightly_key(DAY)}.{n}", b"{}")
+    watching.nightly(DAY, 9_000)
+    assert watching.end("SUCCESS")["verdict"] == "read"
+    assert watching.said["usual_records"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("state", "name", "because"),
+    [
+        ("RUNNING", "nightly-2026-11-15", "still RUNNING"),
+        ("CANCELLING", "nightly-2026-11-15", "still CANCELLING"),
+        ("FAILED", "weekly-2026-W46", "is no night"),
+        ("FAILED", "week-2026-W4", "is no night"),
+        ("RUNNING", "week-2026-W46", "still RUNNING"),
+        ("FAILED", None, "is no night"),
+        ("FAILED", "nightly-0001-01-01", "is no night"),
+        ("FAILED", "nightly-9999-12-31", "is no night"),
+    ],
+)
+def test_what_emr_says_of_the_run_counts_and_not_the_event(
+    watching: Lambda, state: str, name: str | None, because: str
+) -> None:
+    assert because in watching.end(state, name)["ignored"]
+    assert '"_aws"' not in watching.printed
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
+def test_a_week_that_was_not_summed_up_is_said(watching: Lambda, state: str) -> None:
+    watching.put("summary/week=2026-W45/summary.json", b"{}")
+    assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": "failed"}
+    assert metrics(watching.printed) == {"WeeksFailed": 1}
+    assert watching.said["level"] == "WARNING"
+    assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
+
+
+@pytest.mark.parametrize("state", ["SUCCESS", "FAILED"])
+def test_a_week_that_was_summed_up_is_well_though_much_was_unreadable(
+    watching: Lambda, state: str
+) -> None:
+    """Exit code 3: to EMR the run failed."""
+    watching.put("summary/week=2026-W46/summary.json", b"{}")
+    assert watching.end(state, "week-2026-W46")["verdict"] == "summed_up"
+    assert metrics(watching.printed) == {"WeeksFailed": 0}
+    assert watching.said["level"] == "INFO"
+
+
+def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) -> None:
+    """As long as the nightly runs go back; what was summed up this week ends it."""
+    watching.before(7)
+    watching.nightly(DAY, 9_000)
+    watching.end("SUCCESS")
+    assert "ReportsMissing" not in watching.figures
+    watching.before(9)
+    watching.end("SUCCESS")
+    assert watching.figures["ReportsMissing"] == 1
+    week = (watching.created_at - timedelta(days=7)).isocalendar()
+    watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
+    watching.end("SUCCESS")
+    assert "ReportsMissing" not in watching.figures
+
+
+def test_a_run_that_nobody_knows_is_none(watching: Lambda) -> None:
+    with Stubber(watching.account.clients.emr) as emr:
+        emr.add_client_error("get_job_run", "ResourceNotFoundException")
+        assert "knows no run" in watch_nightly.handler(event(), CONTEXT)["ignored"]
+
+
+def test_a_forged_event_asks_nobody(watching: Lambda) -> None:
+    with Stubber(watching.account.clients.emr):
+        for forged in (event(source="drill"), event(detail={"applicationId": "00another"}), {}):
+            assert "ignored" in watch_nightly.handler(forged, CONTEXT)
+    assert '"_aws"' not in watching.capture.readouterr().out
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "InternalServerException"])
+def test_what_aws_refuses_comes_again(watching: Lambda, code: str) -> None:
+    with Stubber(watching.account.clients.emr) as emr:
+        emr.add_client_error("get_job_run", code)
+        with pytest.raises(ClientError):
+            watch_nightly.handler(event(), CONTEXT)
+    assert '"_aws"' not in watching.capture.readouterr().out

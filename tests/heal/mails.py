@@ -1,0 +1,36 @@
+"""What moto's SES has sent, and who may send there."""
+
+from __future__ import annotations
+
+from email import message_from_string
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+
+from moto.ses.models import RawMessage, ses_backends
+
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+SENDER = "reports@example.com"
+
+
+def verify(account: Account, identity: str = SENDER) -> None:
+    account.clients.mail.create_email_identity(EmailIdentity=identity)
+
+
+def sent(account: Account) -> list[EmailMessage]:
+    """Every message, oldest first; `account` has to be in moto."""
+    assert account.clients.region == REGION
+    found: list[Any] = ses_backends[ACCOUNT][REGION].sent_messages
+    assert all(isinstance(each, RawMessage) for each in found)
+    return [_parsed(each) for each in found]
+
+
+def recipients(account: Account) -> list[str]:
+    return [str(each["To"]) for each in sent(account)]
+
+
+def _parsed(each: RawMessage) -> EmailMessage:
+    parsed = message_from_string(each.raw_data, policy=default)
+    assert isinstance(parsed, EmailMessage)
+    return parsed

@@ -1,0 +1,134 @@
+"""Operators of an account in moto: they approve and roll back, and heal answers their calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+from mendq.cases.context import ManagingContext, Write, WritingContext
+from mendq.cases.pins import Pins
+from mendq.cases.record import Notification, record_transition
+from mendq.catalogue import CATALOGUE
+from mendq.heal.apply import write
+from mendq.heal.approve import Document, OperatorRequest, answer, decide
+from mendq.heal.attach_dlq import attach
+from mendq.heal.context import Run
+from mendq.heal.restore_policy import PolicyWriter
+from mendq.heal.resume import take_up
+from mendq.heal.rollback import rollback
+from mendq.model.case import Case, State
+from mendq.model.facts import Facts
+from mendq.model.steps import Owner
+from mendq.redrive.reads import RedriveStart
+from tests.heal.answers import answered
+from tests.heal.conftest import Account
+
+OWNERS = {owner: str(owner) for owner in Owner}
+ALICE = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
+
+
+class Heal:
+    """The heal Lambda behind Invoke: takes up what it is asked, or fails, or is not there."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.asked: list[dict[str, str]] = []
+        self.fails = False
+        self.before: Callable[[], object] = lambda: None
+        events: Any = account.clients.functions_that_answer.meta.events
+        events.register("before-send.lambda.Invoke", self._invoked)
+
+    def _invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        asked = json.loads(str(request.body, "utf-8") if isinstance(request.body, bytes) else "{}")
+        self.asked.append(asked)
+        self.before()
+        try:
+            document = self._document(asked)
+        except Exception as error:  # noqa: BLE001 - Lambda answers whatever was raised
+            failed = {"errorMessage": str(error)}
+            return answered(request, failed, X_Amz_Function_Error="Unhandled")
+        return answered(request, document)
+
+    def _document(self, asked: dict[str, str]) -> dict[str, Any]:
+        if self.fails:
+            raise TimeoutError("it ran out of time")
+        return take_up(asked, run_of(asked["symptom"], self.account)).document()
+
+
+def context_of(account: Account) -> ManagingContext:
+    """An invocation of its own."""
+    account.deliveries += 1
+    owner = f"invocation-{account.deliveries}"
+    return ManagingContext(account.clients, account.settings, owner, account.now)
+
+
+def writing_context_of(account: Account, remaining_seconds: float = 60) -> WritingContext:
+    context = context_of(account)
+    return WritingContext(
+        context.clients,
+        context.settings,
+        context.owner,
+        context.now,
+        lambda: remaining_seconds,
+        write,
+    )
+
+
+def run_of(symptom: str, account: Account) -> Run:
+    """An invocation of the Lambda that owns the symptom's steps."""
+    run = account.run()
+    pins = Pins(account.clients.dynamodb, account.settings.case_table)
+    ways: dict[Owner, Write] = {
+        Owner.ATTACH_DLQ: attach,
+        Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
+        Owner.REDRIVE: RedriveStart(run.consent).write,
+    }
+    steps = next(each for each in CATALOGUE if each.name == symptom).steps
+    owner = steps[0].owner if steps else Owner.HEAL
+    return replace(run, write=ways.get(owner, run.write), whose=owner)
+
+
+def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:
+    """Approve, decline or close."""
+    context = context_of(account)
+    return answer(lambda: decide(OperatorRequest(case_id, actor), word, context, OWNERS))
+
+
+def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
+    context = writing_context_of(account, **over)
+    request = OperatorRequest(case_id, ALICE)
+    return answer(lambda: rollback(request, context, dry_run=dry_run, functions=OWNERS))
+
+
+def outcomes(document: Document) -> dict[str, str]:
+    """By attribute."""
+    return {each["attribute"]: each["outcome"] for each in document["attributes"]}
+
+
+def fail(account: Account, queue: str, word: str = "", **over: Any) -> None:
+    """As many failed calls as heal believes."""
+    account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
+
+
+def case_of(account: Account) -> Case:
+    """The newest transition."""
+    return Case.from_document(account.transitions()[-1])
+
+
+def states(account: Account) -> list[str]:
+    return [each["to"] for each in account.transitions()]
+
+
+def move(account: Account, case: Case, to: str) -> None:
+    """As follow_up would, had it come to that."""
+    context = context_of(account)
+    view = context.case_store.look(case.queue_arn, case.symptom, ())
+    symptom = next(each for each in CATALOGUE if each.name == case.symptom)
+    moved = case.moved(State(to), "it came to that", account.now)
+    record_transition(
+        moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context, context.owner
+    )

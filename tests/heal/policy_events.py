@@ -1,0 +1,51 @@
+"""CloudTrail's event history of a queue's policy, as LookupEvents answers it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mendq.model.queue import public_url
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+ALICE = f"arn:aws:iam::{ACCOUNT}:role/operators"
+DEPLOYS = f"arn:aws:iam::{ACCOUNT}:role/deploys"
+
+
+def identity_of(role_arn: str, **over: Any) -> dict[str, Any]:
+    """A session of a role."""
+    name = role_arn.rpartition("/")[2]
+    return {
+        "type": "AssumedRole",
+        "arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/session",
+        "sessionContext": {"sessionIssuer": {"type": "Role", "arn": role_arn}},
+        **over,
+    }
+
+
+def event(
+    account: Account, queue_arn: str, event_name: str = "SetQueueAttributes", **over: Any
+) -> dict[str, Any]:
+    """One that Alice made now, of the queue's policy; `over` is of the record."""
+    record = {
+        "eventName": event_name,
+        "eventSource": "sqs.amazonaws.com",
+        "awsRegion": REGION,
+        "userIdentity": identity_of(ALICE),
+        "sourceIPAddress": "192.0.2.7",
+        "userAgent": "aws-cli/2",
+        "requestParameters": {"queueUrl": public_url(queue_arn), "attributes": {"Policy": "{}"}},
+        "responseElements": None,
+        **over,
+    }
+    return {"EventTime": account.now, "CloudTrailEvent": json.dumps(record)}
+
+
+def by_cloudformation(role_arn: str = ALICE) -> dict[str, Any]:
+    """What AWS writes of a call that CloudFormation made for a role."""
+    invoked = "cloudformation.amazonaws.com"
+    return {
+        "userIdentity": identity_of(role_arn, invokedBy=invoked),
+        "sourceIPAddress": invoked,
+        "userAgent": invoked,
+    }

@@ -1,0 +1,155 @@
+"""A queue whose pinned policy is overwritten, who does that, and the Lambda that puts it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+from mendq.cases.pins import Pins
+from mendq.heal.context import FixContext, Outcome
+from mendq.heal.resume import take_up
+from mendq.model.case import Case
+from mendq.model.facts import Facts
+from mendq.model.policy import Pin, digest_of
+from tests.heal.answers import answered
+from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account
+from tests.heal.operators import case_of, run_of
+from tests.heal.policy_events import by_cloudformation, event
+
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
+REFUSED = (
+    f"User: arn:aws:sts::{ACCOUNT}:assumed-role/orders-worker/i-1 is not authorized to perform: "
+    f"sqs:sendmessage on resource: {QUEUE} "
+    "because no resource-based policy allows the sqs:sendmessage action"
+)
+
+
+def policy_for(*principals: str, **over: Any) -> str:
+    """A text that lets them send, spelled as moto spells every policy anew."""
+    statement = {
+        "Sid": "Senders",
+        "Effect": "Allow",
+        "Principal": {"AWS": list(principals)},
+        "Action": "sqs:SendMessage",
+        "Resource": QUEUE,
+        **over,
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+GRANTS = policy_for(WORKER)
+EMPTIED = policy_for(f"arn:aws:iam::{ACCOUNT}:role/billing")
+
+
+@dataclass
+class Analyzer:
+    """IAM Access Analyzer: answers as told, and keeps what it was asked."""
+
+    account: Account
+    results: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    fails_with: int | None = None
+
+    def __post_init__(self) -> None:
+        self.account.clients.access_analyzer.meta.events.register(
+            "before-send.accessanalyzer", self._answer
+        )
+
+    def leave(self) -> None:
+        self.account.clients.access_analyzer.meta.events.unregister(
+            "before-send.accessanalyzer", self._answer
+        )
+
+    def _answer(self, event_name: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        check = event_name.rpartition(".")[2]
+        self.asked.append((check, json.loads(str(request.body, "utf-8"))))  # type: ignore[arg-type]
+        if self.fails_with is not None:
+            failed = {"message": "it did not"}
+            return answered(request, failed, self.fails_with, X_Amzn_ErrorType="Some")
+        result = self.results.get(check, "PASS")
+        return answered(
+            request,
+            {"result": result, "message": "as it is", "reasons": [{"description": "so it is"}]},
+        )
+
+
+def pinned_queue(account: Account, tag: str = "propose") -> str:
+    """A queue of some hours with a policy that a person pinned."""
+    account.later(hours=-5)
+    queue = account.queue("orders", tag, Policy=GRANTS)
+    account.later(hours=1)
+    assert pin(account, queue)
+    account.later(hours=1)
+    return queue
+
+
+def pins_of(account: Account) -> Pins:
+    return Pins(account.clients.dynamodb, account.settings.case_table)
+
+
+def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
+    """What stands there now, as `mendq pin` keeps it."""
+    attributes = account.attributes(queue)
+    facts, policy = Facts(queue, attributes, {}), attributes.get("Policy", "")
+    assert facts.created_at is not None
+    assert facts.modified_at is not None
+    pins = pins_of(account)
+    return pins.put(
+        Pin(
+            queue_arn=queue,
+            policy=policy,
+            digest=digest_of(policy),
+            generation=pins.last_generation(queue) + 1,
+            pinned_at=account.now,
+            pinned_by="ada",
+            queue_created_at=facts.created_at,
+            queue_modified_at=facts.modified_at,
+            automation=tuple(automation),
+        )
+    )
+
+
+def set_policy(account: Account, queue: str, policy: str, **record: Any) -> None:
+    """By Alice, unless the record says otherwise."""
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"Policy": policy}
+    )
+    account.history.insert(0, event(account, queue, **record))
+
+
+def deploy(account: Account, queue: str, policy: str = EMPTIED) -> None:
+    """By CloudFormation."""
+    set_policy(account, queue, policy, **by_cloudformation())
+
+
+def deny(account: Account, queue: str, word: str = "denied", calls: int = 3) -> None:
+    """As many refused calls as heal believes."""
+    bodies = account.late_deletes(
+        queue,
+        *(f"{word}-{n}" for n in range(calls)),
+        eventName="SendMessage",
+        errorCode="AccessDenied",
+        errorMessage=REFUSED,
+    )
+    account.later(seconds=1)
+    account.heal(bodies)
+
+
+def restoring_run(account: Account) -> FixContext:
+    """An invocation of restore_policy."""
+    return run_of("access_denied", account)
+
+
+def restore(account: Account, case: Case | None = None) -> Outcome:
+    """Asked to take up the newest case."""
+    case = case or case_of(account)
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    return take_up(request, restoring_run(account))
+
+
+def policy_of(account: Account, queue: str) -> str:
+    return account.attributes(queue).get("Policy", "")

@@ -1,0 +1,167 @@
+"""A scan in an account of moto's: what it is told of the queues, and what heal is told by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from mendq.cases.finding import Scanned
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Symptom
+from mendq.heal.batch import Healed, heal_findings
+from mendq.model.metrics import metrics_of
+from mendq.model.settings import ScanSettings
+from mendq.scan.hourly import ScanContext, scan_hourly
+from mendq.scan.reader import Paces
+from tests.heal.conftest import Account, moto_account
+
+
+class _Answer:
+    status_code = 200
+
+
+@dataclass
+class Sweeping:
+    """`told` is what heal was called with, `moved` the redrives of each DLQ."""
+
+    account: Account
+    announced: list[dict[str, Any]] = field(default_factory=list)
+    moved: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    heal_is_away: bool = False
+    remaining_seconds: Callable[[], float] = lambda: 900.0
+
+    def settings(self) -> ScanSettings:
+        shared = vars(self.account.settings)
+        names = ScanSettings.__dataclass_fields__.keys() & shared.keys()
+        return ScanSettings(**{name: shared[name] for name in names}, heal_function="heal")
+
+    def context(self) -> ScanContext:
+        account = self.account
+        account.deliveries += 1
+        return ScanContext(
+            clients=account.clients,
+            settings=self.settings(),
+            owner=f"scan-{account.deliveries}",
+            now=account.now,
+            remaining_seconds=self.remaining_seconds,
+            paces=Paces(),
+        )
+
+    def scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
+        return scan_hourly(self.context(), symptoms)
+
+    def named(self) -> list[tuple[str, str]]:
+        """Queue and symptom of everything that heal was told."""
+        return [
+            (e["queue_arn"], e["symptom"])
+            for announced in self.announced
+            for e in announced["found"]
+        ]
+
+    def heal(self) -> list[Healed]:
+        """Let heal do what it was told, once."""
+        announced, self.announced = self.announced, []
+        return [heal_findings(each, self.account.run()) for each in announced]
+
+    def count(self, queue_arn: str, at: datetime, **values: float) -> None:
+        """What SQS would have sent CloudWatch of one minute, by the key of `metrics_of`."""
+        names = {each.key: each.name for each in metrics_of(fifo=True)}
+        self.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": names[key],
+                    "Dimensions": [{"Name": "QueueName", "Value": queue_arn.rpartition(":")[2]}],
+                    "Timestamp": at,
+                    "Value": value,
+                }
+                for key, value in values.items()
+            ],
+        )
+
+    def count_one_coming_back(self, queue_arn: str) -> None:
+        """Two hours in which one message was received again and again, and never deleted."""
+        for minutes in (60, 90, 120):
+            at = self.account.now - timedelta(minutes=minutes)
+            self.count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+
+    def findings(self, at: datetime | None = None) -> dict[str, Any]:
+        """The round's object in the case bucket."""
+        hour = (at or self.account.now).strftime("dt=%Y-%m-%d/%H")
+        answer = self.account.clients.s3.get_object(Bucket="cases", Key=f"findings/{hour}.json")
+        document: dict[str, Any] = json.loads(answer["Body"].read())
+        return document
+
+    def answer(self, params: Any, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
+        """What moto has no answer for."""
+        if model.name == "Invoke":
+            if self.heal_is_away:
+                raise EndpointConnectionError(endpoint_url="lambda")
+            self.announced.append(json.loads(params["body"]))
+            return _Answer(), {"StatusCode": 202}
+        if model.name == "ListMessageMoveTasks":
+            source = json.loads(params["body"])["SourceArn"]
+            return _Answer(), {"Results": self.moved.get(source, [])}
+        return None
+
+
+def an_hour_on(account: Account) -> datetime:
+    """The beginning of the next hour."""
+    account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
+    return account.now
+
+
+def consumed(scanned: Sweeping, queue_arn: str) -> None:
+    """A Lambda function consumes the queue, which moto would have to run."""
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
+    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
+    answers: dict[str, dict[str, Any]] = {
+        "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
+        "GetFunctionConfiguration": {"Timeout": 30},
+    }
+
+    def answer(model: Any, **_: Any) -> tuple[_Answer, dict[str, Any]] | None:
+        if model.name not in answers:
+            return None
+        return _Answer(), answers[model.name]
+
+    events = scanned.account.clients.functions.meta.events
+    events.register_first("before-call", cast("Callable[..., None]", answer))
+
+
+def denied(
+    scanned: Sweeping, *queue_arns: str, words: str = "a service control policy"
+) -> Callable[[], None]:
+    """Until the answer is called nobody may read the attributes of these queues, or of any."""
+    urls = {scanned.account.url(each) for each in queue_arns}
+
+    def refuse(params: Any, **_: Any) -> None:
+        if not urls or json.loads(params["body"])["QueueUrl"] in urls:
+            message = (
+                "User: arn:aws:sts::123456789012:assumed-role/mendq-sweep/scan is not authorized "
+                f"to perform: sqs:getqueueattributes with an explicit deny in {words}"
+            )
+            error = {"Code": "AccessDenied", "Message": message}
+            raise ClientError({"Error": {**error}}, "GetQueueAttributes")  # type: ignore[typeddict-item]
+
+    events, name = scanned.account.clients.sqs.meta.events, "before-call.sqs.GetQueueAttributes"
+    handler = cast("Callable[..., None]", refuse)
+    events.register(name, handler)
+    return lambda: events.unregister(name, handler)
+
+
+@contextmanager
+def sweeping() -> Iterator[Sweeping]:
+    with moto_account() as account:
+        made = Sweeping(account)
+        events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
+        for each in events:
+            # What a handler returns here is the answer, which the stubs' type does not say.
+            each.register("before-call", cast("Callable[..., None]", made.answer))
+        yield made

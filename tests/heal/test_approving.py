@@ -1,0 +1,331 @@
+"""A person's word on a case, against moto: one transition, then heal looks anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mendq.cases.record import Notification, record_transition
+from mendq.heal.approve import NOBODY, OperatorRequest
+from mendq.model.case import Case
+from mendq.model.facts import Facts
+from mendq.model.limits import Mode
+from mendq.model.plan import Refusal
+from tests.heal.conftest import Account, settings
+from tests.heal.faults import KINDS, Fault, Killed
+from tests.heal.operators import ALICE, Heal, case_of, context_of, fail, move, say, states
+
+BOB = ALICE.replace("alice", "bob")
+
+
+@pytest.fixture
+def heal(account: Account) -> Heal:
+    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    return Heal(account)
+
+
+@pytest.fixture
+def proposed(account: Account, heal: Heal) -> Case:
+    """30 -> 45 is proposed for a queue that nobody has touched for a while."""
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return case_of(account)
+
+
+def _unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+    before = account.attributes(queue), account.case_store_items(), account.transitions()
+    answered = act()
+    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
+    return answered
+
+
+def test_a_case_that_nobody_knows_is_not_found(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
+    answered = _unchanged(
+        account, proposed.queue_arn, lambda: say(account, "approve", f"{proposed.case_id}0")
+    )
+    assert answered["error"] == "not_found"
+    assert heal.asked == []
+
+
+@pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
+def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) -> None:
+    answered = _unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
+    assert answered["error"] == "bad_request"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{}, {"case_id": ""}, {"case_id": None}, {"case_id": 7}, {"case_id": "x" * 201}],
+)
+def test_a_request_names_a_case(event: dict[str, Any]) -> None:
+    assert isinstance(OperatorRequest.of(event), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("actor", "retained"),
+    [
+        (None, NOBODY),
+        ("", NOBODY),
+        ("\n\t", NOBODY),
+        (ALICE, ALICE),
+        ("a\nb\u202e", "a b\\u202e"),
+        ("x" * 999, "x" * 157 + "..."),
+    ],
+)
+def test_the_actor_is_cleaned_and_cut(actor: object, retained: str) -> None:
+    request = OperatorRequest.of({"case_id": "c", "actor": actor})
+    assert isinstance(request, OperatorRequest)
+    assert request.actor == retained
+
+
+@pytest.mark.parametrize("word", ["approve", "decline"])
+def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    fail(account, queue)
+    case_id = case_of(account).case_id
+    answered = _unchanged(account, queue, lambda: say(account, word, case_id))
+    assert answered["error"] == "wrong_state"
+    done = {"approve": "approved", "decline": "declined"}[word]
+    which = {"approve": "a proposed", "decline": "a proposed or an approved"}[word]
+    assert answered["reason"] == f"case {case_id} is applied; only {which} case can be {done}"
+
+
+def test_a_proposal_is_no_case_to_close(account: Account, proposed: Case) -> None:
+    answered = _unchanged(
+        account, proposed.queue_arn, lambda: say(account, "close", proposed.case_id)
+    )
+    assert answered["reason"].endswith("only an escalated or a overridden case can be closed")
+
+
+def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> None:
+    account.later(hours=23, minutes=55)
+    answered = _unchanged(
+        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
+    )
+    assert answered["error"] == "expired"
+    assert heal.asked == []
+
+
+def test_an_approved_plan_is_carried_out(account: Account, proposed: Case, heal: Heal) -> None:
+    answered = say(account, "approve", proposed.case_id)
+    assert account.visibility(proposed.queue_arn) == 45
+    assert answered["state"] == "applied"
+    assert answered["steps"] == list(proposed.steps)
+    assert states(account) == ["proposed", "approved", "applied"]
+    approved = account.transitions()[1]
+    assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answered["steps"])
+    assert heal.asked == [
+        {
+            "case_id": proposed.case_id,
+            "queue_arn": proposed.queue_arn,
+            "symptom": "visibility_timeout_too_short",
+        }
+    ]
+
+
+def test_another_plan_than_the_approved_one_is_not_carried_out(
+    account: Account, proposed: Case
+) -> None:
+    account.set_visibility(proposed.queue_arn, 40)
+    answered = say(account, "approve", proposed.case_id)
+    assert account.visibility(proposed.queue_arn) == 40
+    assert (answered["state"], answered["code"]) == ("expired", "plan_changed")
+
+
+def test_where_heal_cannot_do_it_the_case_stays_approved(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
+    heal.fails = True
+    answered = say(account, "approve", proposed.case_id)
+    assert answered["state"] == "approved"
+    assert "it ran out of time" in answered["reason"]
+    assert "follow_up calls heal again" in answered["reason"]
+    assert account.visibility(proposed.queue_arn) == 30
+    heal.fails = False
+    account.later(minutes=1)
+    assert say(account, "approve", proposed.case_id)["state"] == "applied"
+    assert states(account) == ["proposed", "approved", "applied"]
+
+
+def test_a_freeze_keeps_it_waiting_and_is_said(account: Account, proposed: Case) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    answered = say(account, "approve", proposed.case_id)
+    assert (answered["state"], answered["code"]) == ("approved", "frozen")
+    assert "Black Friday" in answered["reason"]
+    assert account.visibility(proposed.queue_arn) == 30
+
+
+def test_what_was_declined_is_over(account: Account, proposed: Case, heal: Heal) -> None:
+    answered = say(account, "decline", proposed.case_id)
+    assert answered["state"] == "declined"
+    assert states(account) == ["proposed", "declined"]
+    again = _unchanged(
+        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
+    )
+    assert again["error"] == "wrong_state"
+    assert heal.asked == []
+
+
+@pytest.mark.parametrize("state", ["escalated", "overridden"])
+def test_what_a_person_is_to_end_a_person_closes(account: Account, state: str) -> None:
+    fail(account, account.queue(VisibilityTimeout="30"))
+    account.later(minutes=1)
+    move(account, case_of(account), state)
+    account.later(minutes=1)
+    case = case_of(account)
+    assert say(account, "close", case.case_id, BOB)["state"] == "closed"
+    closed = case_of(account)
+    assert (closed.state, closed.actor, closed.n) == ("closed", BOB, case.n + 1)
+
+
+@pytest.mark.parametrize("second", ["approve", "decline"])
+@pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
+def test_of_two_words_at_once_one_counts(
+    account: Account, proposed: Case, second: str, at: str
+) -> None:
+    """Alice's comes before Bob's run looks at the case store, or before it writes there."""
+    came: list[int] = []
+    answers: list[dict[str, Any]] = []
+
+    def come_in(**_: Any) -> None:
+        if not came:
+            came.append(1)
+            answers.append(say(account, "approve", proposed.case_id, ALICE))
+
+    events: Any = getattr(account.clients, at.partition(".")[0]).meta.events
+    events.register(f"before-call.{at}", come_in)
+    answered = say(account, second, proposed.case_id, BOB)
+    assert answers[0]["state"] == "applied"
+    assert answered["error"] == "wrong_state"
+    assert account.visibility(proposed.queue_arn) == 45
+    assert [(each["to"], each["actor"]) for each in account.transitions()] == [
+        ("proposed", "heal"),
+        ("approved", ALICE),
+        ("applied", "heal"),
+    ]
+
+
+def test_a_case_of_another_account_is_not_touched(account: Account, proposed: Case) -> None:
+    account.settings = replace(account.settings, account="999999999999")
+    answered = _unchanged(
+        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
+    )
+    assert answered["error"] == "elsewhere"
+
+
+# An approved plan takes this many calls, heal's among them.
+CALLS = 17
+
+
+def _approved_with(account: Account, case: Case, kind: str, strike_at: int) -> int:
+    fault = Fault(account, kind, strike_at)
+    for _ in range(3):
+        with suppress(Killed):
+            say(account, "approve", case.case_id)
+        account.later(minutes=2)
+    calls, fault.strike_at = fault.calls, -1
+    assert fault.struck == (strike_at > 0)
+    assert account.visibility(case.queue_arn) == 45
+    assert states(account) == ["proposed", "approved", "applied"]
+    retained = context_of(account).open_cases.transitions(case.case_id)
+    assert [each.document() for each in retained] == account.transitions()
+    attribute = account.attribute_item(case.queue_arn)
+    assert not {"claim_owner", "intent"} & set(attribute)
+    assert attribute["person_value"] == {"S": "30"}
+    (snapshot,) = (
+        item for (_, sk), item in account.case_store_items().items() if sk.startswith("snapshot#")
+    )
+    assert '"VisibilityTimeout": "30"' in snapshot["configuration"]["S"]
+    return calls
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strike_at", range(1, CALLS + 1))
+def test_it_ends_the_same_after_a_fault(
+    account: Account, proposed: Case, kind: str, strike_at: int
+) -> None:
+    assert _approved_with(account, proposed, kind, strike_at) >= strike_at
+
+
+def test_every_call_was_struck(account: Account, proposed: Case) -> None:
+    fault = Fault(account, "killed_before", -1)
+    say(account, "approve", proposed.case_id)
+    assert fault.calls == CALLS
+
+
+def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
+    """Frozen, it would be carried out by itself as soon as changes are let through."""
+    account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
+    queue = account.queue(VisibilityTimeout="30")
+    fail(account, queue)
+    case_id = case_of(account).case_id
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    Heal(account)
+    assert say(account, "approve", case_id)["state"] == "approved"
+    assert say(account, "decline", case_id)["state"] == "declined"
+    assert account.visibility(queue) == 30
+
+
+def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
+    """The case, as a Mendq left it that knew one symptom more."""
+    if state != "proposed":
+        move(account, proposed, state)
+    newest = context_of(account).open_cases.transitions(proposed.case_id)[-1]
+    gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
+    context = context_of(account)
+    view = context.case_store.look(gone.queue_arn, gone.symptom, ())
+    record_transition(
+        gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context, context.owner
+    )
+    return gone
+
+
+@pytest.mark.parametrize("state", ["proposed", "applied", "watching", "escalated", "overridden"])
+def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
+    account: Account, proposed: Case, state: str
+) -> None:
+    case, pages = _of_another_mendq(account, proposed, state), account.pages()
+    account.later(minutes=1)
+    assert say(account, "approve", case.case_id)["error"] == "unknown_symptom"
+    assert say(account, "close", case.case_id, BOB)["state"] == "closed"
+    closed = context_of(account).open_cases.transitions(case.case_id)[-1]
+    assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)
+    assert closed.document() in account.transitions()
+    assert case.case_id not in [each.case_id for each in context_of(account).open_cases.listed()]
+    assert account.pages() == pages
+    assert account.visibility(proposed.queue_arn) == 30
+    assert say(account, "close", case.case_id)["error"] == "wrong_state"
+
+
+def test_a_proposal_of_a_symptom_that_nobody_knows_any_more_can_be_declined(
+    account: Account, proposed: Case
+) -> None:
+    case = _of_another_mendq(account, proposed, "proposed")
+    assert say(account, "decline", case.case_id)["state"] == "declined"
+
+
+def test_a_proposal_says_until_when_it_can_be_approved(account: Account, proposed: Case) -> None:
+    until = f"{proposed.at + timedelta(hours=24):%Y-%m-%d %H:%M:%S} UTC"
+    assert proposed.reason.endswith(f"; it can be approved until {until}")
+    ((_, body),) = account.pages("info")
+    assert until in body
+
+
+def test_whoever_declines_reads_how_long_it_is_silent(account: Account, proposed: Case) -> None:
+    answered = say(account, "decline", proposed.case_id)
+    assert "pages no sooner than 24 hours after its last page" in answered["reason"]
+    account.later(hours=1)
+    fail(account, proposed.queue_arn, "again")
+    assert states(account) == ["proposed", "declined", "proposed"]
+    assert len(account.pages("info")) == 1

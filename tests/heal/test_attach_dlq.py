@@ -1,0 +1,319 @@
+"""The writer of DLQ messages: what it makes and attaches, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import QueueGone, StepFailed
+from mendq.aws.queue import READS_OF_A_NEW_QUEUE, attributes_of
+from mendq.heal.attach_dlq import attach
+from mendq.model.facts import Facts
+from mendq.model.plan import Refusal
+from mendq.model.queue import Redrive, RedriveAllow, arn_of_dlq
+from mendq.model.steps import (
+    AllowRedriveFrom,
+    AttachDlq,
+    AttributeStep,
+    CreateDlq,
+    SetVisibilityTimeout,
+)
+from tests.heal.conftest import Account
+
+OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
+
+
+@pytest.fixture(autouse=True)
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that it would have waited."""
+    seconds: list[float] = []
+    # Its own `time` alone: threads of other tests sleep by the module's.
+    monkeypatch.setattr("mendq.aws.make_queue.time", SimpleNamespace(sleep=seconds.append))
+    return seconds
+
+
+def plan_for(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
+    """As the catalogue plans where there is none."""
+    target = dlq_arn or arn_of_dlq(queue_arn)
+    return (CreateDlq("", target), AttachDlq("", Redrive(target, 5).text))
+
+
+def seen(account: Account, queue_arn: str) -> Facts:
+    return Facts(queue_arn, account.attributes(queue_arn), {})
+
+
+def taken(account: Account, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
+    return attach(account.clients, seen(account, queue_arn), steps)
+
+
+def code_of(refusal: Refusal | None) -> str:
+    return refusal.code if refusal else ""
+
+
+def names(account: Account) -> set[str]:
+    """Of all queues that there are."""
+    urls = account.clients.sqs.list_queues().get("QueueUrls", [])
+    return {url.rpartition("/")[2] for url in urls}
+
+
+def sqs_answers(account: Account, operation: str, code: str, status: int = 400) -> None:
+    """SQS refuses every such call."""
+
+    def refuse(**_: Any) -> tuple[Any, dict[str, Any]]:
+        answer = {"Error": {"Code": code, "Message": code}}
+        return SimpleNamespace(status_code=status), {
+            **answer,
+            "ResponseMetadata": {"HTTPStatusCode": status},
+        }
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register(f"before-call.sqs.{operation}", refuse)
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name: str) -> None:
+    queue = account.queue(name, KmsMasterKeyId="alias/orders")
+    account.tag(queue, team="billing")
+    assert taken(account, queue, plan_for(queue)) is None
+    made = arn_of_dlq(queue)
+    attributes = account.attributes(made)
+    assert attributes["MessageRetentionPeriod"] == "1209600"
+    assert attributes["KmsMasterKeyId"] == "alias/orders"
+    assert attributes.get("FifoQueue") == ("true" if name.endswith(".fifo") else None)
+    assert attributes["RedriveAllowPolicy"] == RedriveAllow("byQueue", (queue,)).text
+    assert AttachDlq.standing_in(account.attributes(queue)) == Redrive(made, 5).text
+    tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
+    assert not tags.get("Tags"), "neither our own nor anybody's are copied"
+
+
+def test_taken_again_it_changes_nothing(account: Account) -> None:
+    queue = account.queue("orders")
+    create, _ = plan_for(queue)
+    assert attach(account.clients, seen(account, queue), plan_for(queue)) is None
+    before = (account.attributes(queue), account.attributes(str(create.after)))
+    account.later(minutes=1)
+    assert taken(account, queue, (create,)) is None
+    assert (account.attributes(queue), account.attributes(str(create.after))) == before
+
+
+def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
+    queue = account.queue("orders")
+    sqs_answers(account, "SetQueueAttributes", "ServiceUnavailable", 503)
+    with pytest.raises(StepFailed):
+        taken(account, queue, plan_for(queue))
+    assert names(account) == {"orders", "orders-dlq"}
+    assert "RedrivePolicy" not in account.attributes(queue)
+    account.clients.__dict__.pop("sqs_for_writing")
+    assert taken(account, queue, plan_for(queue)) is None
+    assert AttachDlq.standing_in(account.attributes(queue))
+
+
+def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
+    account: Account,
+) -> None:
+    queue, theirs = account.queue("orders"), account.queue("theirs")
+    looked_at = seen(account, queue)
+    policy = Redrive(theirs, 9).text
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": policy}
+    )
+    assert code_of(attach(account.clients, looked_at, plan_for(queue))) == "changed_meanwhile"
+    assert AttachDlq.standing_in(account.attributes(queue)) == policy
+    assert names(account) == {"orders", "theirs"}
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        {"MessageRetentionPeriod": "345600"},
+        {"RedriveAllowPolicy": '{"redrivePermission":"allowAll"}'},
+        {"KmsMasterKeyId": "alias/theirs"},
+    ],
+)
+def test_a_queue_of_that_name_with_other_attributes_is_somebodys(
+    account: Account, theirs: dict[str, str]
+) -> None:
+    queue, taken_name = account.queue("orders"), account.queue("orders-dlq", **theirs)
+    before = account.attributes(taken_name)
+    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
+    assert "RedrivePolicy" not in account.attributes(queue)
+    assert account.attributes(taken_name) == before
+
+
+def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> None:
+    """CreateQueue does not compare it; messages in a queue that is open to others would leak."""
+    queue = account.queue("orders")
+    assert taken(account, queue, plan_for(queue)[:1]) is not None, "nothing names it yet"
+    assert taken(account, queue, plan_for(queue)) is None
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": ""}
+    )
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(arn_of_dlq(queue)),
+        Attributes={"Policy": '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'},
+    )
+    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
+    assert not account.attributes(queue).get("RedrivePolicy")
+
+
+def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) -> None:
+    queue = account.queue("orders")
+    sqs_answers(account, "CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently")
+    refusal = taken(account, queue, plan_for(queue))
+    assert refusal is not None
+    assert (refusal.code, refusal.again, refusal.becomes) == ("deleted_recently", True, None)
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+@pytest.mark.parametrize("code", ["QueueAlreadyExists", "QueueNameExists"])
+def test_either_spelling_of_a_taken_name_is_known(account: Account, code: str) -> None:
+    queue = account.queue("orders")
+    sqs_answers(account, "CreateQueue", code)
+    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
+
+
+def test_what_sqs_refuses_for_good_is_a_persons(account: Account) -> None:
+    queue = account.queue("orders")
+    sqs_answers(account, "CreateQueue", "AccessDenied", 403)
+    assert code_of(taken(account, queue, plan_for(queue))) == "aws_refused"
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def test_what_sqs_may_take_later_is_tried_again(account: Account) -> None:
+    queue = account.queue("orders")
+    sqs_answers(account, "CreateQueue", "RequestThrottled")
+    with pytest.raises(StepFailed, match="DeadLetterQueue"):
+        taken(account, queue, plan_for(queue))
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def _hide(queue_arn: str, monkeypatch: pytest.MonkeyPatch, reader: int) -> None:
+    """A new queue that cannot be seen for so many looks."""
+    left = [reader]
+
+    def look(clients: Clients, asked: str) -> Mapping[str, str]:
+        if asked == queue_arn and left[0]:
+            left[0] -= 1
+            raise QueueGone(asked)
+        return attributes_of(clients, asked)
+
+    monkeypatch.setattr("mendq.aws.queue.attributes_of", look)
+
+
+def test_a_new_queue_is_given_the_second_that_it_needs(
+    account: Account, monkeypatch: pytest.MonkeyPatch, slept: list[float]
+) -> None:
+    queue = account.queue("orders")
+    _hide(arn_of_dlq(queue), monkeypatch, reader=2)
+    assert taken(account, queue, plan_for(queue)) is None
+    assert slept == [1, 1]
+    assert AttachDlq.standing_in(account.attributes(queue))
+
+
+def test_one_that_stays_hidden_is_attached_another_time(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = account.queue("orders")
+    _hide(arn_of_dlq(queue), monkeypatch, reader=READS_OF_A_NEW_QUEUE)
+    refusal = taken(account, queue, plan_for(queue))
+    assert refusal is not None
+    assert (refusal.code, refusal.again) == ("not_usable_yet", True)
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:
+    """A queue, and its DLQ that somebody deleted."""
+    ending = ".fifo" if name.endswith(".fifo") else ""
+    queue, named = account.queue(name), account.queue(f"any-name{ending}")
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": Redrive(named, 3).text}
+    )
+    account.clients.sqs.delete_queue(QueueUrl=account.url(named))
+    return queue, named
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_a_queue_that_is_gone_is_made_again_under_its_name(account: Account, name: str) -> None:
+    queue, named = _naming_what_is_gone(account, name)
+    before = account.attributes(queue)
+    account.later(minutes=1)
+    assert taken(account, queue, (CreateDlq("", named),)) is None
+    assert account.attributes(named)["MessageRetentionPeriod"] == "1209600"
+    assert "RedriveAllowPolicy" not in account.attributes(named), "others may name it too"
+    assert account.attributes(queue) == before, "the source is not written"
+
+
+def test_what_the_source_does_not_name_is_not_made(account: Account) -> None:
+    queue, _ = _naming_what_is_gone(account)
+    another = CreateDlq("", arn_of_dlq(queue))
+    assert code_of(taken(account, queue, (another,))) == "dlq_unfit"
+    assert names(account) == {"orders"}
+
+
+@pytest.mark.parametrize("target", ["orders-dlq.fifo", "orders", OTHER_ACCOUNT])
+def test_what_does_not_fit_is_refused_however_it_was_planned(account: Account, target: str) -> None:
+    queue = account.queue("orders")
+    arn = target if target.startswith("arn:") else f"{queue.rpartition(':')[0]}:{target}"
+    for steps in (plan_for(queue, arn), plan_for(queue, arn)[1:]):
+        assert code_of(taken(account, queue, steps)) == "dlq_unfit"
+    assert names(account) == {"orders"}
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+@pytest.mark.parametrize("redrive_count", [1, 3])
+def test_messages_that_would_come_round_are_refused(account: Account, redrive_count: int) -> None:
+    queue = account.queue("orders")
+    behind = queue
+    for hop in range(redrive_count):
+        policy = {"RedrivePolicy": Redrive(behind, 5).text}
+        behind = account.queue(f"redrive-{hop}", **policy)
+    step = AttachDlq("", Redrive(behind, 5).text)
+    assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def test_a_row_of_dlqs_without_an_end_is_refused(account: Account) -> None:
+    queue = account.queue("orders")
+    behind = account.queue("end")
+    for hop in range(6):
+        behind = account.queue(f"redrive-{hop}", RedrivePolicy=Redrive(behind, 5).text)
+    step = AttachDlq("", Redrive(behind, 5).text)
+    assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
+
+
+def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:
+    """A DLQ that lets in nobody named here, and the step that lets them in."""
+    others = RedriveAllow("byQueue", ("arn:aws:sqs:us-east-1:123456789012:others",))
+    messages = account.queue("messages", RedriveAllowPolicy=others.text)
+    wanted = others
+    for each in sources:
+        wanted = wanted.adding(each)
+    return messages, AllowRedriveFrom(others.text, wanted.text)
+
+
+def test_a_source_is_let_in_beside_the_others(account: Account) -> None:
+    messages, _ = _letting_in(account)
+    queue = account.queue("orders", RedrivePolicy=Redrive(messages, 5).text)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
+    messages, step = _letting_in(account, queue)
+    assert taken(account, messages, (step,)) is None
+    assert account.attributes(messages)["RedriveAllowPolicy"] == step.after
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in(
+    account: Account, name: str
+) -> None:
+    messages, step = _letting_in(account, account.queue(name))
+    assert code_of(taken(account, messages, (step,))) == "dlq_unfit"
+    assert account.attributes(messages)["RedriveAllowPolicy"] == step.before
+
+
+def test_steps_of_others_are_not_taken(account: Account) -> None:
+    queue = account.queue("orders", VisibilityTimeout="30")
+    assert code_of(taken(account, queue, (SetVisibilityTimeout(30, 45),))) == "dlq_unfit"
+    assert account.visibility(queue) == 30

@@ -1,0 +1,250 @@
+"""A DLQ's life: found, approved, attached, proven, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.heal.context import Outcome
+from mendq.heal.resume import take_up
+from mendq.model.limits import Mode
+from mendq.model.queue import Redrive
+from mendq.model.steps import AttachDlq
+from tests.heal.conftest import Account
+from tests.heal.faults import Killed
+from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
+from tests.heal.sweeping import Sweeping, sweeping
+
+MISSING = "dlq_missing"
+
+
+@pytest.fixture
+def scanned() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+@pytest.fixture
+def account(scanned: Sweeping) -> Account:
+    return scanned.account
+
+
+def without_dlq(scanned: Sweeping, *, days: int = 1) -> str:
+    queue = scanned.account.queue("orders", VisibilityTimeout="30")
+    scanned.account.clients.sqs.send_message(
+        QueueUrl=scanned.account.url(queue), MessageBody="poison"
+    )
+    scanned.account.later(days=days)
+    scanned.count_one_coming_back(queue)
+    return queue
+
+
+def found(scanned: Sweeping) -> None:
+    scanned.scan()
+    for healed in scanned.heal():
+        assert healed.errors == {}
+
+
+def approved(scanned: Sweeping) -> str:
+    queue = without_dlq(scanned)
+    found(scanned)
+    assert say(scanned.account, "approve", case_of(scanned.account).case_id)["state"] == "approved"
+    scanned.account.later(minutes=1)
+    return queue
+
+
+def taken_up(account: Account) -> Outcome:
+    case = case_of(account)
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    return take_up(request, run_of(MISSING, account))
+
+
+def followed(account: Account) -> Followed:
+    return follow_up(context_of(account), OWNERS, lambda: 60)
+
+
+def redrive_of(account: Account, queue: str) -> str:
+    return AttachDlq.standing_in(account.attributes(queue))
+
+
+def exists(account: Account, queue_arn: str) -> bool:
+    urls = account.clients.sqs.list_queues().get("QueueUrls", [])
+    return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
+
+
+def test_what_a_person_approved_is_made_attached_and_written_down(
+    scanned: Sweeping, account: Account
+) -> None:
+    queue = approved(scanned)
+    outcome = taken_up(account)
+    assert outcome.case is not None
+    assert (outcome.case.state, outcome.case.actor) == ("applied", "attach_dlq")
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+    items = account.case_store_items()
+    assert {sk for pk, sk in items if sk.startswith("snapshot#")}
+    assert "DeadLetterQueue" not in items[queue, "configuration"]["attributes"]["S"]
+
+
+def test_heal_itself_makes_nothing_even_where_settings_let_it(
+    scanned: Sweeping, account: Account
+) -> None:
+    account.settings = replace(account.settings, autonomy={MISSING: Mode.HEAL})
+    queue = without_dlq(scanned)
+    found(scanned)
+    assert states(account) == ["approved"]
+    assert not exists(account, f"{queue}-dlq")
+    scanned.announced.clear()
+    assert len(followed(account).called) == 1
+    assert scanned.announced[0]["queue_arn"] == queue
+    taken_up(account)
+    assert states(account)[-1] == "applied"
+    assert redrive_of(account, queue)
+
+
+def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
+    scanned: Sweeping, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = approved(scanned)
+    monkeypatch.setattr(
+        "mendq.cases.open_cases.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
+    )
+    taken_up(account)
+    assert states(account)[-1] == "expired"
+    assert not exists(account, f"{queue}-dlq")
+    assert redrive_of(account, queue) == ""
+
+
+def test_an_approval_does_not_outlive_its_queue(scanned: Sweeping, account: Account) -> None:
+    queue = approved(scanned)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(minutes=5)
+    account.queue("orders", VisibilityTimeout="30")
+    account.later(minutes=2)
+    assert taken_up(account).refusal
+    assert states(account)[-1] == "expired"
+    assert "another queue" in account.transitions()[-1]["reason"]
+    assert redrive_of(account, queue) == ""
+    assert not exists(account, f"{queue}-dlq")
+
+
+@pytest.mark.parametrize("event", ["before-call", "after-call"])
+@pytest.mark.parametrize("operation", ["CreateQueue", "SetQueueAttributes"])
+def test_killed_at_a_write_it_is_finished_by_whoever_comes_next(
+    scanned: Sweeping, account: Account, event: str, operation: str
+) -> None:
+    queue = approved(scanned)
+    die(account, f"{event}.sqs.{operation}")
+    with pytest.raises(Killed):
+        taken_up(account)
+    account.later(minutes=6)
+    assert followed(account).errors == {}
+    if states(account)[-1] != "applied":
+        taken_up(account)
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+    assert not [each for each in account.case_store_items().values() if "claim_owner" in each]
+
+
+def die(account: Account, event: str) -> None:
+    """The next such call is the process's last."""
+    deaths = [1]
+
+    def kill(**_: Any) -> None:
+        if deaths:
+            deaths.pop()
+            raise Killed
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register(event, kill)
+
+
+def attached(scanned: Sweeping) -> str:
+    queue = approved(scanned)
+    taken_up(scanned.account)
+    assert states(scanned.account)[-1] == "applied"
+    scanned.account.later(minutes=10)
+    return queue
+
+
+def test_taken_back_it_is_detached_and_the_queue_is_retained(
+    scanned: Sweeping, account: Account
+) -> None:
+    queue = attached(scanned)
+    document = undo(account, case_of(account).case_id)
+    assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
+    (retained,) = [
+        each for each in document["attributes"] if each["attribute"] == "DeadLetterQueue"
+    ]
+    assert retained["command"].startswith("aws sqs delete-queue ")
+    assert retained["command"].endswith("/orders-dlq")
+    assert redrive_of(account, queue) == ""
+    assert exists(account, f"{queue}-dlq")
+    assert states(account)[-1] == "rolled_back"
+    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "undone"
+
+
+def test_a_persons_policy_is_not_taken_back(scanned: Sweeping, account: Account) -> None:
+    queue = attached(scanned)
+    theirs = Redrive(f"{queue}-dlq", 9).text
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs}
+    )
+    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "retained"
+    assert redrive_of(account, queue) == theirs
+
+
+def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(
+    scanned: Sweeping, account: Account
+) -> None:
+    """The queue that was kept is ours: nobody is overruled."""
+    queue = attached(scanned)
+    undo(account, case_of(account).case_id)
+    account.later(days=8)
+    scanned.count_one_coming_back(queue)
+    found(scanned)
+    assert states(account)[-1] == "proposed"
+    say(account, "approve", case_of(account).case_id)
+    account.later(minutes=1)
+    taken_up(account)
+    assert states(account)[-1] == "applied"
+    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
+
+
+def _detach(account: Account, queue: str) -> None:
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": ""}
+    )
+
+
+def _delete(account: Account, queue: str) -> None:
+    account.clients.sqs.delete_queue(QueueUrl=account.url(f"{queue}-dlq"))
+
+
+@pytest.mark.parametrize("theirs", [_detach, _delete])
+def test_a_person_who_takes_it_away_is_left_alone(
+    scanned: Sweeping, account: Account, theirs: Callable[[Account, str], None]
+) -> None:
+    queue = attached(scanned)
+    theirs(account, queue)
+    account.later(hours=8)
+    assert followed(account).errors == {}
+    assert states(account)[-1] == "overridden"
+    scanned.count_one_coming_back(queue)
+    found(scanned)
+    assert states(account)[-1] == "overridden", "and silent for a week"
+
+
+def test_it_is_proven_by_standing_unfound_without_any_delete(
+    scanned: Sweeping, account: Account
+) -> None:
+    attached(scanned)
+    account.later(hours=6)
+    followed(account)
+    assert states(account)[-1] == "applied"
+    account.later(hours=2)
+    followed(account)
+    assert states(account)[-1] == "verified"

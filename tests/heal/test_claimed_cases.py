@@ -1,0 +1,238 @@
+"""What a run has claimed is nobody else's to end, and is settled whatever became of its case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.heal.recover import look_at
+from mendq.heal.resume import take_up
+from mendq.model.case import Case, State
+from tests.heal.conftest import Account
+from tests.heal.faults import Killed
+from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, move, say, states, undo
+
+
+@pytest.fixture
+def approved(account: Account) -> Case:
+    """30 -> 45, which heal has not done yet."""
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    heal = Heal(account)
+    heal.fails = True
+    say(account, "approve", case_of(account).case_id)
+    heal.fails = False
+    account.later(minutes=6)
+    return case_of(account)
+
+
+@contextmanager
+def _after_the_write(account: Account, act: Callable[[], object]) -> Iterator[None]:
+    """Between what a run writes into the queue and what it records."""
+    events: Any = account.clients.sqs_for_writing.meta.events
+
+    def once(**_: Any) -> None:
+        events.unregister("after-call.sqs.SetQueueAttributes", unique_id="once")
+        act()
+
+    events.register("after-call.sqs.SetQueueAttributes", once, "once")
+    yield
+
+
+def _die() -> None:
+    raise Killed
+
+
+def _take_up(account: Account, case: Case) -> None:
+    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    with suppress(Killed):
+        take_up(request, account.run())
+
+
+def _follow(account: Account) -> Followed:
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert followed.errors == {}
+    return followed
+
+
+def _is_claimed(account: Account, queue_arn: str) -> bool:
+    return "claim_owner" in account.attribute_item(queue_arn)
+
+
+@pytest.mark.parametrize("word", ["decline", "close"])
+def test_nobody_ends_a_case_between_the_write_and_its_record(
+    account: Account, approved: Case, word: str
+) -> None:
+    said: list[Any] = []
+    with _after_the_write(account, lambda: said.append(say(account, word, approved.case_id))):
+        _take_up(account, approved)
+    assert said[0]["error"] == ("claimed" if word == "decline" else "wrong_state")
+    assert states(account)[-1] == "applied"
+    assert account.visibility(approved.queue_arn) == 45
+
+
+def test_who_looked_before_the_claim_cannot_record_behind_it(
+    account: Account, approved: Case
+) -> None:
+    """A decline that is slower than heal's claim."""
+    view = context_of(account).case_store.look(approved.queue_arn, approved.symptom, ())
+    assert view.case is not None
+    moved: list[str] = []
+
+    def decline() -> None:
+        try:
+            move(account, approved, "declined")
+        except Exception as error:  # noqa: BLE001 - which one is asserted
+            moved.append(type(error).__name__)
+
+    with _after_the_write(account, decline):
+        _take_up(account, approved)
+    assert moved == ["CaseMoved"]
+    assert states(account)[-1] == "applied"
+
+
+def test_a_write_whose_run_died_is_settled_before_a_person_ends_its_case(
+    account: Account, approved: Case
+) -> None:
+    with _after_the_write(account, _die):
+        _take_up(account, approved)
+    before = account.case_store_items()
+    account.later(seconds=30)
+    assert say(account, "decline", approved.case_id)["error"] == "claimed"
+    account.later(seconds=90)
+    assert say(account, "decline", approved.case_id)["error"] == "claimed"
+    assert account.case_store_items() == before
+    _follow(account)
+    assert say(account, "decline", approved.case_id)["error"] == "wrong_state"
+    assert states(account)[-1] == "applied"
+    assert not _is_claimed(account, approved.queue_arn)
+
+
+def test_time_moves_no_case_that_is_claimed(account: Account, approved: Case) -> None:
+    """Heal dies after its write, a minute before the approval runs out."""
+    account.now = approved.at.replace(microsecond=0)
+    account.later(hours=24, seconds=-60)
+    with _after_the_write(account, _die):
+        _take_up(account, approved)
+    account.later(seconds=61)
+    assert _follow(account).moved == []
+    account.later(seconds=60)
+    assert [each.state for each in _follow(account).moved] == [State.APPLIED]
+    assert account.visibility(approved.queue_arn) == 45
+
+
+def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    case = case_of(account)
+    move(account, case, "closed")
+    assert context_of(account).open_cases.listed() == []
+    with _after_the_write(account, _die), suppress(Killed):
+        undo(account, case.case_id)
+    assert states(account) == ["applied", "closed"]
+    account.later(minutes=3)
+    _follow(account)
+    assert account.visibility(queue) == 30
+    assert states(account) == ["applied", "closed", "rolled_back"]
+    assert not _is_claimed(account, queue)
+    account.later(minutes=3)
+    _follow(account)
+    assert context_of(account).open_cases.listed() == []
+
+
+def test_a_rollback_that_died_before_its_write_leaves_the_ended_case_as_it_was(
+    account: Account,
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    case = case_of(account)
+    move(account, case, "closed")
+    before = account.case_store_items()[queue, "case#visibility_timeout_too_short"]
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register("before-call.sqs.SetQueueAttributes", lambda **_: _die(), "die")
+    with suppress(Killed):
+        undo(account, case.case_id)
+    events.unregister("before-call.sqs.SetQueueAttributes", unique_id="die")
+    assert [each.case_id for each in context_of(account).open_cases.listed()] == [case.case_id]
+    account.later(minutes=3)
+    _follow(account)
+    assert account.case_store_items()[queue, "case#visibility_timeout_too_short"] == before
+    assert account.visibility(queue) == 45
+    assert not _is_claimed(account, queue)
+    assert context_of(account).open_cases.listed() == []
+
+
+def _forward(account: Account, **by: float) -> Followed:
+    """follow_up whose clock was put forward; the time is what it is."""
+    context = context_of(account)
+    later = replace(context, now=account.now + timedelta(**by), real_now=account.now)
+    return follow_up(later, OWNERS, lambda: 60)
+
+
+@pytest.mark.parametrize("days", [0.1, 1.5, 14])
+def test_a_clock_put_forward_ends_no_claim_that_still_runs(
+    account: Account, approved: Case, days: float
+) -> None:
+    """Between heal's claim and its write: the case would expire, and the write go untold."""
+    found: list[object] = []
+    events: Any = account.clients.sqs_for_writing.meta.events
+
+    def once(**_: Any) -> None:
+        events.unregister("before-call.sqs.SetQueueAttributes", unique_id="once")
+        snapshots = [key for key in account.case_store_items() if key[1].startswith("snapshot#")]
+        followed = _forward(account, days=days)
+        retained = [key for key in account.case_store_items() if key[1].startswith("snapshot#")]
+        found.append((followed.moved, followed.errors, retained == snapshots != []))
+
+    events.register("before-call.sqs.SetQueueAttributes", once, "once")
+    _take_up(account, approved)
+    assert found == [([], {}, True)]
+    assert states(account)[-1] == "applied"
+    assert account.visibility(approved.queue_arn) == 45
+    assert not _is_claimed(account, approved.queue_arn)
+
+
+def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
+    account: Account, approved: Case
+) -> None:
+    """follow_up has looked, heal claims, follow_up records that the approval has run out."""
+    looked: list[bool] = []
+    real = look_at
+
+    def slow(*asked: Any) -> Any:
+        view = real(*asked)
+        if not looked:
+            looked.append(True)
+            with _after_the_write(account, _die):
+                _take_up(account, approved)
+        return view
+
+    with patch("mendq.heal.recover.look_at", slow):
+        followed = _forward(account, days=1.5)
+    assert looked
+    assert (followed.moved, followed.errors) == ([], {})
+    assert states(account)[-1] == "approved"
+    assert _is_claimed(account, approved.queue_arn)
+
+
+def test_a_claim_that_has_run_out_is_settled_whatever_the_clock(
+    account: Account, approved: Case
+) -> None:
+    with _after_the_write(account, _die):
+        _take_up(account, approved)
+    account.later(minutes=3)
+    assert [each.state for each in _forward(account, minutes=1).moved] == ["applied"]
+    assert states(account)[-1] == "applied"

@@ -1,0 +1,242 @@
+"""The case bucket holds each transition once, as the case store does, whoever dies when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from mendq.cases import view
+from mendq.follow_up.follow_up import follow_up
+from tests.heal.conftest import Account
+from tests.heal.faults import KINDS, Fault, Killed
+from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states, undo
+
+# Beyond the last call of a fix, so that every one is struck.
+MOST_CALLS = 14
+
+
+def _just_before_midnight(account: Account) -> str:
+    account.now = account.now.replace(hour=23, minute=50, second=0)
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=8)
+    return queue
+
+
+def _as_in_the_case_store(account: Account) -> None:
+    """Every transition lies in the bucket once, under the key that its own time gives."""
+    listed = account.clients.s3.list_objects_v2(Bucket="cases").get("Contents", [])
+    case_id = case_of(account).case_id
+    retained = context_of(account).open_cases.transitions(case_id)
+    assert sorted(each["Key"] for each in listed) == sorted(each.key() for each in retained)
+    assert [each.document() for each in retained] == account.transitions()
+
+
+def _followed(account: Account) -> None:
+    assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strike_at", range(1, MOST_CALLS))
+def test_a_retry_after_midnight_leaves_one_object(
+    account: Account, kind: str, strike_at: int
+) -> None:
+    queue = _just_before_midnight(account)
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    fault = Fault(account, kind, strike_at)
+    with suppress(Killed):
+        account.heal(bodies)
+    fault.leave()
+    account.later(minutes=7)
+    account.heal(bodies)
+    assert states(account) == ["applied"]
+    _as_in_the_case_store(account)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rollback_asked_for_again_after_midnight_leaves_one_object(
+    account: Account, kind: str
+) -> None:
+    queue = _just_before_midnight(account)
+    fail(account, queue)
+    account.later(minutes=1)
+    case_id, before = case_of(account).case_id, account.now
+    for strike_at in range(1, MOST_CALLS):
+        fault = Fault(account, kind, strike_at)
+        with suppress(Killed):
+            undo(account, case_id)
+        fault.leave()
+        account.later(minutes=3)
+    assert account.now.date() > before.date()
+    assert undo(account, case_id)["state"] == "rolled_back"
+    _as_in_the_case_store(account)
+
+
+def _dies_before_it_is_filed(account: Account, queue: str) -> None:
+    account.clients.s3.meta.events.register("before-call.s3.PutObject", _killed, "strike")
+    with suppress(Killed):
+        fail(account, queue)
+    account.clients.s3.meta.events.unregister("before-call.s3.PutObject", unique_id="strike")
+
+
+def _killed(**_: object) -> None:
+    raise Killed
+
+
+def test_what_has_ended_and_was_not_filed_is_filed_by_the_follow_up(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="800")
+    _dies_before_it_is_filed(account, queue)
+    assert account.transitions() == []
+    assert context_of(account).open_cases.by_due() == []
+    account.later(minutes=1)
+    _followed(account)
+    assert account.transitions() == []
+    account.later(minutes=2)
+    _followed(account)
+    assert states(account) == ["refused"]
+    _as_in_the_case_store(account)
+    item = account.case_store_items()[queue, "case#visibility_timeout_too_short"]
+    assert not {"unfiled", view.PARTITION, view.SORT} & item.keys()
+
+
+def test_the_next_transition_keeps_the_one_before_owed(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    _dies_before_it_is_filed(account, queue)
+    (applied,) = (
+        each for each in context_of(account).open_cases.listed() if each.queue_arn == queue
+    )
+    newest = context_of(account).open_cases.transitions(applied.case_id)[-1]
+    account.later(days=1)
+    move(account, newest, "verified")
+    assert states(account) == ["verified"]
+    account.later(minutes=2)
+    _followed(account)
+    assert states(account) == ["applied", "verified", "watching"]
+    _as_in_the_case_store(account)
+
+
+def test_a_bucket_that_cannot_be_written_costs_nobody_a_page(account: Account) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with Stubber(account.clients.s3) as s3:
+        s3.add_client_error("put_object", "SlowDown")
+        fail(account, queue)
+    assert len(account.pages("info")) == 1
+    assert account.transitions() == []
+    account.later(minutes=3)
+    _followed(account)
+    assert states(account) == ["proposed"]
+    _as_in_the_case_store(account)
+
+
+def test_a_case_that_was_filed_is_looked_at_when_it_is_due(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    fail(account, queue)
+    (case,) = context_of(account).open_cases.by_due()
+    assert (case.due_at - account.now).total_seconds() == 105 + 15 * 60
+    assert "unfiled" not in account.case_store_items()[queue, "case#visibility_timeout_too_short"]
+
+
+@contextmanager
+def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
+    """Counts how often it is tried all the same."""
+
+    def refuse(**_: object) -> None:
+        calls.append(1)
+        raise ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
+
+    events = account.clients.s3.meta.events
+    events.register("before-call.s3.PutObject", refuse, "down")
+    try:
+        yield
+    finally:
+        events.unregister("before-call.s3.PutObject", unique_id="down")
+
+
+def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Account) -> None:
+    """An older case of the same queue is owed when the fix is written down."""
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue, "observed")
+        account.tag(queue, mendq="heal")
+        account.later(minutes=40)
+        healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.visibility(queue) == 45
+    assert account.transitions() == []
+    account.later(minutes=3)
+    _followed(account)
+    assert states(account) == ["observed", "applied"]
+    assert "unfiled" not in account.case_store_items()[queue, "case#visibility_timeout_too_short"]
+
+
+def test_a_bucket_that_is_down_stops_no_rollback(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue)
+        (case,) = context_of(account).open_cases.by_due()
+        account.later(minutes=5)
+        assert undo(account, case.case_id)["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
+    account.later(minutes=3)
+    _followed(account)
+    assert states(account) == ["applied", "rolled_back"]
+    assert context_of(account).open_cases.listed() == []
+
+
+def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(account: Account) -> None:
+    queues = [account.queue(f"{n}.fifo", "propose", VisibilityTimeout="30") for n in range(3)]
+    account.later(minutes=5)
+    calls: list[int] = []
+    with _bucket_down(account, calls):
+        for queue in queues:
+            fail(account, queue, queue)
+        account.later(hours=25)
+        calls.clear()
+        followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert [each.state for each in followed.moved] == ["expired"] * 3
+    assert len(followed.errors) == 3
+    # One owed transition for all, and each that was new.
+    assert len(calls) == 1 + 3
+    account.later(minutes=6)
+    _followed(account)
+    assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
+
+
+def test_what_was_not_filed_is_tried_again_in_minutes_and_not_when_the_case_is_due(
+    account: Account,
+) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue)
+        account.later(minutes=3)
+        assert follow_up(context_of(account), OWNERS, lambda: 60).errors.keys()
+        account.later(minutes=1)
+        _followed(account)
+    account.later(minutes=5)
+    _followed(account)
+    assert states(account) == ["proposed"]
+
+
+def test_a_transition_that_cannot_be_read_stops_nothing_else(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue, "observed")
+    (key,) = (each for each in account.case_store_items() if each[0].startswith("case#"))
+    item = {"pk": {"S": key[0]}, "sk": {"S": key[1]}, "document": {"S": "{"}}
+    account.tag(queue, mendq="heal")
+    account.later(minutes=40)
+    with _bucket_down(account, []):
+        fail(account, queue)
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    account.later(hours=50)
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert [type(each).__name__ for each in followed.errors.values()] == ["CaseStoreUnreadable"]
+    assert [each.state for each in followed.moved] == ["unverified"]

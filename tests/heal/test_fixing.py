@@ -1,0 +1,499 @@
+"""One symptom of one queue, from events to a recorded case, against moto."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from mendq.heal.batch import Healed
+from mendq.heal.guardrails import MOST_DRILLS
+from mendq.model.limits import DRILL_TAG, Limits, Mode
+from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+
+
+def codes(healed: Healed) -> list[str]:
+    """Why groups were declined."""
+    return [each.refusal.code for each in healed.fixed.values() if each.refusal]
+
+
+def test_an_untagged_queue_is_never_touched(account: Account) -> None:
+    queue = account.queue(tag=None, VisibilityTimeout="2")
+    before = account.attributes(queue)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3", "4"))
+    assert account.attributes(queue) == before
+    assert account.case_store_items() == {}
+    assert account.transitions() == []
+    assert codes(healed) == ["not_managed"]
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
+def test_an_observed_queue_keeps_its_value_and_gets_a_case(account: Account, tag: str) -> None:
+    queue = account.queue(tag=tag, VisibilityTimeout="2")
+    before = account.attributes(queue)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.attributes(queue) == before
+    (case,) = account.transitions()
+    assert case["to"] == "observed"
+    assert case["steps"] == [{"attribute": "VisibilityTimeout", "before": "2", "after": "3"}]
+
+
+def test_off_is_not_even_observed(account: Account) -> None:
+    queue = account.queue(tag="off", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.transitions() == []
+
+
+def test_two_distinct_events_are_not_enough(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2"))
+    account.heal(account.late_deletes(queue, "1", "2"))
+    assert account.visibility(queue) == 2
+    assert account.transitions() == []
+
+
+def test_three_events_ten_minutes_apart_are_not_enough(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    for event_id in ("1", "2", "3"):
+        account.heal(account.late_deletes(queue, event_id))
+        account.later(minutes=5, seconds=1)
+    assert account.visibility(queue) == 2
+
+
+def test_evidence_is_counted_across_batches(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    for event_id in ("1", "2", "3"):
+        account.heal(account.late_deletes(queue, event_id))
+    assert account.visibility(queue) == 3
+    (case,) = account.transitions()
+    assert case["evidence"]["failed_calls"] == 3
+    assert case["evidence"]["first_request_id"] == "request-1"
+    assert case["evidence"]["principals"] == [f"arn:aws:iam::{ACCOUNT}:role/orders-worker"]
+    assert not [sk for _, sk in account.case_store_items() if sk.startswith("evidence")]
+
+
+def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    assert (case["schema"], case["n"], case["from"], case["to"]) == (1, 1, None, "applied")
+    assert (case["account"], case["region"], case["symptom"]) == (
+        ACCOUNT,
+        REGION,
+        "visibility_timeout_too_short",
+    )
+    assert (case["actor"], case["notified"]) == ("heal", False)
+    items = account.case_store_items()
+    snapshot = items[queue, f"snapshot#{case['case_id']}#1"]
+    assert '"VisibilityTimeout": "30"' in snapshot["configuration"]["S"]
+    attribute = items[queue, "attribute#VisibilityTimeout"]
+    assert "claim_owner" not in attribute
+    assert attribute["person_value"] == {"S": "30"}
+
+
+def test_an_open_case_is_left_alone(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.later(minutes=31)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 45
+    assert len(account.transitions()) == 1
+
+
+def test_the_same_observation_is_said_once_in_a_while(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert len(account.transitions()) == 1
+    account.later(minutes=31)
+    account.heal(account.late_deletes(queue, "7", "8", "9"))
+    assert len(account.transitions()) == 2
+
+
+def test_an_observed_queue_that_is_allowed_to_heal_is_healed_at_once(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.clients.sqs.tag_queue(QueueUrl=account.url(queue), Tags={"mendq": "heal"})
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 3
+
+
+@pytest.mark.parametrize("over", [{"minutes": 61}, {"minutes": -6}])
+def test_stale_and_future_events_change_nothing(account: Account, over: dict[str, Any]) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    account.later(**over)
+    account.heal(bodies)
+    assert account.visibility(queue) == 2
+    assert account.transitions() == []
+
+
+def test_our_own_failing_calls_change_nothing(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
+    assert account.visibility(queue) == 2
+    assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
+
+
+def test_a_queue_of_another_account_is_not_even_looked_at(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    foreign = queue.replace(ACCOUNT, "999999999999")
+    healed = account.heal(account.late_deletes(foreign, "1", "2", "3"))
+    assert healed.fixed == {}
+    assert account.visibility(queue) == 2
+
+
+def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    (case,) = account.transitions()
+    assert case["to"] == "refused"
+    assert "Black Friday" in case["reason"]
+
+
+def test_a_calendar_that_cannot_be_read_freezes(account: Account) -> None:
+    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
+    queue = account.queue(VisibilityTimeout="2")
+    with Stubber(account.clients.ssm) as ssm:
+        ssm.add_client_error("get_calendar_state", "AccessDeniedException")
+        account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert "cannot be read" in account.transitions()[0]["reason"]
+
+
+def test_autonomy_lowered_by_settings_proposes(account: Account) -> None:
+    account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert account.transitions()[0]["to"] == "proposed"
+
+
+def test_a_tag_raises_no_further_than_the_setting(account: Account) -> None:
+    account.settings = settings(tag_may_raise_to=Mode.OBSERVE)
+    queue = account.queue(tag="heal", VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 2
+    assert account.transitions()[0]["to"] == "observed"
+
+
+def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.set_visibility(queue, 10)
+    account.later(hours=49)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 10
+    assert account.transitions()[-1]["to"] == "overridden"
+    for event in range(9):
+        account.later(days=1)
+        account.heal(account.late_deletes(queue, f"{event}a", f"{event}b", f"{event}c"))
+    assert account.visibility(queue) == 10
+    assert account.transitions()[-1]["to"] == "overridden"
+
+
+def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
+    account: Account,
+) -> None:
+    account.settings = settings(limits=Limits(writes_per_minute=2))
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    healed = account.heal(bodies)
+    assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
+    assert codes(healed) == ["account_budget"]
+    assert len(healed.errors) == 3
+    account.later(minutes=1)
+    account.heal(account.late_deletes(queues[2], "one-more"))
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
+
+
+def all_fail(account: Account, queues: list[str]) -> dict[str, str]:
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    return bodies
+
+
+def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
+    account.heal(all_fail(account, queues[:3]))
+    account.later(minutes=59)
+    account.heal(all_fail(account, queues[3:]))
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 10, 10]
+    assert "within the hour" in account.transitions()[-1]["reason"]
+    account.later(minutes=90)
+    account.heal(all_fail(account, queues[4:]))
+    assert account.visibility(queues[4]) == 15
+
+
+def test_four_of_eighty_managed_queues_are_none(account: Account) -> None:
+    account.settings = settings(tag_may_raise_to=Mode.HEAL, queues=("idle-*", "q0.fifo"))
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    for n in range(76):
+        account.queue(f"idle-{n}", tag=None)
+    account.heal(all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 15]
+
+
+def test_too_little_time_left_changes_nothing_and_comes_again(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="10")
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"), remaining_seconds=5)
+    assert account.visibility(queue) == 10
+    assert len(healed.errors) == 3
+
+
+def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
+    account.settings = replace(account.settings, case_table="gone")
+    queue = account.queue(VisibilityTimeout="10")
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 10
+    assert {type(each).__name__ for each in healed.errors.values()} == {"CaseStoreUnavailable"}
+
+
+@pytest.mark.parametrize("named", [(), ("gone.fifo",)])
+def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ...]) -> None:
+    account.settings = settings(queues=named, mode=Mode.HEAL)
+    gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
+    healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.transitions() == []
+
+
+def test_a_heal_goes_no_further_than_its_plan_lets_it(account: Account) -> None:
+    """A DLQ that takes less has to be raised first, by a person."""
+    account.settings = settings(autonomy={"message_too_long": Mode.HEAL})
+    dead = account.queue("orders-dlq", tag=None, MaximumMessageSize="1024")
+    redrive = f'{{"deadLetterTargetArn":"{dead}","maxReceiveCount":"5"}}'
+    small = account.queue("orders", MaximumMessageSize="1024", RedrivePolicy=redrive)
+    alone = account.queue("mails", MaximumMessageSize="1024")
+    over = {
+        "eventName": "SendMessage",
+        "errorMessage": "One or more parameters are invalid. Reason: "
+        "Message must be shorter than 1024 bytes.",
+    }
+    account.heal(account.late_deletes(small, "1", "2", "3", **over))
+    account.heal(account.late_deletes(alone, "4", "5", "6", **over))
+    assert account.attributes(small)["MaximumMessageSize"] == "1024"
+    assert account.attributes(dead)["MaximumMessageSize"] == "1024"
+    assert account.attributes(alone)["MaximumMessageSize"] == "1048576"
+    assert {each["to"] for each in account.transitions()} == {"proposed", "applied"}
+
+
+def test_calls_that_say_nothing_are_no_evidence(account: Account) -> None:
+    """A session's first minute is STS on its way: label it, and wait."""
+    queue = account.queue("orders")
+    began = account.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    over = {
+        "eventName": "SendMessage",
+        "errorCode": "AccessDenied",
+        "errorMessage": "",
+        "userIdentity": {
+            "sessionContext": {
+                "sessionIssuer": {"arn": WORKER},
+                "attributes": {"creationDate": began},
+            }
+        },
+    }
+    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
+    assert account.transitions() == []
+    account.later(seconds=61)
+    account.heal(account.late_deletes(queue, "4", "5", "6", **over))
+    assert [each["to"] for each in account.transitions()] == ["escalated"]
+
+
+def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    done: list[bool] = []
+
+    def remake(**_: Any) -> None:
+        if not done:
+            done.append(True)
+            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+            account.later(seconds=61)
+            account.queue(tag=None, VisibilityTimeout="30")
+
+    events = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", remake)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 30
+    assert codes(healed) == ["changed_meanwhile"]
+
+
+def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account) -> None:
+    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
+    with Stubber(account.clients.ssm) as ssm:
+        ssm.add_response("get_calendar_state", {"State": "OPEN"})
+        bodies = all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
+        account.heal(bodies)
+        ssm.assert_no_pending_responses()
+    assert {each["to"] for each in account.transitions()} == {"applied"}
+
+
+def test_an_observed_queue_is_observed_in_a_freeze_too(account: Account) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.heal(account.late_deletes(account.queue(tag="observe"), "1", "2", "3"))
+    assert account.transitions()[0]["to"] == "observed"
+
+
+def _fixed(account: Account) -> str:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.later(minutes=5)
+    return queue
+
+
+def _noted(account: Account, queue: str) -> str:
+    return str(account.case_store_items()[queue, "case#visibility_timeout_too_short"]["failures"])
+
+
+@pytest.mark.parametrize(("between", "comes_again"), [(1, False), (2, True)])
+def test_a_failed_call_is_noted_though_another_run_comes_in_between(
+    account: Account, between: int, comes_again: bool
+) -> None:
+    """Once it looks again; for more than that the call comes again, and is not lost."""
+    queue = _fixed(account)
+    others = [account.late_deletes(queue, f"other-{n}") for n in range(between)]
+
+    is_in: list[int] = []
+
+    def come_in(**_: Any) -> None:
+        if others and not is_in:
+            is_in.append(1)
+            account.heal(others.pop())
+            is_in.clear()
+
+    events: Any = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.UpdateItem", come_in)
+    healed = account.heal(account.late_deletes(queue, "mine"))
+    assert ("message-mine" in healed.errors) is comes_again
+    if comes_again:
+        assert account.heal(account.late_deletes(queue, "mine")).errors == {}
+    assert "mine" in _noted(account, queue)
+    assert all(f"other-{n}" in _noted(account, queue) for n in range(between))
+
+
+def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    account.tag(queues[0], **{DRILL_TAG: "true"})
+    account.heal(all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [15] * 4
+    assert account.pages("urgent") == []
+
+
+def test_drills_are_counted_among_themselves(account: Account) -> None:
+    """Else a tag on every queue would be a way round the guardrail; it is nobody's page."""
+    names = (f"q{n}.fifo" for n in range(MOST_DRILLS + 1))
+    queues = [account.queue(name, VisibilityTimeout="10") for name in names]
+    for queue in queues:
+        account.tag(queue, **{DRILL_TAG: "true"})
+    account.heal(all_fail(account, queues))
+    assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
+    assert account.pages("urgent") == account.pages("info") == []
+
+
+def test_drills_of_one_hour_are_fixed_each(account: Account) -> None:
+    for n in range(5):
+        queue = account.queue(f"drill-{n}.fifo", VisibilityTimeout="2")
+        account.tag(queue, **{DRILL_TAG: "true"})
+        account.heal(all_fail(account, [queue]))
+        assert account.visibility(queue) > 2
+        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+        account.later(minutes=5)
+    assert account.pages("urgent") == account.pages("info") == []
+
+
+def test_a_drill_that_may_not_be_fixed_pages_nobody(account: Account) -> None:
+    queue = account.queue("drill.fifo", tag="propose", VisibilityTimeout="2")
+    account.tag(queue, **{DRILL_TAG: "true"})
+    account.heal(all_fail(account, [queue]))
+    assert [(e["to"], e["notified"]) for e in account.transitions()] == [("proposed", False)]
+    assert account.pages("info") == []
+
+
+def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
+    """The notes of the last hour outlive the queues that they were made of."""
+    for n, how in enumerate(("off", "untagged", "gone")):
+        queue = account.queue(f"left-{n}.fifo", VisibilityTimeout="10")
+        account.heal(all_fail(account, [queue]))
+        if how == "off":
+            account.tag(queue, mendq="off")
+        elif how == "untagged":
+            account.clients.sqs.untag_queue(QueueUrl=account.url(queue), TagKeys=["mendq"])
+        else:
+            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    stays = account.queue("stays.fifo", VisibilityTimeout="10")
+    account.heal(all_fail(account, [stays]))
+    assert account.visibility(stays) == 15
+    more = [account.queue(f"more-{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    account.heal(all_fail(account, more))
+    assert [account.visibility(queue) for queue in more] == [10] * 3
+    ((subject, _),) = account.pages("urgent")
+    assert "4 of 4 queues" in subject
+
+
+def touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
+    """Calls fail each time just before somebody sets what stands there already."""
+    seen = []
+    for n in range(times):
+        account.later(**apart)
+        bodies = account.late_deletes(queue, *(f"{account.now:%d-%H-%M}-{n}-{e}" for e in "abc"))
+        account.later(seconds=1)
+        account.set_visibility(queue, account.visibility(queue))
+        seen += codes(account.heal(bodies))
+    return seen
+
+
+def test_a_queue_that_is_touched_again_and_again_is_said(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+    assert account.transitions() == []
+    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
+    (case,) = account.transitions()
+    assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
+    assert "changed 6 times within 24 hours" in case["reason"]
+    assert account.visibility(queue) == 30
+    ((_, page),) = account.pages("urgent")
+    assert "changed 6 times within 24 hours" in page
+    assert touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
+    assert len(account.pages("urgent")) == 1
+
+
+def test_one_change_excuses_any_number_of_calls(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    batches = [account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c") for n in range(8)]
+    account.later(seconds=1)
+    account.set_visibility(queue, 31)
+    assert [code for each in batches for code in codes(account.heal(each))] == [
+        "before_last_change"
+    ] * 8
+
+
+def test_changes_of_other_days_and_of_other_queues_do_not_count(account: Account) -> None:
+    first, second = account.queue(), account.queue("bills.fifo")
+    for queue in (first, second):
+        assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
+    account.later(days=1)
+    assert touched(account, first, 9, hours=5) == ["before_last_change"] * 9
+    assert account.transitions() == []
+    changes = account.case_store_items()[first, "changes#visibility_timeout_too_short"]["changes"][
+        "SS"
+    ]
+    assert len(changes) <= 6, "what counts no more is dropped"
+
+
+def test_a_drill_that_keeps_changing_pages_nobody(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.tag(queue, **{DRILL_TAG: "yes"})
+    assert touched(account, queue, 6, minutes=4)[-1] == "keeps_changing"
+    assert account.pages("urgent") == []

@@ -1,0 +1,39 @@
+"""moto knows no change calendars: botocore's Stubber answers in AWS's shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from mendq.aws.clients import Clients, closed_calendars
+
+CALENDAR = "arn:aws:ssm:us-east-1:123456789012:document/Peak"
+
+
+@pytest.fixture
+def clients() -> Clients:
+    return Clients(boto3.Session(region_name="us-east-1"))
+
+
+def test_no_calendar_asks_nothing(clients: Clients) -> None:
+    with Stubber(clients.ssm):
+        assert closed_calendars(clients, ()) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [("OPEN", None), ("CLOSED", "the change calendar is closed")]
+)
+def test_the_calendar_decides(clients: Clients, state: str, expected: str | None) -> None:
+    answer: dict[str, Any] = {"State": state}
+    with Stubber(clients.ssm) as ssm:
+        ssm.add_response("get_calendar_state", answer, {"CalendarNames": [CALENDAR]})
+        assert closed_calendars(clients, (CALENDAR,)) == expected
+
+
+def test_an_unreadable_calendar_freezes(clients: Clients) -> None:
+    with Stubber(clients.ssm) as ssm:
+        ssm.add_client_error("get_calendar_state", "AccessDeniedException")
+        assert "cannot be read" in str(closed_calendars(clients, (CALENDAR,)))

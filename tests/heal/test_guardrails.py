@@ -1,0 +1,254 @@
+"""Each guardrail alone: what it lets pass, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mendq.cases.view import AttributeRecord, CaseStoreView, Write
+from mendq.catalogue import examples
+from mendq.heal import guardrails
+from mendq.heal.guardrails import Home, Proposal, Situation
+from mendq.model.case import FINAL, Case, State, opened
+from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
+from mendq.model.limits import Limits, Timing
+from mendq.model.plan import Plan, Refusal
+from mendq.model.steps import HELD, RedriveMessages, RestorePolicy, SetVisibilityTimeout
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+OWN = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
+HOME = Home("123456789012", "us-east-1", (OWN,))
+CALL = examples.failed_call("DeleteMessage", "MessageNotInflight", "")
+STEP = SetVisibilityTimeout(30, 45)
+
+
+def evidence(*seconds_ago: float) -> Evidence:
+    return Evidence.of(
+        Sighting(NOW - timedelta(seconds=each), f"e{n}", "r", "p")
+        for n, each in enumerate(seconds_ago)
+    )
+
+
+def case(state: State, age: timedelta = timedelta()) -> Case:
+    return opened(
+        state,
+        queue_arn=examples.QUEUE_ARN,
+        symptom="visibility_timeout_too_short",
+        reason="because",
+        evidence=evidence(1, 2, 3),
+        steps=(STEP,),
+        now=NOW - age,
+        actor="heal",
+    )
+
+
+VISIBILITY = SetVisibilityTimeout.attribute
+
+
+def situation(**over: Any) -> Situation:
+    fields: dict[str, Any] = {
+        "view": CaseStoreView(),
+        "fresh_calls": 3,
+        "evidence": evidence(1, 2, 3),
+        "evidence_needed": EvidenceNeeded(),
+        "owner": "me",
+        "now": NOW,
+        "timing": Timing(),
+    }
+    return Situation(**{**fields, **over})
+
+
+def proposal(step: SetVisibilityTimeout = STEP, **record: Any) -> Proposal:
+    view = CaseStoreView(attributes={VISIBILITY: AttributeRecord(**record)})
+    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+
+
+def written(*hours_ago: float) -> tuple[Write, ...]:
+    return tuple(Write(NOW - timedelta(hours=each), "20", "30") for each in hours_ago)
+
+
+def code(refusal: Refusal | None) -> str | None:
+    return refusal.code if refusal else None
+
+
+def test_they_are_asked_in_the_order_of_the_docs() -> None:
+    rows = (guardrails.ON_CALL, (guardrails.not_managed,), guardrails.ON_CASE, guardrails.ON_PLAN)
+    assert [each.__name__ for row in rows for each in row] == [
+        "own_call",
+        "elsewhere",
+        "not_managed",
+        "frozen",
+        "stale_or_future",
+        "too_little_evidence",
+        "case_already_open",
+        "claimed_by_another",
+        "overridden",
+        "out_of_bounds",
+        "too_soon",
+        "too_often",
+        "mass_symptom",
+        "too_little_time",
+    ]
+
+
+def test_a_quiet_account_refuses_nothing() -> None:
+    assert guardrails.first_refusal_of_call(CALL, HOME) is None
+    assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
+    assert guardrails.first_refusal(guardrails.ON_PLAN, proposal()) is None
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"principal_arn": OWN}, "own_call"),
+        ({"principal_arn": OWN + "-not"}, None),
+        ({"queue_arn": None}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("us-east-1", "us-east-2")}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("123456789012", "210987654321")}, "elsewhere"),
+        ({"queue_arn": examples.QUEUE_ARN.replace("arn:aws:", "arn:aws-a:")}, "elsewhere"),
+        ({"account": "210987654321"}, None),
+    ],
+)
+def test_calls(over: dict[str, Any], expected: str | None) -> None:
+    assert code(guardrails.first_refusal_of_call(replace(CALL, **over), HOME)) == expected
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "fresh"), [(3600, True), (3601, False), (-300, True), (-301, False)]
+)
+def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) -> None:
+    call = replace(CALL, event_time=NOW - timedelta(seconds=age_seconds))
+    assert guardrails.is_fresh(call, NOW) is fresh
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"view": CaseStoreView(frozen="drill")}, "frozen"),
+        ({"fresh_calls": 0}, "stale_or_future"),
+        ({"evidence": evidence(1, 2)}, "too_little_evidence"),
+        ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
+        ({"view": CaseStoreView(case=case(State.APPLIED))}, "case_already_open"),
+    ],
+)
+def test_cases(over: dict[str, Any], expected: str) -> None:
+    assert code(guardrails.first_refusal(guardrails.ON_CASE, situation(**over))) == expected
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_a_case_that_ended_stops_nothing(state: State) -> None:
+    view = CaseStoreView(case=case(state))
+    assert guardrails.first_refusal(guardrails.ON_CASE, situation(view=view)) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "hours"), [(State.PROPOSED, 24), (State.APPLIED, 48), (State.WATCHING, 48)]
+)
+def test_what_time_ends_has_ended_even_if_nobody_says_so(state: State, hours: int) -> None:
+    almost = CaseStoreView(case=case(state, timedelta(hours=hours + 1, seconds=-1)))
+    over = CaseStoreView(case=case(state, timedelta(hours=hours + 1)))
+    assert guardrails.case_already_open(situation(view=almost))
+    assert guardrails.case_already_open(situation(view=over)) is None
+
+
+@pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
+def test_what_a_person_has_to_end_time_does_not(state: State) -> None:
+    view = CaseStoreView(case=case(state, timedelta(days=100)))
+    assert guardrails.case_already_open(situation(view=view))
+
+
+@pytest.mark.parametrize(
+    ("owner", "seconds_left", "expected"),
+    [("another", 1, "claimed"), ("another", 0, None), ("me", 60, None)],
+)
+def test_somebody_elses_claim_holds_until_it_runs_out(
+    owner: str, seconds_left: float, expected: str | None
+) -> None:
+    until = NOW + timedelta(seconds=seconds_left)
+    record = AttributeRecord(claim_owner=owner, claim_until=until)
+    refusal = guardrails.claimed_by_another(
+        situation(view=CaseStoreView(attributes={VISIBILITY: record}))
+    )
+    assert code(refusal) == expected
+    assert refusal is None or refusal.again
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "becomes"),
+    [
+        (proposal(SetVisibilityTimeout(10, 15), writes=written(30)), "overridden", "overridden"),
+        (proposal(overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
+        (proposal(overridden_until=NOW, writes=written(200)), None, None),
+        (proposal(SetVisibilityTimeout(30, 43_201)), "out_of_bounds", "refused"),
+        (proposal(SetVisibilityTimeout(30, 29)), "out_of_bounds", "refused"),
+        (proposal(writes=written(0.49)), "too_soon", "refused"),
+        (proposal(writes=written(0.5)), None, None),
+        (proposal(writes=written(23.9, 12, 0.6)), "too_often", "escalated"),
+        (proposal(writes=written(24, 12, 0.6)), None, None),
+    ],
+)
+def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> None:
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert code(refusal) == expected
+    assert (refusal.becomes if refusal else None) == becomes
+
+
+def redriven(*hours_ago: float, **record: Any) -> Proposal:
+    """A redrive of messages that were sent back so many hours ago."""
+    step = RedriveMessages(HELD, examples.QUEUE_ARN)
+    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
+    view = CaseStoreView(attributes={step.attribute: AttributeRecord(writes=writes, **record)})
+    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (redriven(), None),
+        (redriven(24), None),
+        (redriven(23.99), "too_often"),
+        (redriven(0.4), "too_soon"),
+        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden"),
+    ],
+)
+def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
+    given: Proposal, expected: str | None
+) -> None:
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert code(refusal) == expected
+    assert refusal is None or refusal.becomes in (State.REFUSED, None)
+
+
+def test_a_overridden_policy_is_named_and_not_spelled_out() -> None:
+    """A reason is told in pages and tables; a policy has up to 20 KB, and its owner's names."""
+    theirs, ours = (f'{{"Statement":[{{"Sid":"{sid}"}}]}}' for sid in ("Theirs" * 900, "Ours"))
+    step = RestorePolicy(theirs, "{}")
+    record = AttributeRecord(writes=(Write(NOW - timedelta(hours=30), "{}", ours),))
+    given = replace(
+        proposal(), plan=Plan((step,), "because"), view=CaseStoreView(attributes={"Policy": record})
+    )
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    assert refusal is not None
+    assert (refusal.code, refusal.becomes) == ("overridden", "overridden")
+    assert "a policy of 1 statement(s)" in refusal.reason
+    assert "Theirs" not in refusal.reason
+    assert "Ours" not in refusal.reason
+    assert len(refusal.reason) < 300
+
+
+@pytest.mark.parametrize(
+    ("showing", "managed", "expected"),
+    [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
+)
+def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
+    given = replace(proposal(), queues_with_symptom=showing, managed_queues=managed)
+    assert code(guardrails.mass_symptom(given)) == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
+def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
+    given = replace(proposal(), remaining_seconds=seconds)
+    assert code(guardrails.too_little_time(given)) == expected

@@ -1,0 +1,170 @@
+"""What a batch as a whole may cost, and what one bad group may cost the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.heal.batch import heal_batch
+from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.heal.test_fixing import codes
+
+
+def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    return bodies
+
+
+def test_many_queues_in_one_batch_are_a_mass_symptom_before_the_first_write(
+    account: Account,
+) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
+    account.heal(_fail_all(account, queues))
+    assert {account.visibility(queue) for queue in queues} == {10}
+    assert {case["to"] for case in account.transitions()} == {"refused"}
+    assert len(account.transitions()) == 5
+
+
+def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    clock: Iterator[float] = iter([60, 60, 60, 60, 60, 60, 60, 60, 60, *[5.0] * 50])
+    run = replace(account.run(), remaining_seconds=lambda: next(clock))
+    healed = heal_batch(_fail_all(account, queues), run)
+    raised = sum(account.visibility(queue) == 15 for queue in queues)
+    assert 0 < raised < 3
+    assert len(healed.errors) == 3 * (3 - raised)
+    assert len(account.transitions()) == raised
+
+
+def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "\ud800", requestID="\udfff"))
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.visibility(queue) == 45
+
+
+@pytest.mark.parametrize("partition", ["aws-a", "aws-cn", "aws-us-gov"])
+def test_another_partition_is_another_place(account: Account, partition: str) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    forged = queue.replace("arn:aws:", f"arn:{partition}:")
+    healed = account.heal(account.late_deletes(forged, "1", "2", "3"))
+    assert healed.fixed == {}
+    assert account.visibility(queue) == 30
+
+
+def test_sightings_that_the_case_store_retained_too_long_are_no_evidence(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "old-1", "old-2"))
+    account.later(hours=20)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    assert case["evidence"]["failed_calls"] == 3
+    assert case["evidence"]["first_request_id"] == "request-1"
+
+
+def _keep_out(account: Account, queue: str, ending: str = "") -> None:
+    """As a queue's policy does that denies everybody everything."""
+    us = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/mendq"
+
+    def deny(model: Any, **_: Any) -> None:
+        action = f"sqs:{model.name.lower()}"
+        message = (
+            f"User: {us} is not authorized to perform: {action} on resource: {queue} "
+            f"with an explicit deny in a resource-based policy{ending}"
+        )
+        error = {"Error": {"Code": "AccessDenied", "Message": message}}
+        raise ClientError(error, model.name)  # type: ignore[arg-type]
+
+    for name in ("ListQueueTags", "GetQueueAttributes"):
+        account.clients.sqs.meta.events.register(f"before-call.sqs.{name}", deny)
+
+
+@pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
+def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    _keep_out(account, queue, ending)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert codes(healed) == ["queue_refuses_us"]
+    assert healed.errors == {}
+
+
+@pytest.mark.parametrize(("named", "pages"), [((), 0), (("orders.fifo",), 1)])
+def test_a_policy_that_keeps_everybody_out_is_said_where_settings_name_the_queue(
+    account: Account, named: tuple[str, ...], pages: int
+) -> None:
+    account.settings = settings(queues=named)
+    queue = account.queue(VisibilityTimeout="30")
+    denied = (
+        f"User: {WORKER} is not authorized to perform: sqs:sendmessage on resource: {queue} "
+        "with an explicit deny in a resource-based policy"
+    )
+    over = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": denied}
+    _keep_out(account, queue)
+    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
+    assert len(account.pages("urgent")) == pages
+
+
+@pytest.mark.parametrize(
+    ("sk", "fields"),
+    [
+        ("case#visibility_timeout_too_short", {"document": {"S": "{}"}}),
+        ("case#visibility_timeout_too_short", {"document": {"S": "not json"}}),
+        ("evidence#visibility_timeout_too_short", {"sightings": {"SS": ["[]"]}}),
+        ("attribute#VisibilityTimeout", {"writes": {"S": '[["x", 1, 2]]'}}),
+        ("attribute#VisibilityTimeout", {"intent": {"S": "[]"}}),
+    ],
+)
+def test_a_case_store_that_cannot_be_read_is_no_leave_to_write(
+    account: Account, sk: str, fields: dict[str, Any]
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    item = {"pk": {"S": queue}, "sk": {"S": sk}, **fields}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert codes(healed) == ["case_store_unreadable"]
+    assert healed.errors == {}
+    assert account.visibility(queue) == 30
+
+
+def test_a_bad_note_of_the_spread_stops_nobody(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    item: dict[str, Any] = {
+        "pk": {"S": "account"},
+        "sk": {"S": "spread#visibility_timeout_too_short"},
+        "queues": {"SS": ["what", "2026-11-16T09:30:00 no-zone"]},
+    }
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 45
+
+
+def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    item = {
+        "pk": {"S": queue},
+        "sk": {"S": "attribute#VisibilityTimeout"},
+        "claim_owner": {"S": "nobody"},
+    }
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 45
+
+
+def test_readers_that_shorten_their_own_visibility_are_seen_in_any_order(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    short = {
+        "eventName": "ChangeMessageVisibility",
+        "errorCode": "MessageNotInflight",
+        "requestParameters": {"visibilityTimeout": 10},
+    }
+    for event_id in ("1", "2", "3"):
+        account.heal(account.late_deletes(queue, event_id, **short))
+    assert "shorter visibility timeout themselves" in account.transitions()[0]["reason"]
+    assert account.visibility(queue) == 30

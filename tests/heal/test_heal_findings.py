@@ -1,0 +1,173 @@
+"""What a scan found goes the way of failed calls: evidence, cases, pages, repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.follow_up.follow_up import follow_up
+from mendq.model.limits import Mode
+from tests.heal.conftest import Account
+from tests.heal.operators import OWNERS, case_of, context_of, say
+from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
+from tests.heal.test_scan_round import dlq
+
+NAME = DLQ_RETENTION_TOO_SHORT.name
+
+
+@pytest.fixture
+def scanned() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def round_and_heal(scanned: Sweeping) -> list[str]:
+    """The next hour's round, and what heal made of it: states, or codes of refusals."""
+    an_hour_on(scanned.account)
+    scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    outcomes = [each for healed in scanned.heal() for each in healed.fixed.values()]
+    assert all(not healed.errors for healed in scanned.heal())
+    return [
+        str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
+        for each in outcomes
+    ]
+
+
+def retention(account: Account, queue: str) -> str:
+    return account.attributes(queue)["MessageRetentionPeriod"]
+
+
+def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    assert round_and_heal(scanned) == ["applied"]
+    evidence = scanned.account.transitions()[0]["evidence"]
+    assert (evidence["failed_calls"], evidence["principals"]) == (0, [])
+    assert retention(scanned.account, queue) == "1209600"
+    assert round_and_heal(scanned) == [], "it is not found again"
+
+
+def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(scanned: Sweeping) -> None:
+    queue = dlq(scanned, tag="propose")
+    assert round_and_heal(scanned) == ["proposed"]
+    assert round_and_heal(scanned) == [], "its case waits for a person"
+    assert retention(scanned.account, queue) == "86400"
+    assert len(scanned.account.pages("info")) == 1
+
+
+def noted(scanned: Sweeping, queue: str) -> list[bool]:
+    view = scanned.account.run().case_store.look(queue, NAME, ())
+    return [each.measured for each in view.failures.sightings]
+
+
+def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Sweeping) -> None:
+    queue = dlq(scanned, tag="propose")
+    scanned.account.settings = replace(
+        scanned.account.settings,
+        timing=replace(scanned.account.settings.timing, proposal_hours=72),
+    )
+    assert round_and_heal(scanned) == ["proposed"]
+    assert [round_and_heal(scanned) for _ in range(23)] == [[]] * 23
+    assert noted(scanned, queue) == []
+    assert round_and_heal(scanned) == ["case_already_open"]
+    assert noted(scanned, queue) == [True]
+
+
+def test_what_is_said_again_of_a_waiting_case_is_not_measured(
+    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = dlq(scanned, tag="propose")
+    assert round_and_heal(scanned) == ["proposed"]
+    monkeypatch.setattr("mendq.heal.observation.gather", lambda *_: pytest.fail("it is billed"))
+    scanned.announced = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
+    (healed,) = scanned.heal()
+    refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]
+    assert (refusals, healed.errors) == (["case_already_open"], {})
+
+
+def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Sweeping) -> None:
+    dlq(scanned, tag="propose")
+    assert round_and_heal(scanned) == ["proposed"]
+    scanned.account.later(hours=25)
+    assert follow_up(context_of(scanned.account), OWNERS, lambda: 60).errors == {}
+    assert case_of(scanned.account).state == "expired"
+    for days in (1, 10, 17):
+        scanned.account.later(days=days)
+        assert round_and_heal(scanned) == ["said_already"]
+    scanned.account.later(days=3)
+    assert round_and_heal(scanned) == ["proposed"]
+    assert len(scanned.account.pages("info")) == 2
+
+
+def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Sweeping) -> None:
+    queue = dlq(scanned, tag="observe")
+    assert round_and_heal(scanned) == ["observed"]
+    assert [round_and_heal(scanned) for _ in range(3)] == [["said_already"]] * 3
+    scanned.account.later(days=1)
+    assert round_and_heal(scanned) == ["observed"]
+    assert retention(scanned.account, queue) == "86400"
+
+
+def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Sweeping) -> None:
+    dlq(scanned, tag="propose")
+    round_and_heal(scanned)
+    assert say(scanned.account, "decline", case_of(scanned.account).case_id)["state"] == "declined"
+    assert round_and_heal(scanned) == ["said_already"]
+    scanned.account.later(days=6)
+    assert round_and_heal(scanned) == ["said_already"]
+    scanned.account.later(days=2)
+    assert round_and_heal(scanned) == ["proposed"]
+
+
+def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
+    scanned: Sweeping,
+) -> None:
+    queue = dlq(scanned)
+    an_hour_on(scanned.account)
+    scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    scanned.account.set_visibility(queue, 31)
+    (healed,) = scanned.heal()
+    refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]
+    assert refusals == ["before_last_change"]
+    assert (queue, f"evidence#{NAME}") not in scanned.account.case_store_items(), (
+        "calls alone are kept"
+    )
+    assert retention(scanned.account, queue) == "86400"
+    assert round_and_heal(scanned) == ["applied"]
+
+
+def test_a_freeze_holds_for_findings_too(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    scanned.account.clients.dynamodb.put_item(
+        TableName="case_store",
+        Item={"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "a test"}},
+    )
+    assert round_and_heal(scanned) == ["refused"]
+    assert retention(scanned.account, queue) == "86400"
+
+
+def test_a_queue_that_is_not_managed_any_more_is_left_alone(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    an_hour_on(scanned.account)
+    scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    scanned.account.tag(queue, mendq="off")
+    (healed,) = scanned.heal()
+    assert [each.refusal.code for each in healed.fixed.values() if each.refusal] == ["not_managed"]
+    assert retention(scanned.account, queue) == "86400"
+
+
+def test_settings_lower_what_a_finding_leads_to(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    scanned.account.settings = replace(scanned.account.settings, autonomy={NAME: Mode.PROPOSE})
+    assert round_and_heal(scanned) == ["proposed"]
+    assert retention(scanned.account, queue) == "86400"
+
+
+def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    names = [each.name for each in CATALOGUE if each.plan and each.detection]
+    scanned.announced = [{"found": [{"queue_arn": queue, "symptom": each}]} for each in names]
+    assert [healed.errors for healed in scanned.heal()] == [{}] * len(names)

@@ -1,0 +1,299 @@
+"""People, crashes and other runs in between: nobody's value is overwritten, nothing goes untold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ReadTimeoutError
+from botocore.stub import Stubber
+
+from mendq.catalogue import CATALOGUE
+from mendq.heal.assess import Assessment, look
+from mendq.heal.batch import heal_batch
+from mendq.heal.context import Group, Outcome
+from mendq.model.case import Case
+from mendq.model.failed_call import FailedCall, read
+from tests.heal.conftest import Account
+from tests.heal.faults import Fault, Killed
+from tests.heal.test_fixing import codes
+
+# The calls of a fixed queue, in order; the write is the ninth.
+CLAIM, WRITE = 7, 9
+
+
+def _settled_queue(account: Account, visibility: int = 30) -> str:
+    """A queue that nobody has touched for a while."""
+    queue = account.queue(VisibilityTimeout=str(visibility))
+    account.later(minutes=5)
+    return queue
+
+
+def _die(account: Account, queue: str, kind: str, at: int) -> None:
+    fault = Fault(account, kind, at)
+    with pytest.raises(Killed):
+        account.heal(account.late_deletes(queue, "1", "2", "3"))
+    fault.strike_at = -1
+
+
+def _redeliver(account: Account, queue: str) -> None:
+    """The same events, after the intake queue's visibility timeout."""
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    account.later(minutes=7)
+    account.heal(bodies)
+
+
+def _before_the_write(account: Account, act: Callable[[], None]) -> None:
+    """Do something between the claim and the second look at the queue."""
+    reader: list[int] = []
+
+    def hook(**_: Any) -> None:
+        reader.append(1)
+        if len(reader) == 2:
+            act()
+
+    account.clients.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", hook)
+
+
+def _answer(account: Account, status: int, body: bytes) -> None:
+    """Let the next write land (moto has its turn too) and answer something else."""
+    answers = [(status, body)]
+
+    def hook(request: Any, **_: Any) -> AWSResponse | None:
+        body = Raw(answers.pop()[1]) if answers else None
+        return AWSResponse(request.url, status, HTTPHeaders(), body) if body else None
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register_first("before-send", hook)
+
+
+class Raw:
+    """A body as urllib3 hands it over."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Any:
+        yield self._body
+
+
+def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
+    queue = _settled_queue(account)
+    _before_the_write(account, lambda: account.set_visibility(queue, 20))
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 20
+    assert codes(healed) == ["changed_meanwhile"]
+    assert len(healed.errors) == 3
+    assert "claim_owner" not in account.attribute_item(queue)
+    assert not [sk for _, sk in account.case_store_items() if sk.startswith("snapshot")]
+    assert account.transitions() == []
+
+
+def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) -> None:
+    queue = _settled_queue(account)
+
+    def lose(**_: Any) -> None:
+        account.later(seconds=5)
+        account.set_visibility(queue, 20)
+        raise ReadTimeoutError(endpoint_url="moto")
+
+    account.clients.sqs_for_writing.meta.events.register_last("before-send", lose)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 20
+    assert len(healed.errors) == 3
+    _redeliver(account, queue)
+    assert account.visibility(queue) == 20
+    assert account.transitions()[-1]["to"] == "overridden"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(503, b""), (500, b"<html>"), (408, b'{"__type": "RequestTimeoutException"}')],
+)
+def test_an_error_that_hides_a_write_is_settled_later(
+    account: Account, status: int, body: bytes
+) -> None:
+    queue = _settled_queue(account)
+    _answer(account, status, body)
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert len(healed.errors) == 3
+    assert account.transitions() == []
+    _redeliver(account, queue)
+    assert account.visibility(queue) == 45
+    assert [each["to"] for each in account.transitions()] == ["applied"]
+
+
+def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:
+    queue = _settled_queue(account)
+    with Stubber(account.clients.sqs_for_writing) as sqs:
+        sqs.add_client_error("set_queue_attributes", "InvalidAttributeValue")
+        healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert healed.errors == {}
+    assert account.visibility(queue) == 30
+    assert account.transitions()[0]["to"] == "escalated"
+    assert "claim_owner" not in account.attribute_item(queue)
+
+
+@pytest.mark.parametrize("put_back", [30, 20])
+def test_a_person_who_changes_what_a_dead_run_wrote_is_not_overruled(
+    account: Account, put_back: int
+) -> None:
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", WRITE)
+    account.later(minutes=1)
+    account.set_visibility(queue, put_back)
+    _redeliver(account, queue)
+    assert account.visibility(queue) == put_back
+    assert account.transitions()[-1]["to"] == "overridden"
+
+
+@pytest.mark.parametrize("tag", ["off", "observe"])
+def test_what_a_dead_run_wrote_is_said_even_if_the_queue_is_taken_away(
+    account: Account, tag: str
+) -> None:
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", WRITE)
+    account.tag(queue, mendq=tag)
+    _redeliver(account, queue)
+    (case,) = account.transitions()
+    assert case["to"] == "applied"
+    assert "claim_owner" not in account.attribute_item(queue)
+
+
+def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -> None:
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", CLAIM)
+    account.tag(queue, mendq="off")
+    _redeliver(account, queue)
+    assert "intent" not in account.attribute_item(queue)
+    account.later(days=21)
+    account.set_visibility(queue, 45)
+    account.tag(queue, mendq="observe")
+    account.later(hours=1)
+    account.heal(account.late_deletes(queue, "9"))
+    assert account.transitions() == []
+    assert "person_value" not in account.attribute_item(queue)
+
+
+def test_a_write_that_landed_is_said_even_if_another_attribute_was_changed_later(
+    account: Account,
+) -> None:
+    """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", WRITE)
+    account.later(minutes=5)
+    url = account.url(queue)
+    account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "1"})
+    _redeliver(account, queue)
+    assert account.visibility(queue) == 45
+    assert account.transitions()[-1]["to"] == "overridden"
+    assert account.attribute_item(queue)["person_value"] == {"S": "30"}
+    account.later(hours=1)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 45
+
+
+def test_an_intent_about_a_queue_that_was_made_anew_is_dropped(account: Account) -> None:
+    queue = _settled_queue(account)
+    _die(account, queue, "killed_after", CLAIM)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(days=2)
+    account.queue(VisibilityTimeout="60")
+    account.heal(account.late_deletes(queue, "9"))
+    assert account.transitions() == []
+    assert account.visibility(queue) == 60
+
+
+def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
+    queue = _settled_queue(account)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    before = account.case_store_items()
+    case_store = account.run().case_store
+    seen = case_store.look(queue, "visibility_timeout_too_short", ())
+    case_store.release(Case.from_document(case), "invocation-zombie", seen)
+    assert account.case_store_items() == before
+
+
+def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
+    queue = _settled_queue(account)
+    calls = [read(account.record(queue, each)) for each in "123"]
+    group = Group(queue, CATALOGUE[0], tuple(c for c in calls if isinstance(c, FailedCall)))
+    slow, quick = (look(group, account.run()) for _ in range(2))
+    assert isinstance(slow, Assessment)
+    assert isinstance(quick, Assessment)
+    quicker: list[Outcome] = []
+
+    def overtake(**_: Any) -> None:
+        if not quicker:
+            quicker.append(Outcome())
+            quicker[0] = quick.decide()
+
+    events = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", overtake)
+    slower = slow.decide()
+    assert account.visibility(queue) == 45
+    assert quicker[0].case
+    assert slower.case is None
+    assert slower.refusal
+    assert slower.refusal.code == "claimed"
+    assert len(account.transitions()) == 1
+
+
+def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
+    """The other run looked before the claim was taken, so only the case store can stop it."""
+    queue = _settled_queue(account)
+    calls = [read(account.record(queue, each)) for each in "123"]
+    group = Group(queue, CATALOGUE[0], tuple(c for c in calls if isinstance(c, FailedCall)))
+    late = look(group, account.run())
+    _die(account, queue, "killed_after", CLAIM)
+    assert isinstance(late, Assessment)
+    outcome = late.decide()
+    assert outcome.refusal
+    assert outcome.refusal.code == "claimed"
+    assert account.visibility(queue) == 30
+    assert account.transitions() == []
+
+
+def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> None:
+    queue = _settled_queue(account)
+    account.heal(account.late_deletes(queue, "1"))
+    other = account.late_deletes(queue, "2")
+    case_store = account.clients.dynamodb
+    struck: list[int] = []
+
+    def another_run(**_: Any) -> None:
+        if not struck:
+            struck.append(1)
+            account.heal(other)
+
+    case_store.meta.events.register("before-call.dynamodb.UpdateItem", another_run)
+    heal_batch(account.late_deletes(queue, "3"), account.run())
+    assert account.visibility(queue) == 45
+
+
+def test_failed_calls_from_before_a_persons_change_say_nothing(account: Account) -> None:
+    queue = _settled_queue(account)
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    account.later(minutes=1)
+    account.set_visibility(queue, 300)
+    account.later(minutes=3)
+    healed = account.heal(bodies)
+    assert codes(healed) == ["before_last_change"]
+    assert account.visibility(queue) == 300
+    account.later(minutes=3, seconds=1)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 450
+
+
+def test_a_queue_made_anew_under_the_same_name_is_another_queue(account: Account) -> None:
+    queue = _settled_queue(account)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(hours=49)
+    account.queue(VisibilityTimeout="10")
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == 15

@@ -1,0 +1,137 @@
+"""Messages that are moved back arrive unsent: while they may have come, no race is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.model.queue import Redrive
+from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
+
+RACE = "visibility_timeout_too_short"
+VISIBILITY = "30"
+
+
+@pytest.fixture
+def scanned() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def racing(scanned: Sweeping) -> tuple[str, str]:
+    """A queue that may be healed and counts more deletes than messages; its DLQ."""
+    account = scanned.account
+    dead = account.queue("orders-dlq", tag=None)
+    policy = Redrive(dead, 5).text
+    queue = account.queue("orders", VisibilityTimeout=VISIBILITY, RedrivePolicy=policy)
+    account.tag(queue, **{"mendq": "heal", "mendq:max-processing-seconds": "40"})
+    account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="x")
+    account.later(days=2)
+    counted(scanned, queue)
+    return queue, dead
+
+
+def counted(scanned: Sweeping, queue: str) -> None:
+    for minutes in range(60, 10, -1):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(queue, at, sent=30, received=40, deleted=40, visible=5)
+
+
+def moving(scanned: Sweeping, source: str, status: str, age: timedelta, **more: object) -> None:
+    started = int((scanned.account.now - age).timestamp() * 1000)
+    task = {"Status": status, "SourceArn": source, "StartedTimestamp": started, **more}
+    scanned.moved[source] = [task]
+
+
+def found(scanned: Sweeping) -> bool:
+    done = scanned.scan()
+    assert done is not None
+    assert done.failed == {}
+    for healed in scanned.heal():
+        assert healed.errors == {}
+    return any(each.symptom == RACE for each in done.findings)
+
+
+def visibility(scanned: Sweeping, queue: str) -> str:
+    return scanned.account.attributes(queue)["VisibilityTimeout"]
+
+
+def test_the_race_itself_is_found_and_fixed(scanned: Sweeping) -> None:
+    queue, dead = racing(scanned)
+    moving(scanned, dead, "COMPLETED", timedelta(hours=43), ApproximateNumberOfMessagesMoved=9)
+    assert found(scanned)
+    assert visibility(scanned, queue) == "60"
+
+
+@pytest.mark.parametrize(
+    ("status", "hours"),
+    [("COMPLETED", 6.03), ("COMPLETED", 6.5), ("CANCELLED", 42), ("FAILED", 30), ("RUNNING", 35)],
+)
+def test_a_task_may_have_moved_until_long_after_it_began(
+    scanned: Sweeping, status: str, hours: float
+) -> None:
+    queue, dead = racing(scanned)
+    moving(scanned, dead, status, timedelta(hours=hours), ApproximateNumberOfMessagesMoved=700)
+    assert not found(scanned)
+    assert visibility(scanned, queue) == VISIBILITY
+
+
+def elsewhere(scanned: Sweeping, queue: str, into: str) -> str:
+    """Another managed queue, whose messages are being moved into the queue that is named."""
+    dead = scanned.account.queue("billing-dlq", tag=None)
+    scanned.account.queue("billing", tag="observe", RedrivePolicy=Redrive(dead, 5).text)
+    moving(scanned, dead, "RUNNING", timedelta(hours=2), DestinationArn=into)
+    return dead
+
+
+def test_messages_of_another_queue_may_be_moved_into_this_one(scanned: Sweeping) -> None:
+    queue, _ = racing(scanned)
+    elsewhere(scanned, queue, into=queue)
+    assert not found(scanned)
+    assert visibility(scanned, queue) == VISIBILITY
+
+
+def test_messages_of_another_queue_that_go_elsewhere_explain_nothing(scanned: Sweeping) -> None:
+    queue, _ = racing(scanned)
+    elsewhere(scanned, queue, into=f"{queue}-other")
+    assert found(scanned)
+    assert visibility(scanned, queue) == "60"
+
+
+def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Sweeping) -> None:
+    """Whoever names the queue to heal, a forged request among them, moves nothing."""
+    queue, _ = racing(scanned)
+    dead = elsewhere(scanned, queue, into=queue)
+    scanned.scan()
+    scanned.announced = [{"found": [{"queue_arn": queue, "symptom": RACE}]}]
+    (healed,) = scanned.heal()
+    assert [each.refusal.code for each in healed.fixed.values() if each.refusal] == ["not_found"]
+    scanned.moved.pop(dead)
+    for _ in range(2):
+        an_hour_on(scanned.account)
+    counted(scanned, queue)
+    assert found(scanned)
+    assert visibility(scanned, queue) == "60"
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
+def test_where_tasks_cannot_be_listed_one_may_be_running(scanned: Sweeping, code: str) -> None:
+    queue, _ = racing(scanned)
+
+    def refuse(**_: object) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": ""}}, "ListMessageMoveTasks")
+
+    events = scanned.account.clients.sqs.meta.events
+    events.register_first("before-call.sqs.ListMessageMoveTasks", refuse)
+    done = scanned.scan()
+    assert done is not None
+    assert queue in done.failed, "it is told"
+    assert RACE not in done.by_symptom()
+    scanned.announced = [{"found": [{"queue_arn": queue, "symptom": RACE}]}]
+    (healed,) = scanned.heal()
+    assert len(healed.errors) == 1
+    assert visibility(scanned, queue) == VISIBILITY
+    assert scanned.account.transitions() == []

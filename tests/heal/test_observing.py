@@ -1,0 +1,198 @@
+"""What people hear of while Mendq only watches: what is broken and only they can fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from mendq.cases.record import Notification
+from mendq.cases.view import AttributeRecord, CaseStoreView, Write
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Caught, Detected, NearMiss, Symptom
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.heal import decide
+from mendq.heal.context import Group
+from mendq.heal.decide import Decision
+from mendq.heal.observation import Observation
+from mendq.model.case import Case, State
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts
+from mendq.model.limits import Limits, Mode
+from mendq.model.plan import Refusal
+from mendq.model.steps import SetVisibilityTimeout
+from tests.heal.conftest import Account
+from tests.heal.test_fixing import all_fail, codes, touched
+
+# What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
+REMEDY_OF_NO_USE = {
+    ("dlq_source_not_allowed", "denied_to_all"),
+    ("dlq_source_not_allowed", "too_many_sources"),
+    ("dlq_missing", "name_taken"),
+    ("dlq_missing", "names_a_quarantine"),
+    ("empty_receives", "already_long_polling"),
+    ("fifo_group_blocked", "name_taken"),
+    ("fifo_throttled", "high_throughput_already"),
+    ("fifo_throttled", "high_throughput_unknown"),
+    ("kms_throttled", "reuse_at_maximum"),
+    ("messages_about_to_expire", "retention_at_its_longest"),
+}
+
+
+def _facts_of(entry: Symptom) -> Iterator[Facts]:
+    """Of all its examples, those that must not be touched among them, as calls and scans do."""
+    examples: list[Caught | Detected | NearMiss] = [*entry.caught, *entry.detected]
+    for example in [*examples, *entry.near_misses]:
+        if example.facts is not None:
+            yield example.facts
+            found = entry.detection and entry.detection.detect(example.facts)
+            if found:
+                yield replace(example.facts, found=found.because)
+
+
+def _seen(
+    account: Account, entry: Symptom, facts: Facts, view: CaseStoreView, mode: Mode
+) -> Observation:
+    run = account.run()
+    found = Sighting(run.now, "round", "", "", measured=True)
+    group = Group(facts.queue_arn, entry, is_found=True)
+    return Observation(group, run, {}, mode, view, Evidence((found,)), (found,))
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Case, Notification]]:
+    """What would be written down, and who would hear of it."""
+    written: list[tuple[Case, Notification]] = []
+
+    def record_transition(
+        case: Case, _view: CaseStoreView, notification: Notification, *_: object
+    ) -> Case:
+        written.append((case, notification))
+        return case
+
+    monkeypatch.setattr(decide, "record_transition", record_transition)
+    return written
+
+
+def _taken(
+    account: Account,
+    facts: Facts,
+    view: CaseStoreView,
+    mode: Mode = Mode.OBSERVE,
+    entry: Symptom = VISIBILITY_TIMEOUT_TOO_SHORT,
+) -> None:
+    Decision(_seen(account, entry, facts, view, mode), facts).take()
+
+
+def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_said(
+    account: Account, announced: list[tuple[Case, Notification]]
+) -> None:
+    for entry in CATALOGUE:
+        for facts in _facts_of(entry) if entry.plan else ():
+            _taken(account, facts, CaseStoreView(), entry=entry)
+    assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
+    loud = [
+        (case, notification)
+        for case, notification in announced
+        if notification.severity is not None
+    ]
+    assert {case.state for case, _ in loud} == {State.ESCALATED}
+    open_cases = {case.transition for case, _ in announced if case.state is State.ESCALATED}
+    assert open_cases == {case.transition for case, _ in loud}, "each rings the alarm as well"
+    ways = {(notification.symptom, case.code) for case, notification in loud}
+    remedied = {(each.name, code) for each, code in ways if each and not each.notifies_anyway}
+    assert remedied == REMEDY_OF_NO_USE
+
+
+def test_what_only_pages_is_said_in_every_mode() -> None:
+    for entry in CATALOGUE:
+        if entry.plan is None or not entry.notifies_anyway:
+            continue
+        answers = [entry.plan(each, Limits()) for each in _facts_of(entry)]
+        refusals = [each for each in answers if isinstance(each, Refusal)]
+        assert any(each.becomes is State.ESCALATED for each in refusals), entry.name
+        assert not any(each.silent_in_observe for each in refusals), entry.name
+
+
+def _visibility() -> Facts:
+    (facts, *_) = (
+        each.facts for each in VISIBILITY_TIMEOUT_TOO_SHORT.caught if each.facts and each.plan
+    )
+    return facts
+
+
+def _written(now: datetime, *hours_ago: int, after: str) -> CaseStoreView:
+    writes = tuple(Write(now - timedelta(hours=each), "1", after) for each in hours_ago)
+    return CaseStoreView(
+        attributes={SetVisibilityTimeout.attribute: AttributeRecord(writes=writes)}
+    )
+
+
+@pytest.mark.parametrize("code", ["too_often", "overridden"])
+def test_what_became_of_its_writes_is_no_news_once_it_only_watches(
+    account: Account, announced: list[tuple[Case, Notification]], code: str
+) -> None:
+    facts = _visibility()
+    standing = facts.attributes[SetVisibilityTimeout.attribute]
+    after = standing if code == "too_often" else f"{standing}9"
+    view = _written(account.now, 5, 4, 3, after=after)
+    for mode in (Mode.OBSERVE, Mode.HEAL):
+        _taken(account, facts, view, mode)
+    (quiet, untold), (loud, notification) = announced
+    assert (quiet.code, quiet.state, untold.severity) == (code, State.REFUSED, None)
+    assert not untold.changes, "the case store's silence of a week does not begin unheard"
+    assert loud.code == code
+    assert loud.state in (State.ESCALATED, State.OVERRIDDEN)
+    assert notification.severity is not None
+
+
+def test_a_queue_that_is_touched_again_and_again_wakes_nobody(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    assert touched(account, queue, 6, minutes=4) == ["before_last_change"] * 5 + ["keeps_changing"]
+    (case,) = account.transitions()
+    assert (case["to"], case["notified"]) == ("refused", False)
+    assert "changed 6 times within 24 hours" in case["reason"]
+    assert account.pages("urgent") == account.pages("info") == []
+    account.tag(queue, mendq="propose")
+    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
+    assert account.transitions()[-1]["to"] == "escalated", "heard as soon as Mendq may ask"
+    assert len(account.pages("urgent")) == 1
+
+
+def _many(account: Account, tag: str, **attributes: str) -> list[str]:
+    return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
+
+
+def test_that_many_queues_show_what_mendq_would_fix_wakes_nobody(account: Account) -> None:
+    queues = _many(account, "observe", VisibilityTimeout="10")
+    assert codes(account.heal(all_fail(account, queues))) == ["mass_symptom"] * 4
+    assert {each["to"] for each in account.transitions()} == {"refused"}
+    assert account.pages("urgent") == account.pages("info") == []
+    account.tag(queues[0], mendq="propose")
+    account.later(minutes=40)
+    again = account.late_deletes(queues[0], "d", "e", "f")
+    assert codes(account.heal(again)) == ["mass_symptom"]
+    assert len(account.pages("urgent")) == 1, "Mendq may ask of one of them by now"
+
+
+@pytest.mark.parametrize(
+    ("code", "reuse_seconds"), [("KmsThrottled", "3600"), ("KmsAccessDenied", "300")]
+)
+def test_that_many_queues_show_what_people_alone_can_fix_is_one_page(
+    account: Account, code: str, reuse_seconds: str
+) -> None:
+    queues = _many(
+        account,
+        "observe",
+        KmsMasterKeyId="alias/orders",
+        KmsDataKeyReusePeriodSeconds=reuse_seconds,
+    )
+    over = {"errorCode": code, "errorMessage": "", "eventName": "SendMessage"}
+    bodies: dict[str, str] = {}
+    for n, queue in enumerate(queues):
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c", **over)
+    assert codes(account.heal(bodies)) == ["mass_symptom"] * 4
+    ((subject, _),) = account.pages("urgent")
+    assert "4 of 4 queues" in subject

@@ -1,0 +1,162 @@
+"""Pages that could not be sent: none is lost, none comes too late, none is counted as told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.aws.errors import NotificationNotSent
+from mendq.cases.context import CaseContext
+from mendq.cases.outbox import NotificationItems
+from mendq.follow_up.follow_up import follow_up
+from mendq.model.case import NOTIFICATIONS_PER_HOUR
+from mendq.notifications.notification import NotificationRecord, NotificationText
+from tests.heal.conftest import Account
+from tests.heal.faults import Fault
+from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
+
+PAGE = NotificationText("Mendq: something", "is the matter\n")
+
+
+def _pages_of(context: CaseContext) -> NotificationItems:
+    return NotificationItems(context.clients.dynamodb, context.settings.case_table)
+
+
+def _left_unsent(account: Account) -> NotificationRecord:
+    """By a run that died before it could send it."""
+    pages = _pages_of(context_of(account))
+    record = pages.due_for_account("probe", "lost", PAGE, account.now)
+    assert record is not None
+    account.later(minutes=2)
+    return record
+
+
+def test_another_run_has_taken_it(account: Account) -> None:
+    record = _left_unsent(account)
+    pages = _pages_of(context_of(account))
+    assert pages.take("account", "probe", record, account.now) is not None
+    assert pages.take("account", "probe", record, account.now) is None
+
+
+def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
+    record = _left_unsent(account)
+    fault = Fault(account, "answer_lost", 1)
+    assert context_of(account).notifier.send_left_unsent("account", "probe", record, None)
+    assert fault.call == "dynamodb.UpdateItem"
+    assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
+
+
+@pytest.mark.parametrize("days_since_the_last", [None, 2])
+def test_a_page_about_the_account_survives_its_own_lost_answer(
+    account: Account, days_since_the_last: int | None
+) -> None:
+    if days_since_the_last:
+        context_of(account).notifier.send_about_account("probe", "lost", PAGE)
+        account.later(days=days_since_the_last)
+    sent = len(account.pages("urgent"))
+    fault = Fault(account, "answer_lost", 2)
+    context_of(account).notifier.send_about_account("probe", "lost", PAGE)
+    assert fault.call == "dynamodb.PutItem"
+    assert len(account.pages("urgent")) == sent + 1
+
+
+@contextmanager
+def topics_down(account: Account) -> Iterator[None]:
+    events: Any = account.clients.sns.meta.events
+
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "InternalError"}}, "Publish")
+
+    events.register("before-call.sns.Publish", refuse)
+    try:
+        yield
+    finally:
+        events.unregister("before-call.sns.Publish", refuse)
+
+
+def follow(account: Account, *, minutes: int) -> None:
+    """Each minute; what cannot be sent is tried again by itself."""
+    for _ in range(minutes):
+        account.later(minutes=1)
+        follow_up(context_of(account), OWNERS, lambda: 60)
+
+
+def at_the_start_of_an_hour(account: Account) -> None:
+    account.now = account.now.replace(minute=1, second=0)
+
+
+def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account) -> None:
+    at_the_start_of_an_hour(account)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    with topics_down(account):
+        fail(account, queue, "a")
+        declined = case_of(account)
+        say(account, "decline", declined.case_id)
+        follow(account, minutes=3)
+    follow(account, minutes=37)
+    assert account.pages("info") == []
+    fail(account, queue, "b")
+    follow(account, minutes=10)
+    assert states(account) == ["proposed", "declined", "proposed"]
+    ((_, body),) = account.pages("info")
+    assert f"mendq approve {case_of(account).case_id}" in body
+    assert declined.case_id not in body
+
+
+def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) -> None:
+    """One run is publishing a proposal while it is approved and comes to nothing."""
+    at_the_start_of_an_hour(account)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    heal, published = Heal(account), list[str]()
+
+    def publish(**_: Any) -> None:
+        published.append("")
+        if len(published) == 1:
+            account.later(seconds=5)
+            account.set_visibility(queue, 60)
+            say(account, "approve", case_of(account).case_id)
+        elif len(published) == 2:
+            raise ClientError({"Error": {"Code": "InternalError"}}, "Publish")
+
+    events: Any = account.clients.sns.meta.events
+    events.register("before-call.sns.Publish", publish)
+    fail(account, queue, "a")
+    assert len(heal.asked) == 1
+    assert states(account) == ["proposed", "approved", "expired"]
+    follow(account, minutes=10)
+    assert [subject.partition(":")[0] for subject, _ in account.pages("info")] == [
+        "Mendq proposed",
+        "Mendq expired",
+    ]
+
+
+def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Account) -> None:
+    at_the_start_of_an_hour(account)
+    notifier = context_of(account).notifier
+    record = NotificationRecord.after(None, "down", PAGE, urgent=True, at=account.now)
+    with topics_down(account):
+        for _ in range(NOTIFICATIONS_PER_HOUR + 1):
+            with pytest.raises(NotificationNotSent):
+                notifier.send("a queue", "kms_denied", record)
+    assert notifier.send("a queue", "kms_denied", record)
+    assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
+
+
+def test_each_approval_that_comes_to_nothing_is_said(account: Account) -> None:
+    """A day holds two of them: both people believe that it is done."""
+    at_the_start_of_an_hour(account)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    heal = Heal(account)
+    for word, seconds in (("a", 31), ("b", 32)):
+        fail(account, queue, word)
+        heal.before = partial(account.set_visibility, queue, seconds)
+        say(account, "approve", case_of(account).case_id)
+        assert states(account)[-1] == "expired"
+        account.later(hours=1)
+    subjects = [subject.partition(":")[0] for subject, _ in account.pages("info")]
+    assert subjects.count("Mendq expired") == 2

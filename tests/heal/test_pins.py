@@ -1,0 +1,96 @@
+"""One pin a queue; numbers are given once; nobody's pin is overwritten unseen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
+from mendq.cases.pins import Pins
+from mendq.model.policy import Pin, digest_of
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
+# Kept byte for byte: what JSON, DynamoDB or an editor would change.
+POLICY = '{ "Statement" : [ ] ,\n\t"Id":"\u00fc\u2028\\u00fc" }\r\n'
+
+
+def _pins(account: Account) -> Pins:
+    return Pins(account.clients.dynamodb, account.settings.case_table)
+
+
+def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
+    then = account.now - timedelta(days=1)
+    return Pin(QUEUE, policy, digest_of(policy), generation, account.now, "ada", then, then)
+
+
+def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:
+    pins, pin = _pins(account), _pin(account)
+    assert pins.of(QUEUE) is None
+    assert pins.last_generation(QUEUE) == 0
+    assert pins.put(pin)
+    assert pins.of(QUEUE) == pin
+    assert pins.of(f"{QUEUE}2") is None
+
+
+def test_the_next_pin_takes_its_place_and_the_next_number(account: Account) -> None:
+    pins = _pins(account)
+    assert pins.put(_pin(account, 1))
+    assert pins.put(_pin(account, 2, "{}"))
+    found = pins.of(QUEUE)
+    assert found is not None
+    assert (found.generation, found.policy) == (2, "{}")
+
+
+@pytest.mark.parametrize("generation", [1, 2, 4])
+def test_a_pin_that_was_decided_on_another_is_not_retained(
+    account: Account, generation: int
+) -> None:
+    pins = _pins(account)
+    pins.put(_pin(account, 1))
+    pins.put(_pin(account, 2, "{}"))
+    assert not pins.put(replace(_pin(account, generation), pinned_by="eve"))
+    found = pins.of(QUEUE)
+    assert found is not None
+    assert (found.generation, found.pinned_by) == (2, "ada")
+
+
+def test_an_answer_that_was_lost_locks_nobody_out(account: Account) -> None:
+    pins, pin = _pins(account), _pin(account)
+    pins.put(pin)
+    assert pins.put(pin)
+
+
+def test_a_pin_that_is_taken_away_leaves_its_number(account: Account) -> None:
+    pins, pin = _pins(account), _pin(account)
+    pins.put(pin)
+    assert pins.remove(pin)
+    assert pins.of(QUEUE) is None
+    assert pins.last_generation(QUEUE) == 1
+    assert not pins.put(_pin(account, 1, "{}"))
+    assert pins.put(_pin(account, 2, "{}"))
+    assert not pins.remove(pin)
+
+
+def test_what_is_none_of_ours_is_not_read_as_a_pin(account: Account) -> None:
+    for text in ("", "[]", "{}", '{"queue_arn": 1}'):
+        account.clients.dynamodb.put_item(
+            TableName=account.settings.case_table,
+            Item={"pk": {"S": QUEUE}, "sk": {"S": "pin"}, "pin": {"S": text}},
+        )
+        with pytest.raises(CaseStoreUnreadable):
+            _pins(account).of(QUEUE)
+
+
+def test_a_case_store_that_does_not_answer_is_said(account: Account) -> None:
+    def lost(**_: object) -> None:
+        raise ReadTimeoutError(endpoint_url="moto")
+
+    account.clients.dynamodb.meta.events.register("before-call", lost)
+    with pytest.raises(CaseStoreUnavailable):
+        _pins(account).of(QUEUE)
+    with pytest.raises(CaseStoreUnavailable):
+        _pins(account).put(_pin(account))

@@ -1,0 +1,224 @@
+"""What heal and a scan see of a queue, beyond its attributes; and which queues there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from mendq.aws.errors import CaseStoreUnreadable
+from mendq.aws.metrics import QUEUES_A_CALL, measure
+from mendq.aws.queue import managed_queues
+from mendq.cases import items
+from mendq.heal.observation import gather
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import Consent, Mode
+from mendq.model.metrics import Window
+from mendq.scan.reader import Pace, ScanReader
+from tests.heal.operators import fail
+from tests.heal.sweeping import Sweeping, sweeping
+
+
+@pytest.fixture
+def seen() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def facts(seen: Sweeping, queue_arn: str, *needs: Need) -> Facts:
+    return gather(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
+
+
+def with_dlq(seen: Sweeping) -> tuple[str, str]:
+    """A queue and its DLQ."""
+    messages = seen.account.queue("orders-dlq.fifo")
+    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+    return seen.account.queue("orders.fifo", RedrivePolicy=policy), messages
+
+
+def test_the_sources_of_a_dlq_come_with_their_attributes(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    (found,) = facts(seen, messages, Need.DLQ_SOURCES).dlq_sources or ()
+    assert found.queue_arn == source
+    assert found.attributes["RedrivePolicy"]
+    assert facts(seen, source, Need.DLQ_SOURCES).dlq_sources == ()
+    assert facts(seen, source).dlq_sources is None, "nobody asked"
+
+
+def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Sweeping) -> None:
+    """By that the catalogue's examples are cut down to what a scan would know."""
+    both = with_dlq(seen)
+    fail(seen.account, both[0])
+    seen.account.later(hours=7)
+    at = seen.account.now - timedelta(minutes=30)
+    seen.count(both[1], at, sent=1)
+    seen.moved[both[1]] = [{"Status": "RUNNING", "StartedTimestamp": int(at.timestamp() * 1000)}]
+    answered = set[Need]()
+    for need in Need:
+        gathered = [facts(seen, each, need) for each in both]
+        assert gathered == [each.asked_only({Need.QUEUE, need}) for each in gathered], need
+        if gathered != [each.asked_only({Need.QUEUE}) for each in gathered]:
+            answered.add(need)
+    elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN, Need.SOURCE_CASES}
+    assert answered == set(Need) - elsewhere
+
+
+def test_a_dlq_that_is_gone_is_said_from_one_that_is_there(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    there = facts(seen, source, Need.DLQ).dlq
+    assert there is not None
+    assert there.attributes
+    seen.account.clients.sqs.delete_queue(QueueUrl=seen.account.url(messages))
+    gone = facts(seen, source, Need.DLQ).dlq
+    assert gone is not None
+    assert (gone.queue_arn, gone.attributes) == (messages, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "hours_ago", "moves"),
+    [
+        ("RUNNING", 30, True),
+        ("CANCELLING", 30, True),
+        ("COMPLETED", 5, True),
+        ("COMPLETED", 42, True),
+        ("COMPLETED", 43, False),
+        ("FAILED", 43, False),
+    ],
+)
+def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
+    seen: Sweeping, status: str, hours_ago: int, moves: bool
+) -> None:
+    source, messages = with_dlq(seen)
+    assert not facts(seen, source, Need.MOVE_TASKS).move_task_running
+    started = (seen.account.now - timedelta(hours=hours_ago)).timestamp() * 1000
+    seen.moved[messages] = [{"Status": status, "StartedTimestamp": int(started)}]
+    for queue in (source, messages):
+        assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
+
+
+def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    both = (Need.DLQ_SOURCES, Need.OPEN_CASES)
+    assert facts(seen, messages, *both).open_symptoms == frozenset()
+    fail(seen.account, source)
+    assert facts(seen, source, Need.OPEN_CASES).open_symptoms == {"visibility_timeout_too_short"}
+    assert facts(seen, messages, *both).open_symptoms == {"visibility_timeout_too_short"}
+    assert facts(seen, messages, Need.OPEN_CASES).open_symptoms == frozenset()
+
+
+def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Sweeping) -> None:
+    queues = [seen.account.queue(f"q-{n}") for n in range(QUEUES_A_CALL)]
+    at = seen.account.now.replace(second=0) - timedelta(minutes=30)
+    for n, each in enumerate(queues[:-1], start=1):
+        seen.count(each, at, sent=n, visible=10 * n)
+    window = Window(at - timedelta(hours=2), at + timedelta(minutes=5))
+    found = measure(seen.account.clients, dict.fromkeys(queues, window))
+    assert found[queues[-1]] is None
+    sums = [(each.sent, each.visible_now) for each in found.values() if each]
+    assert sums == [(n, 10 * n) for n in range(1, QUEUES_A_CALL)]
+
+
+def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Sweeping) -> None:
+    queue = seen.account.queue("orders")
+    for minutes, is_measured in ((30, False), (40, True)):
+        seen.account.later(minutes=minutes)
+        seen.count(queue, seen.account.now - timedelta(minutes=10), sent=1)
+        found = facts(seen, queue, Need.MEASUREMENTS).measured
+        assert (found is not None) is is_measured
+    seen.account.set_visibility(queue, 60)
+    assert facts(seen, queue, Need.MEASUREMENTS).measured is None, "it has been changed"
+
+
+def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Sweeping) -> None:
+    for name, tag in (
+        ("c", "heal"),
+        ("a", "off"),
+        ("b-1", None),
+        ("b-2", "off"),
+        ("z", None),
+        ("zz", None),
+    ):
+        seen.account.queue(name, tag=tag)
+    seen.account.tag(f"{seen.account.queue('b-3', tag=None)}", team="shop")
+    clients, account = seen.account.clients, seen.account.settings.account
+    consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "z", "gone"))
+    found = managed_queues(clients, account, consent)
+    assert [each.name for each in found] == ["b-1", "b-3", "c", "z"]
+    assert found[1].tags == {"team": "shop"}, "what is named is looked at with its tags"
+    tagged = managed_queues(clients, account, replace(consent, queues=()))
+    assert [each.name for each in tagged] == ["c"]
+
+
+def test_a_scan_asks_for_the_same_once(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    asked: list[str] = []
+    note = seen.account.clients.sqs.meta.events
+    note.register("before-parameter-build", lambda model, **_: asked.append(model.name))
+    reader: ScanReader = seen.context().reader
+    every = {Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.MOVE_TASKS}
+    for _ in range(3):
+        for queue in (source, messages):
+            reader.facts(queue, {}, every)
+    assert sorted(asked) == sorted(
+        [
+            *["GetQueueAttributes"] * 2,
+            *["ListDeadLetterSourceQueues"] * 2,
+            *["ListMessageMoveTasks"] * 2,
+        ]
+    )
+
+
+def test_a_pace_is_retained_evenly() -> None:
+    slept: list[float] = []
+    pace = Pace(4, clock=lambda: 100.0, sleep=slept.append)
+    for _ in range(4):
+        pace.wait()
+    assert slept == [0.25, 0.5, 0.75]
+
+
+def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    needs = (Need.DLQ_SOURCES, Need.SOURCE_CASES)
+    assert facts(seen, messages, *needs).source_cases == ()
+    fail(seen.account, source)
+    (case,) = facts(seen, messages, *needs).source_cases
+    assert (case.queue_arn, case.symptom) == (source, "visibility_timeout_too_short")
+    assert facts(seen, source, *needs).source_cases == (), "it is nobody's DLQ"
+
+
+def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    item = {**items.case_key(source, "visibility_timeout_too_short"), "document": {"S": "{}"}}
+    seen.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    with pytest.raises(CaseStoreUnreadable):
+        facts(seen, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
+
+
+def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sweeping) -> None:
+    source, messages = with_dlq(seen)
+    seen.count(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
+    seen.count(source, seen.account.now - timedelta(hours=2), deleted=9_999)
+    found = facts(seen, messages, Need.SOLE_SOURCE).sole_source
+    assert found is not None
+    assert (found.queue_arn, found.deletes_per_second) == (source, 2)
+    assert (found.tags, found.mode) == ({"mendq": "heal"}, Mode.HEAL)
+    assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
+
+
+def test_of_two_sources_none_is_the_sole_one(seen: Sweeping) -> None:
+    _, messages = with_dlq(seen)
+    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+    seen.account.queue("second.fifo", RedrivePolicy=policy)
+    assert facts(seen, messages, Need.SOLE_SOURCE).sole_source is None
+
+
+def test_a_source_that_is_not_managed_has_no_mode(seen: Sweeping) -> None:
+    messages = seen.account.queue("orders-dlq")
+    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+    seen.account.queue("orders", tag=None, RedrivePolicy=policy)
+    found = facts(seen, messages, Need.SOLE_SOURCE).sole_source
+    assert found is not None
+    assert found.mode is None

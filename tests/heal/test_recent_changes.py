@@ -1,0 +1,98 @@
+"""Whose change a page names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from mendq.aws.recent_changes import last_change
+from mendq.notifications.queue_lines import Change
+from tests.heal.answers import answer_instead
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
+URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/orders"
+PERSON = f"arn:aws:iam::{ACCOUNT}:user/ada"
+
+
+def event(account: Account, **over: Any) -> dict[str, Any]:
+    record = {
+        "eventName": "SetQueueAttributes",
+        "awsRegion": REGION,
+        "userIdentity": {"type": "IAMUser", "arn": PERSON},
+        "requestParameters": {"queueUrl": URL, "attributes": {"Policy": "", "DelaySeconds": "1"}},
+        **over,
+    }
+    return {"EventTime": account.now, "CloudTrailEvent": json.dumps(record)}
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"errorCode": "AccessDenied"},
+        {"eventName": "PurgeQueue"},
+        {"awsRegion": "eu-west-1"},
+        {"requestParameters": None},
+        {"requestParameters": {"queueUrl": URL + "-other"}},
+        {"requestParameters": [URL]},
+    ],
+)
+def test_what_changed_nothing_here_is_passed_over(account: Account, over: dict[str, Any]) -> None:
+    account.history = [event(account, **over)]
+    assert last_change(account.clients, QUEUE) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", '"text"'])
+def test_an_event_that_cannot_be_read_is_passed_over(account: Account, text: str) -> None:
+    account.history = [{"EventTime": account.now, "CloudTrailEvent": text}, {}, event(account)]
+    assert isinstance(last_change(account.clients, QUEUE), Change)
+
+
+def test_the_newest_change_is_named_with_what_it_set(account: Account) -> None:
+    account.history = [event(account), event(account, userIdentity={"arn": "older"})]
+    assert last_change(account.clients, QUEUE) == Change(
+        account.now, "SetQueueAttributes", PERSON, ("DelaySeconds", "Policy")
+    )
+
+
+def test_a_new_queue_is_named_by_what_sqs_answered(account: Account) -> None:
+    made = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
+    account.history = [event(account, **made, responseElements={"queueUrl": URL})]
+    change = last_change(account.clients, QUEUE)
+    assert isinstance(change, Change)
+    assert change.event_name == "CreateQueue"
+
+
+@pytest.mark.parametrize("identity", [None, "ada", {}, {"sessionContext": "x"}])
+def test_an_identity_of_another_shape_is_unknown(account: Account, identity: object) -> None:
+    account.history = [event(account, userIdentity=identity)]
+    change = last_change(account.clients, QUEUE)
+    assert isinstance(change, Change)
+    assert change.principal_arn == "unknown"
+
+
+def test_a_busy_account_says_how_far_it_looked(account: Account) -> None:
+    with Stubber(account.clients.cloudtrail) as cloudtrail:
+        for token in ("next", "more"):
+            answer = {"Events": [{"EventName": "CreateQueue"}] * 50, "NextToken": token}
+            cloudtrail.add_response("lookup_events", answer)
+        assert "newest" in str(last_change(account.clients, QUEUE))
+
+
+def test_a_refusal_is_said_and_not_raised(account: Account) -> None:
+    with Stubber(account.clients.cloudtrail) as cloudtrail:
+        cloudtrail.add_client_error("lookup_events", "ThrottlingException")
+        assert "did not say" in str(last_change(account.clients, QUEUE))
+
+
+@pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
+def test_an_answer_without_events_is_not_that_nobody_changed_it(
+    account: Account, answer: dict[str, Any]
+) -> None:
+    answer_instead(account.clients.cloudtrail, answer)
+    assert last_change(account.clients, QUEUE) == (
+        "CloudTrail did not say (no events in its answer)"
+    )

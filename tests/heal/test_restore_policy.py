@@ -1,0 +1,411 @@
+"""The pinned policy or nothing: who speaks against it, and that nothing is written then."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from mendq.aws.errors import StepFailed
+from mendq.model.case import State
+from mendq.model.limits import Mode
+from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, SETTLED_AFTER, digest_of
+from tests.heal.answers import answer_instead
+from tests.heal.conftest import WORKER, Account
+from tests.heal.operators import case_of, move, states, undo
+from tests.heal.policy_events import DEPLOYS, by_cloudformation, event, identity_of
+from tests.heal.restoring import (
+    EMPTIED,
+    GRANTS,
+    Analyzer,
+    deny,
+    deploy,
+    pin,
+    pinned_queue,
+    pins_of,
+    policy_for,
+    policy_of,
+    restore,
+    set_policy,
+)
+
+
+@pytest.fixture
+def analyzer(account: Account) -> Analyzer:
+    return Analyzer(account)
+
+
+def _proposed(account: Account) -> str:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=25)
+    deny(account, queue)
+    assert states(account) == ["proposed"]
+    return queue
+
+
+def _approved(account: Account) -> str:
+    queue = _proposed(account)
+    move(account, case_of(account), "approved")
+    account.later(minutes=1)
+    return queue
+
+
+def _expired_without_a_write(account: Account, queue: str, because: str) -> None:
+    outcome = restore(account)
+    assert policy_of(account, queue) == EMPTIED
+    assert outcome.case is not None
+    assert outcome.case.state is State.EXPIRED
+    assert because in outcome.case.reason
+
+
+def test_it_is_proposed_with_what_goes_and_what_comes(account: Account) -> None:
+    queue = _proposed(account)
+    assert policy_of(account, queue) == EMPTIED
+    ((subject, body),) = account.pages()
+    assert subject.startswith("Mendq proposed: access denied on orders")
+    assert "Policy statement Senders changed, Principal AWS" in body
+    assert WORKER in body
+    assert "CloudFormation overwrote it" in body
+
+
+def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analyzer) -> None:
+    queue = _approved(account)
+    outcome = restore(account)
+    assert outcome.case is not None
+    assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
+    assert policy_of(account, queue) == GRANTS
+    (public, asked), (new, compared) = analyzer.asked
+    assert (public, new) == ("CheckNoPublicAccess", "CheckNoNewAccess")
+    assert asked == {"policyDocument": GRANTS, "resourceType": "AWS::SQS::Queue"}
+    assert compared == {
+        "newPolicyDocument": GRANTS,
+        "existingPolicyDocument": GRANTS,
+        "policyType": "RESOURCE_POLICY",
+    }
+
+
+@pytest.mark.parametrize("check", ["CheckNoPublicAccess", "CheckNoNewAccess"])
+@pytest.mark.parametrize("result", ["FAIL", "", "pass"])
+def test_a_check_that_does_not_pass_writes_nothing(
+    account: Account, analyzer: Analyzer, check: str, result: str
+) -> None:
+    queue = _approved(account)
+    analyzer.results[check] = result
+    _expired_without_a_write(account, queue, f"does not pass Access Analyzer's {check}: as it is")
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"), [(503, State.APPROVED), (429, State.APPROVED), (403, State.EXPIRED)]
+)
+def test_a_check_that_does_not_answer_writes_nothing(
+    account: Account, analyzer: Analyzer, status: int, ends: State
+) -> None:
+    queue = _approved(account)
+    analyzer.fails_with = status
+    restore(account)
+    assert policy_of(account, queue) == EMPTIED
+    assert case_of(account).state is ends
+    assert not any("claim_owner" in each for each in account.case_store_items().values())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"reasons": [None, 5, "x", {"description": "the third"}]},
+        {"reasons": {"description": "x"}},
+        {"reasons": "x", "message": 5},
+        {"reasons": None, "message": None},
+        {"result": True},
+        {"result": ["PASS"]},
+    ],
+    ids=str,
+)
+def test_a_failed_check_whose_words_are_garbage_is_a_failed_check(
+    account: Account, said: dict[str, object]
+) -> None:
+    queue = _approved(account)
+    answer_instead(account.clients.access_analyzer, {"result": "FAIL", **said})
+    _expired_without_a_write(account, queue, "does not pass Access Analyzer's CheckNoPublicAccess")
+    assert not any("claim_owner" in each for each in account.case_store_items().values())
+
+
+def test_a_pin_that_is_taken_away_meanwhile_is_not_restored(
+    account: Account, analyzer: Analyzer
+) -> None:
+    queue = _approved(account)
+    found = pins_of(account).of(queue)
+    assert found is not None
+    pins_of(account).remove(found)
+    _expired_without_a_write(account, queue, "No statement of the queue's policy allows it")
+    assert analyzer.asked == []
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_another_pin_is_not_what_was_approved(account: Account) -> None:
+    queue = _approved(account)
+    found = pins_of(account).of(queue)
+    assert found is not None
+    other = policy_for(WORKER, Sid="Others")
+    newer = replace(found, policy=other, digest=digest_of(other), generation=2)
+    assert pins_of(account).put(newer)
+    _expired_without_a_write(account, queue, "the queue has changed: the plan would be")
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_a_pin_that_expired_is_not_restored(account: Account) -> None:
+    queue = _approved(account)
+    found = pins_of(account).of(queue)
+    assert found is not None
+    older = replace(found, pinned_at=account.now - HOLDS, generation=2)
+    assert pins_of(account).put(older)
+    _expired_without_a_write(account, queue, "it expired at")
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_a_policy_that_becomes_another_meanwhile_is_left(account: Account) -> None:
+    queue = _approved(account)
+    deploy(account, queue, policy_for(DEPLOYS))
+    account.later(minutes=25)
+    restore(account)
+    assert policy_of(account, queue) == policy_for(DEPLOYS)
+    assert case_of(account).state is State.EXPIRED
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_a_person_s_edit_between_the_look_and_the_write_is_retained(account: Account) -> None:
+    queue = _approved(account)
+    persons = policy_for(DEPLOYS)
+    edited = account.clients.access_analyzer.meta.events
+
+    def edit(**_: object) -> None:
+        set_policy(account, queue, persons)
+
+    edited.register("before-call.accessanalyzer.CheckNoNewAccess", edit)
+    outcome = restore(account)
+    assert policy_of(account, queue) == persons
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "changed_meanwhile"
+    assert case_of(account).state is State.APPROVED
+    account.later(minutes=25)
+    restore(account)
+    assert policy_of(account, queue) == persons
+    assert case_of(account).state is State.EXPIRED
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"userAgent": "cloudformation.amazonaws.com"},
+        {"userIdentity": identity_of(DEPLOYS)},
+    ],
+)
+def test_a_person_s_revocation_is_never_undone(account: Account, record: dict[str, object]) -> None:
+    """T3: pinned, a person takes the grant away, and whoever lost it makes refused calls."""
+    queue = pinned_queue(account, "heal")
+    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
+    set_policy(account, queue, EMPTIED, **record)
+    for attempt in range(4):
+        account.later(minutes=40)
+        deny(account, queue, f"again-{attempt}")
+    assert policy_of(account, queue) == EMPTIED
+    assert states(account) == ["escalated"]
+    assert "has changed it since" in case_of(account).reason
+    ((_, body),) = account.pages("urgent")
+    assert "is not put back" in body
+
+
+def test_a_person_who_edits_after_a_deployment_is_not_overruled(account: Account) -> None:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=5)
+    set_policy(account, queue, EMPTIED)
+    account.later(minutes=25)
+    deny(account, queue)
+    assert states(account) == ["escalated"]
+
+
+def test_without_a_pin_it_pages_as_ever(account: Account) -> None:
+    """T2: refused calls alone never lead to a policy."""
+    account.later(hours=-1)
+    queue = account.queue("orders", "heal", Policy=EMPTIED)
+    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
+    account.later(minutes=30)
+    deny(account, queue)
+    assert policy_of(account, queue) == EMPTIED
+    assert states(account) == ["escalated"]
+
+
+def test_what_cloudtrail_has_not_said_yet_is_waited_for(account: Account) -> None:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    announced = account.history.pop(0)
+    account.later(minutes=2)
+    deny(account, queue, "early")
+    assert states(account) == []
+    account.history.insert(0, announced)
+    account.later(seconds=CLOUDTRAIL_TELLS_WITHIN.total_seconds())
+    deny(account, queue, "later")
+    assert states(account) == ["proposed"]
+
+
+def test_what_cloudtrail_never_tells_is_a_person_s(account: Account) -> None:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.history.clear()
+    account.later(minutes=25)
+    deny(account, queue)
+    assert states(account) == ["escalated"]
+    assert "CloudTrail does not tell who changed the queue" in case_of(account).reason
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_settings_may_let_it_act_by_itself_through_the_owner_alone(account: Account) -> None:
+    queue = pinned_queue(account, "heal")
+    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
+    deploy(account, queue)
+    account.later(seconds=SETTLED_AFTER.total_seconds())
+    deny(account, queue)
+    assert policy_of(account, queue) == EMPTIED
+    assert states(account) == ["approved"]
+    restore(account)
+    assert policy_of(account, queue) == GRANTS
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say(
+    account: Account,
+) -> None:
+    """T3: a revocation that CloudTrail never tells of is known to whoever made it."""
+    queue = pinned_queue(account, "heal")
+    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
+    set_policy(account, queue, policy_for(DEPLOYS))
+    account.history.clear()
+    account.later(hours=3)
+    deploy(account, queue)
+    account.later(minutes=30)
+    deny(account, queue)
+    assert states(account) == ["proposed"]
+    assert "a person decides" in case_of(account).reason
+    restore(account)
+    assert policy_of(account, queue) == EMPTIED
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_what_follows_a_deployment_within_seconds_is_not_taken_for_it(account: Account) -> None:
+    """T3: revoked 4 s after a deployment, and told of only later."""
+    queue = pinned_queue(account, "heal")
+    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
+    deploy(account, queue)
+    account.later(seconds=4)
+    revoked = policy_for(f"{DEPLOYS}-audit")
+    set_policy(account, queue, revoked)
+    late = account.history.pop(0)
+    for n in range(3):
+        account.later(minutes=6)
+        deny(account, queue, f"early-{n}")
+        assert states(account) == []
+    account.history.insert(0, late)
+    account.later(minutes=6)
+    deny(account, queue, "later")
+    assert states(account) == ["escalated"]
+    assert policy_of(account, queue) == revoked
+
+
+GARBAGE: list[dict[str, object]] = [
+    {"pinned_at": "2026-01-01T00:00:00"},
+    {"pinned_at": "9999-12-31T00:00:00Z"},
+    {"queue_modified_at": "2026-01-01T00:00:00"},
+    {"queue_created_at": 5},
+    {"policy": "\ud800"},
+    {"policy": None},
+    {"pinned_by": "\udfff"},
+    {"generation": "x"},
+    {"automation": 5},
+]
+
+
+def _spoil(account: Account, queue: str, over: dict[str, object]) -> None:
+    """Write nonsense over the pin, as somebody with access to the table can."""
+    key = {"pk": {"S": queue}, "sk": {"S": "pin"}}
+    table = account.settings.case_table
+    item = account.clients.dynamodb.get_item(TableName=table, Key=key)["Item"]
+    document = {**json.loads(item["pin"]["S"]), **over}
+    item["pin"] = {"S": "[" * 30_000 if not over else json.dumps(document)}
+    account.clients.dynamodb.put_item(TableName=table, Item=item)
+
+
+@pytest.mark.parametrize("over", [*GARBAGE, {}], ids=str)
+def test_a_pin_that_cannot_be_read_pages_and_is_never_silence(
+    account: Account, over: dict[str, object]
+) -> None:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=25)
+    _spoil(account, queue, over)
+    deny(account, queue)
+    assert states(account) == ["escalated"]
+    assert "its pin cannot be read" in case_of(account).reason
+    assert len(account.pages("urgent")) == 1
+    assert policy_of(account, queue) == EMPTIED
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_a_pin_that_becomes_unreadable_is_not_restored(account: Account) -> None:
+    queue = _approved(account)
+    _spoil(account, queue, {"generation": "x"})
+    _expired_without_a_write(account, queue, "its pin cannot be read")
+
+
+def test_a_role_that_the_pin_names_deploys(account: Account) -> None:
+    queue = pinned_queue(account)
+    assert pin(account, queue, [DEPLOYS])
+    set_policy(account, queue, EMPTIED, userIdentity=identity_of(DEPLOYS))
+    account.later(minutes=25)
+    deny(account, queue)
+    assert states(account) == ["proposed"]
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_what_was_restored_is_only_printed_by_a_rollback(account: Account) -> None:
+    queue = _approved(account)
+    restore(account)
+    case = case_of(account)
+    account.later(minutes=5)
+    document = undo(account, case.case_id)
+    assert policy_of(account, queue) == GRANTS
+    (printed,) = document["attributes"]
+    assert printed["outcome"] == "printed"
+    assert "set-queue-attributes" in printed["command"]
+
+
+@pytest.mark.usefixtures("analyzer")
+def test_a_write_that_sqs_may_take_later_is_tried_again(account: Account) -> None:
+    queue = _approved(account)
+    events = account.clients.sqs_for_writing.meta.events
+    lost: list[object] = []
+
+    def lose(**_: object) -> None:
+        if not lost:
+            lost.append(1)
+            raise ReadTimeoutError(endpoint_url="moto")
+
+    events.register("before-call.sqs.SetQueueAttributes", lose)
+    with pytest.raises(StepFailed):
+        restore(account)
+    account.later(minutes=3)
+    restore(account)
+    assert policy_of(account, queue) == GRANTS
+    assert case_of(account).state is State.APPLIED
+
+
+def test_a_deployment_of_another_queue_s_policy_says_nothing(account: Account) -> None:
+    queue = pinned_queue(account)
+    set_policy(account, queue, EMPTIED)
+    account.history = [event(account, f"{queue}2", **by_cloudformation())]
+    account.later(minutes=25)
+    deny(account, queue)
+    assert states(account) == ["escalated"]

@@ -1,0 +1,313 @@
+"""A case undone, against moto: compare and set, a person's value kept, the attribute left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from mendq.aws.errors import CaseMoved
+from mendq.model.limits import Limits
+from tests.heal.conftest import Account
+from tests.heal.faults import Fault, Killed
+from tests.heal.operators import ALICE, case_of, context_of, fail, move, outcomes, states, undo
+
+WEEK_SECONDS = 7 * 24 * 3600
+# The calls of a rollback, in order; the write is the seventh.
+CLAIM, WRITE = 5, 7
+
+
+@pytest.fixture
+def fixed(account: Account) -> str:
+    """A queue that heal has fixed, 30 -> 45, a while ago."""
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
+def _unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+    """What it answers, having changed nothing."""
+    before = account.attributes(queue), account.case_store_items(), account.transitions()
+    answered = act()
+    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
+    return answered
+
+
+def test_a_case_that_nobody_knows_is_not_found(account: Account, fixed: str) -> None:
+    answered = _unchanged(
+        account, fixed, lambda: undo(account, "visibility_timeout_too_short-000000000000")
+    )
+    assert answered["error"] == "not_found"
+
+
+def test_a_case_that_wrote_nothing_has_nothing_to_undo(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    fail(account, queue)
+    answered = _unchanged(account, queue, lambda: undo(account, case_of(account).case_id))
+    assert answered["error"] == "nothing_written"
+
+
+def test_a_case_of_another_account_is_not_touched(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    account.settings = replace(account.settings, account="999999999999")
+    answered = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert answered["error"] == "elsewhere"
+
+
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
+    account: Account, fixed: str
+) -> None:
+    case_id = case_of(account).case_id
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry == {
+        "case_id": case_id,
+        "state": "applied",
+        "attributes": [
+            {
+                "attribute": "VisibilityTimeout",
+                "outcome": "undone",
+                "before": "30",
+                "after": "45",
+                "now": "45",
+                "command": "",
+            }
+        ],
+    }
+    assert outcomes(undo(account, case_id)) == outcomes(dry)
+
+
+def test_the_value_from_before_stands_there_again(account: Account, fixed: str) -> None:
+    before = account.attributes(fixed)
+    case = case_of(account)
+    answered = undo(account, case.case_id)
+    assert answered["state"] == "rolled_back"
+    assert answered["attributes"][0]["now"] == "30"
+    now = account.attributes(fixed)
+    assert now.pop("LastModifiedTimestamp") != before.pop("LastModifiedTimestamp")
+    assert now == {**before, "VisibilityTimeout": "30"}
+    undone = case_of(account)
+    assert (undone.n, undone.came_from, undone.actor) == (2, "applied", ALICE)
+    assert undone.steps == ({"attribute": "VisibilityTimeout", "before": "45", "after": "30"},)
+    item = account.attribute_item(fixed)
+    assert item["writes"] == {"S": "[]"}
+    assert item["overridden_until"] == {"N": str(int(account.now.timestamp()) + WEEK_SECONDS)}
+    assert not {"claim_owner", "intent", "person_value"} & set(item)
+    assert "open" not in account.case_store_items()[fixed, "case#visibility_timeout_too_short"]
+
+
+def test_done_twice_it_answers_the_same(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    first = undo(account, case_id)
+    account.later(minutes=5)
+    assert _unchanged(account, fixed, lambda: undo(account, case_id)) == first
+    account.set_visibility(fixed, 45)
+    again = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert again["attributes"][0]["now"] == "45"
+    assert account.visibility(fixed) == 45
+
+
+@pytest.mark.parametrize(
+    ("stands", "outcome"), [(44, "retained"), (90, "retained"), (30, "nothing")]
+)
+def test_a_persons_value_is_retained(
+    account: Account, fixed: str, stands: int, outcome: str
+) -> None:
+    account.set_visibility(fixed, stands)
+    answered = _unchanged(account, fixed, lambda: undo(account, case_of(account).case_id))
+    assert (answered["state"], outcomes(answered)) == ("applied", {"VisibilityTimeout": outcome})
+
+
+@pytest.mark.parametrize(
+    ("stands", "outcome"), [(30, "undone"), (45, "retained"), (44, "retained"), (90, "retained")]
+)
+def test_asked_again_it_says_what_is_true_now(
+    account: Account, fixed: str, stands: int, outcome: str
+) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(minutes=5)
+    account.set_visibility(fixed, stands)
+    again = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert (again["state"], outcomes(again)) == ("rolled_back", {"VisibilityTimeout": outcome})
+    assert [(each["now"], each["command"]) for each in again["attributes"]] == [(str(stands), "")]
+
+
+def test_neither_freeze_nor_budget_nor_tag_stops_it(account: Account, fixed: str) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.settings = replace(account.settings, limits=Limits(writes_per_minute=0))
+    account.clients.sqs.untag_queue(QueueUrl=account.url(fixed), TagKeys=["mendq"])
+    assert undo(account, case_of(account).case_id)["state"] == "rolled_back"
+    assert account.visibility(fixed) == 30
+
+
+def test_a_run_that_has_slept_does_not_write(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    answered = undo(account, case_id, remaining_seconds=5)
+    assert answered["error"] == "too_little_time"
+    assert account.visibility(fixed) == 45
+    assert "claim_owner" not in account.attribute_item(fixed)
+    assert undo(account, case_id)["state"] == "rolled_back"
+
+
+def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    with Stubber(account.clients.sqs_for_writing) as sqs:
+        sqs.add_client_error("set_queue_attributes", "AccessDenied", "not tagged", 403)
+        answered = undo(account, case_id)
+    assert answered["error"] == "aws_refused"
+    assert "not tagged" in answered["reason"]
+    (by_person,) = answered["attributes"]
+    assert (by_person["outcome"], by_person["now"]) == ("printed", "45")
+    assert by_person["command"].startswith("aws sqs set-queue-attributes ")
+    assert by_person["command"].endswith(" --attributes VisibilityTimeout=30")
+    assert account.visibility(fixed) == 45
+    assert "claim_owner" not in account.attribute_item(fixed)
+    assert states(account) == ["applied"]
+
+
+def test_a_queue_that_is_gone_is_said(account: Account, fixed: str) -> None:
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    assert undo(account, case_of(account).case_id)["error"] == "queue_gone"
+
+
+def test_another_run_at_work_is_not_disturbed(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, at=CLAIM)
+    answered = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert answered["error"] == "claimed"
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry["error"] == "claimed"
+
+
+def test_another_open_case_of_the_queue_comes_first(account: Account, fixed: str) -> None:
+    first = case_of(account)
+    move(account, first, "closed")
+    account.later(hours=1)
+    fail(account, fixed, "b")
+    newer = case_of(account)
+    assert newer.case_id != first.case_id
+    answered = _unchanged(account, fixed, lambda: undo(account, first.case_id))
+    assert answered["error"] == "wrong_state"
+    assert newer.case_id in answered["reason"]
+    assert undo(account, newer.case_id)["attributes"][0]["now"] == "45"
+    assert undo(account, first.case_id)["attributes"][0]["now"] == "30"
+    assert account.visibility(fixed) == 30
+
+
+def _die(account: Account, case_id: str, at: int) -> None:
+    fault = Fault(account, "killed_after", at)
+    with pytest.raises(Killed):
+        undo(account, case_id)
+    fault.strike_at = -1
+
+
+@pytest.mark.parametrize(("at", "stands"), [(CLAIM, 45), (WRITE, 30)])
+def test_a_dry_run_after_a_death_says_what_is_and_settles_nothing(
+    account: Account, fixed: str, at: int, stands: int
+) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, at)
+    account.later(minutes=2)
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry["attributes"][0]["now"] == str(stands)
+    done = undo(account, case_id)
+    assert outcomes(done) == outcomes(dry) == {"VisibilityTimeout": "undone"}
+
+
+def test_heal_finishes_what_a_dead_rollback_wrote(account: Account, fixed: str) -> None:
+    _die(account, case_of(account).case_id, WRITE)
+    account.later(minutes=7)
+    account.heal(account.late_deletes(fixed, "z1"))
+    assert states(account) == ["applied", "rolled_back"]
+    assert account.attribute_item(fixed)["writes"] == {"S": "[]"}
+    assert "claim_owner" not in account.attribute_item(fixed)
+
+
+def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, WRITE)
+    account.later(minutes=2)
+    account.set_visibility(fixed, 45)
+    answered = undo(account, case_id)
+    assert answered["state"] == "overridden"
+    assert account.visibility(fixed) == 45
+
+
+def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: str) -> None:
+    undo(account, case_of(account).case_id)
+    account.later(hours=1)
+    fail(account, fixed, "again-")
+    assert states(account) == ["applied", "rolled_back", "refused"]
+    ((subject, body),) = account.pages("info")
+    assert subject == "Mendq refused: visibility timeout expired on orders.fifo"
+    assert "it shows again since VisibilityTimeout was rolled back" in body
+    assert "Mendq's, CloudFormation: VisibilityTimeout: 45" in body
+    assert "theirs, Terraform: visibility_timeout_seconds = 30" in body
+    transitions, pages = account.transitions(), account.pages("info")
+    account.later(hours=-1)
+    for day in range(6):
+        account.later(days=1)
+        fail(account, fixed, f"day{day}-")
+    account.later(hours=23, minutes=59)
+    fail(account, fixed, "last-")
+    assert account.visibility(fixed) == 30
+    assert account.transitions() == transitions
+    assert account.pages("info") == pages
+    account.later(minutes=1)
+    fail(account, fixed, "after-")
+    assert account.visibility(fixed) == 45
+
+
+def test_nobody_moves_a_case_between_its_claim_and_its_record(account: Account, fixed: str) -> None:
+    """follow_up, which looked before, would verify it."""
+    case = case_of(account)
+    moved: list[int] = []
+
+    def verify(**_: Any) -> None:
+        if not moved:
+            moved.append(1)
+            with pytest.raises(CaseMoved):
+                move(account, case, "verified")
+
+    account.clients.sqs_for_writing.meta.events.register("before-call.sqs", verify)
+    answered = undo(account, case.case_id)
+    assert answered["state"] == "rolled_back"
+    assert outcomes(answered) == {"VisibilityTimeout": "undone"}
+    assert [(each["n"], each["to"]) for each in account.transitions()] == [
+        (1, "applied"),
+        (2, "rolled_back"),
+    ]
+    assert moved == [1]
+    retained = context_of(account).open_cases.transitions(case.case_id)
+    assert [each.document() for each in retained] == account.transitions()
+
+
+def test_said_again_while_a_later_case_is_open(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(days=8)
+    fail(account, fixed, "later")
+    assert states(account) == ["applied", "rolled_back", "applied"]
+    answered = undo(account, case_id)
+    assert (answered["state"], outcomes(answered)) == (
+        "rolled_back",
+        {"VisibilityTimeout": "retained"},
+    )
+    assert account.visibility(fixed) == 45
+
+
+def test_said_again_about_a_queue_that_was_made_anew(account: Account, fixed: str) -> None:
+    """Whoever made it chose the old value: nothing was undone there."""
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    account.later(minutes=5)
+    assert undo(account, case_id)["error"] == "queue_gone"
+    account.queue(VisibilityTimeout="30")
+    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "retained"}

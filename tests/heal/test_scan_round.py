@@ -1,0 +1,376 @@
+"""One round after another: what is found, who is told, and how often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from mendq.aws.queue import Listing, ManagedQueue
+from mendq.cases.finding import MOST_IN_A_CALL
+from mendq.catalogue.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.symptom import Detection, Found, Symptom
+from mendq.heal.repeats import NEW_FAULTS_A_DAY
+from mendq.model.case import State
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import Limits
+from mendq.model.plan import Refusal
+from tests.heal.sweeping import Sweeping, an_hour_on, consumed, sweeping
+
+A_DAY = 86_400
+
+
+@pytest.fixture
+def scanned() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def dlq(scanned: Sweeping, name: str = "orders", tag: str | None = "heal") -> str:
+    """A DLQ that keeps messages no longer than its source does; its ARN."""
+    arn = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY))
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    source = {"MessageRetentionPeriod": str(4 * A_DAY), "RedrivePolicy": policy}
+    scanned.account.queue(name, tag=None, **source)
+    scanned.account.later(minutes=5)
+    return arn
+
+
+def slow(of_configuration: bool = False) -> Symptom:
+    """Seen on every queue that was measured, or on every one."""
+    return replace(
+        DLQ_RETENTION_TOO_SHORT,
+        name="slow",
+        steps=(),
+        plan=lambda facts, _limits: Refusal("slow", facts.found, State.ESCALATED),
+        needs=frozenset({Need.QUEUE}),
+        detection=Detection(
+            detect=lambda facts: (
+                Found("it is slow") if of_configuration or facts.measured else None
+            ),
+            needs=frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
+            of_configuration=of_configuration,
+        ),
+        detected=(),
+        near_misses=(),
+    )
+
+
+def measured_queues(scanned: Sweeping, how_many: int) -> list[str]:
+    """Queues that were as they are for a day, of which CloudWatch knows something."""
+    queues = [scanned.account.queue(f"slow-{n:02}") for n in range(how_many)]
+    scanned.account.now = (scanned.account.now + timedelta(days=2)).replace(hour=0, minute=30)
+    for each in queues:
+        scanned.count(each, scanned.account.now - timedelta(minutes=30), sent=1)
+    return queues
+
+
+def test_what_is_found_is_said_to_heal_and_healed(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    done = scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    assert done is not None
+    assert (done.queues, done.failed) == (1, {}), "its source is not managed"
+    assert scanned.named() == [(queue, "dlq_retention_too_short")]
+    (healed,) = scanned.heal()
+    assert healed.errors == {}
+    assert scanned.account.attributes(queue)["MessageRetentionPeriod"] == str(14 * A_DAY)
+    (transition,) = scanned.account.transitions()
+    assert (transition["to"], transition["evidence"]["failed_calls"]) == ("applied", 0)
+
+
+def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    before = scanned.account.attributes(queue)
+    scanned.scan()
+    assert scanned.account.attributes(queue) == before
+    assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
+
+
+def test_heal_finds_nothing_where_there_is_nothing_any_more(scanned: Sweeping) -> None:
+    queue = dlq(scanned)
+    scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    scanned.account.clients.sqs.set_queue_attributes(
+        QueueUrl=scanned.account.url(queue),
+        Attributes={"MessageRetentionPeriod": str(5 * A_DAY)},
+    )
+    (healed,) = scanned.heal()
+    assert [each.refusal.code for each in healed.fixed.values() if each.refusal] == ["not_found"]
+    assert scanned.account.attributes(queue)["MessageRetentionPeriod"] == str(5 * A_DAY)
+    assert scanned.account.transitions() == []
+
+
+def test_a_round_is_made_once_an_hour(scanned: Sweeping) -> None:
+    dlq(scanned)
+    first = scanned.scan()
+    scanned.account.later(seconds=1)
+    assert first is not None
+    assert scanned.scan() is None
+    assert len(
+        {announced["symptom"] for one in scanned.announced for announced in one["found"]}
+    ) == len(scanned.announced)
+    an_hour_on(scanned.account)
+    assert scanned.scan() is not None
+
+
+def test_another_scan_under_way_is_left_alone(scanned: Sweeping) -> None:
+    dlq(scanned)
+    assert scanned.context().scan_store.begin(scanned.account.now)
+    assert scanned.scan() is None
+    scanned.account.later(minutes=16)
+    assert scanned.scan() is not None, "it has died"
+
+
+def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
+    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 2)
+    for n in range(5):
+        scanned.account.queue(f"q-{n}")
+    an_hour_on(scanned.account)
+    times = iter([900.0, 900.0, 100.0])
+    scanned.remaining_seconds = lambda: next(times, 100.0)
+    symptoms = [slow(of_configuration=True)]
+    first = scanned.scan(symptoms)
+    assert first is not None
+    assert (first.queues, first.after) == (4, "q-3")
+    scanned.remaining_seconds = lambda: 900.0
+    scanned.account.later(minutes=10)
+    second = scanned.scan(symptoms)
+    assert second is not None
+    assert (second.queues, second.after) == (1, "q-4")
+    document = scanned.findings()
+    assert document["queues_scanned"] == 5
+    assert [each["queue_arn"][-3:] for each in document["findings"]] == [f"q-{n}" for n in range(5)]
+    assert [each[-3:] for each in document["managed"]] == [f"q-{n}" for n in range(5)]
+    assert document["managed_whole"] is True
+    scanned.account.later(minutes=10)
+    assert scanned.scan(symptoms) is None
+
+
+def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Sweeping) -> None:
+    dlq(scanned)
+    scanned.heal_is_away = True
+    with pytest.raises(Exception, match="heal could not be called"):
+        scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    scanned.heal_is_away = False
+    scanned.account.later(minutes=16)
+    assert scanned.scan([DLQ_RETENTION_TOO_SHORT]) is not None
+    assert len(scanned.named()) == 1
+
+
+def test_faults_of_configuration_are_said_ten_new_queues_a_day(scanned: Sweeping) -> None:
+    # In the morning: the three rounds are on one day.
+    scanned.account.now = scanned.account.now.replace(hour=6)
+    queues = [scanned.account.queue(f"q-{n:02}") for n in range(25)]
+    symptoms = [slow(of_configuration=True)]
+    an_hour_on(scanned.account)
+    announced = []
+    for _ in range(3):
+        scanned.scan(symptoms)
+        announced.append({arn for arn, _ in scanned.named()})
+        scanned.announced.clear()
+        an_hour_on(scanned.account)
+    assert [len(each) for each in announced] == [NEW_FAULTS_A_DAY] * 3
+    assert announced[0] == announced[1] == announced[2] == set(queues[:NEW_FAULTS_A_DAY])
+    scanned.account.later(days=1)
+    scanned.scan(symptoms)
+    assert {arn for arn, _ in scanned.named()} == set(queues[: 2 * NEW_FAULTS_A_DAY])
+    assert len(scanned.findings()["findings"]) == 25, "all of them are reported"
+
+
+def test_two_faults_of_a_queue_are_two_of_the_day(scanned: Sweeping) -> None:
+    for n in range(NEW_FAULTS_A_DAY):
+        scanned.account.queue(f"q-{n:02}")
+    an_hour_on(scanned.account)
+    scanned.scan([slow(of_configuration=True), replace(slow(of_configuration=True), name="other")])
+    assert len(scanned.named()) == NEW_FAULTS_A_DAY
+
+
+def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Sweeping) -> None:
+    queues = measured_queues(scanned, MOST_IN_A_CALL + 5)
+    symptoms = [slow()]
+    done = scanned.scan(symptoms)
+    assert done is not None
+    assert {each.queue_arn for each in done.findings} == set(queues)
+    assert len(scanned.named()) == MOST_IN_A_CALL
+    spread = scanned.account.run().case_store.spread_to([], "slow", scanned.account.now)
+    assert len(spread) == len(queues), "heal sees how many there are"
+
+
+def test_what_few_show_is_said_whole(scanned: Sweeping) -> None:
+    queues = measured_queues(scanned, 3)
+    scanned.scan([slow()])
+    assert scanned.named() == [(each, "slow") for each in queues]
+
+
+def of_an_hour(metrics: int) -> Limits:
+    """Limits that let so many metrics be asked for in the first hour of a day."""
+    return Limits(scan_metrics_per_day=24 * metrics, mass_symptom_share=1)
+
+
+def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Sweeping) -> None:
+    measured_queues(scanned, 25)
+    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
+    done = scanned.scan([slow()])
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 10, 15, 80)
+    assert scanned.findings()["skipped_for_budget"] == 15
+    an_hour_on(scanned.account)
+    done = scanned.scan([slow()])
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 0, 25, 0), (
+        "heal measures again what is found, and that counts"
+    )
+    an_hour_on(scanned.account)
+    done = scanned.scan([slow()])
+    assert done is not None
+    assert done.measured == 10, "what an hour left is the next one's"
+
+
+def test_a_budget_skips_not_always_the_same(scanned: Sweeping) -> None:
+    queues = measured_queues(scanned, 25)
+    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
+    seen = set[str]()
+    for _ in range(40):
+        done = scanned.scan([slow()])
+        assert done is not None
+        assert len(done.findings) == 10
+        seen |= {each.queue_arn for each in done.findings}
+        if len(seen) == 25:
+            break
+        scanned.account.later(days=1)
+        for each in queues:
+            scanned.count(each, scanned.account.now - timedelta(minutes=30), sent=1)
+    assert seen == set(queues)
+
+
+def test_what_merely_costs_money_is_measured_last(scanned: Sweeping) -> None:
+    queues = measured_queues(scanned, 25)
+    harmed, dear = slow(), slow()
+    assert harmed.detection
+    assert dear.detection
+    few = replace(harmed.detection, suspects=lambda facts: facts.queue_arn in queues[-10:])
+    last = replace(dear.detection, measured_last=True)
+    symptoms = [
+        replace(dear, name="dear", detection=last),
+        replace(harmed, name="harmed", detection=few),
+    ]
+    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(80))
+    done = scanned.scan(symptoms)
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped) == (25, 10, 15)
+    assert {each.queue_arn for each in done.findings} == set(queues[-10:])
+    assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
+
+
+def test_what_heal_will_measure_again_counts_too(scanned: Sweeping) -> None:
+    measured_queues(scanned, 1)
+    scanned.scan([slow()])
+    items = scanned.account.case_store_items()
+    (spent,) = [each for (_, sort), each in items.items() if sort.startswith("metrics#")]
+    assert spent["asked"] == {"N": "16"}
+
+
+def test_without_a_budget_nothing_is_measured(scanned: Sweeping) -> None:
+    measured_queues(scanned, 2)
+    none = replace(scanned.account.settings, limits=Limits(scan_metrics_per_day=0))
+    scanned.account.settings = none
+    done = scanned.scan([slow()])
+    assert done is not None
+    assert (done.suspects, done.measured, done.skipped) == (2, 0, 2)
+    assert scanned.announced == []
+
+
+def test_what_is_only_reported_is_not_said_to_heal(scanned: Sweeping) -> None:
+    scanned.account.queue("plain")
+    reported = replace(slow(of_configuration=True), plan=None)
+    done = scanned.scan([reported])
+    assert done is not None
+    assert [each.symptom for each in done.findings] == ["slow"]
+    assert scanned.announced == []
+
+
+def test_one_queue_or_entry_that_fails_costs_itself(scanned: Sweeping) -> None:
+    good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
+
+    def detect(facts: Facts) -> Found:
+        if facts.queue_arn == bad:
+            raise ValueError("a person's text")
+        return Found("found")
+
+    failing = replace(
+        slow(of_configuration=True),
+        name="failing",
+        detection=Detection(detect, frozenset({Need.QUEUE}), of_configuration=True),
+    )
+    done = scanned.scan([failing, slow(of_configuration=True)])
+    assert done is not None
+    assert done.failed.keys() == {bad}
+    assert {(each.queue_arn, each.symptom) for each in done.findings} == {
+        (good, "failing"),
+        (good, "slow"),
+        (bad, "slow"),
+    }
+
+
+def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
+    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
+    listed = Listing((gone,), {})
+    monkeypatch.setattr("mendq.aws.queue.listed_queues", lambda *_: listed)
+    done = scanned.scan()
+    assert done is not None
+    assert (done.queues, done.gone, done.failed) == (1, 1, {})
+
+
+def test_a_name_in_settings_without_a_queue_is_not_looked_at(scanned: Sweeping) -> None:
+    scanned.account.settings = replace(scanned.account.settings, queues=("gone",))
+    done = scanned.scan()
+    assert done is not None
+    assert (done.queues, done.gone, done.failed) == (0, 0, {})
+
+
+def test_what_heal_asks_of_lambda_again_counts_too(scanned: Sweeping) -> None:
+    (queue,) = measured_queues(scanned, 1)
+    consumed(scanned, queue)
+    asked: list[int] = []
+    count = cast(
+        "Callable[..., None]",
+        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
+    )
+    events = scanned.account.clients.cloudwatch.meta.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", count)
+    needs = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS})
+    scanned.scan([replace(CONSUMER_FAILING, needs=needs, detection=slow().detection)])
+    by_the_scan = sum(asked)
+    (healed,) = scanned.heal()
+    assert healed.errors == {}
+    items = scanned.account.case_store_items()
+    (spent,) = [each for (_, sort), each in items.items() if sort.startswith("metrics#")]
+    assert by_the_scan == 12
+    assert spent["asked"] == {"N": str(sum(asked))}
+
+
+def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Sweeping) -> None:
+    """A fault in a configuration is found unmeasured, and heal measures it before it plans."""
+    queues = measured_queues(scanned, 5)
+    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(20))
+    measures = replace(
+        slow(of_configuration=True), needs=frozenset({Need.QUEUE, Need.MEASUREMENTS})
+    )
+    scanned.scan([measures])
+    assert [arn for arn, _ in scanned.named()] == queues[:2]
+    assert len(scanned.findings()["findings"]) == 5, "all of them are reported"
+    scanned.account.settings = replace(
+        scanned.account.settings, limits=Limits(scan_metrics_per_day=0)
+    )
+    scanned.announced.clear()
+    an_hour_on(scanned.account)
+    scanned.scan([measures])
+    assert scanned.announced == []

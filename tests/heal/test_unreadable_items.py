@@ -1,0 +1,110 @@
+"""One item of the case store that is none of ours costs itself, whatever stands in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
+from mendq.aws.errors import CaseStoreUnreadable
+from mendq.cases import view
+from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, follow_up
+from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.heal.operators import OWNERS, case_of, context_of, fail, states, undo
+
+BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
+NUMBERS = ["1" + "0" * 30, "1" + "0" * 20, "1" + "0" * 13, "-1" + "0" * 13, "1.5"]
+NESTED = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.fixture
+def proposed(account: Account) -> str:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
+def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
+    item = account.case_store_items().get((queue, sort), {"pk": {"S": queue}, "sk": {"S": sort}})
+    account.clients.dynamodb.put_item(TableName="case_store", Item={**item, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({name: {"N": number}} for name in ("opened_at", view.SORT) for number in NUMBERS),
+        {"opened_at": {"NULL": True}},
+        {"opened_at": {"S": "now"}},
+        {"state": {"S": "x"}},
+        {"state": {"L": []}},
+        {"case_id": {"N": "7"}},
+    ],
+)
+def test_a_listed_case_that_is_none_of_ours_hides_no_other(
+    account: Account, proposed: str, fields: dict[str, Any]
+) -> None:
+    good = account.case_store_items()[proposed, "case#visibility_timeout_too_short"]
+    item = {**good, "pk": {"S": BAD}, "case_id": {"S": "bad"}, **fields}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    account.later(hours=25)
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert [(each.queue_arn, each.state) for each in followed.moved] == [(proposed, "expired")]
+
+
+@pytest.mark.parametrize(
+    ("sort", "fields"),
+    [
+        ("case#visibility_timeout_too_short", {"opened_at": {"N": "1" + "0" * 20}}),
+        ("case#visibility_timeout_too_short", {"document": {"S": NESTED}}),
+        ("case#visibility_timeout_too_short", {"failures": {"S": "[1e400]"}}),
+        ("case#visibility_timeout_too_short", {"unfiled": {"SS": ["x"]}}),
+        ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
+        ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
+        (
+            "evidence#visibility_timeout_too_short",
+            {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}},
+        ),
+        ("page#visibility_timeout_too_short", {"announced": {"S": "[]"}}),
+    ],
+)
+def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
+    account: Account, proposed: str, sort: str, fields: dict[str, Any]
+) -> None:
+    _put(account, proposed, sort, **fields)
+    with pytest.raises(CaseStoreUnreadable):
+        context_of(account).case_store.look(
+            proposed, "visibility_timeout_too_short", ("VisibilityTimeout",)
+        )
+    assert undo(account, case_of(account).case_id)["error"] == "case_store_unreadable"
+    before = account.attributes(proposed)
+    healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
+    assert healed.errors == {}
+    assert account.attributes(proposed) == before
+
+
+def test_cases_that_cannot_be_read_wait_behind_those_that_can(
+    account: Account, proposed: str
+) -> None:
+    """There is time for one a minute, and the unreadable ones have been due for longer."""
+    good = account.case_store_items()[proposed, "case#visibility_timeout_too_short"]
+    for n in range(3):
+        due = {view.SORT: {"N": f"{int(account.now.timestamp()) - 9_000 + n}"}}
+        bad = {"pk": {"S": f"{BAD}{n}"}, "case_id": {"S": f"bad-{n}"}, "document": {"S": "{"}}
+        account.clients.dynamodb.put_item(TableName="case_store", Item={**good, **bad, **due})
+    account.later(hours=25)
+    for _ in range(4):
+        left = iter([SECONDS_FOR_A_CASE, 0])
+        follow_up(context_of(account), OWNERS, lambda left=left: next(left))  # type: ignore[misc]
+        account.later(minutes=1)
+    assert states(account) == ["proposed", "expired"]
+
+
+def test_a_case_is_begun_only_where_two_hung_calls_of_it_fit(account: Account) -> None:
+    config: Any = account.clients.dynamodb.meta.config
+    tries = config.retries["total_max_attempts"]
+    hung_seconds = tries * (config.connect_timeout + config.read_timeout)
+    assert hung_seconds < SECONDS_OF_A_HUNG_CALL
+    assert 2 * SECONDS_OF_A_HUNG_CALL <= SECONDS_FOR_A_CASE < 60

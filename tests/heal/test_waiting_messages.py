@@ -1,0 +1,294 @@
+"""Messages that could go back, from what SQS, CloudWatch and the case store say to the case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mendq.cases.transactions import Entry
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue.examples import case
+from mendq.heal.resume import take_up
+from mendq.model.case import Case, State
+from mendq.model.limits import Mode
+from mendq.model.queue import Redrive
+from tests.heal.operators import run_of
+from tests.heal.sweeping import Sweeping, an_hour_on, consumed, sweeping
+
+WAITING = "dlq_messages_waiting"
+A_DAY = 86_400
+
+
+@pytest.fixture
+def scanned() -> Iterator[Sweeping]:
+    with sweeping() as made:
+        yield made
+
+
+def messages(
+    scanned: Sweeping,
+    name: str = "orders",
+    days: int = 14,
+    tag: str | None = "heal",
+    source_tag: str | None = "heal",
+) -> tuple[str, str]:
+    """A queue and its DLQ, in which two messages lie."""
+    retained = str(days * A_DAY)
+    dead = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=retained)
+    redrive = Redrive(dead, 5).text
+    source = scanned.account.queue(name, tag=source_tag, RedrivePolicy=redrive)
+    for body in ("one", "two"):
+        sqs = scanned.account.clients.sqs
+        sqs.send_message(QueueUrl=scanned.account.url(dead), MessageBody=body)
+    return source, dead
+
+
+def lies_there(scanned: Sweeping, dead: str, hours_old: float = 5, source: str = "") -> None:
+    """What CloudWatch measured of the messages, and how many were deleted at their source."""
+    for minutes in (330, 90, 10):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        age = int(3600 * hours_old - 60 * minutes)
+        scanned.count(dead, at, visible=2, age=max(age, 0))
+        if source:
+            scanned.count(source, at, deleted=3_600)
+
+
+def is_fixed(
+    scanned: Sweeping, source: str, *states: State, symptom: str = "visibility_timeout_too_short"
+) -> Case:
+    """A case about the source, as the case store keeps it."""
+    made = case(symptom, *(states or (State.APPLIED, State.WATCHING)), queue_arn=source)
+    made = replace(made, at=scanned.account.now, opened_at=scanned.account.now)
+    entry = Entry(made, CaseStoreView(), "o", "o", {}, {}, scanned.account.now + timedelta(days=2))
+    scanned.account.run().case_store.record(entry)
+    return made
+
+
+def waiting(scanned: Sweeping, **over: Any) -> tuple[str, str]:
+    """All that it takes to be found, after a day."""
+    source, dead = messages(scanned, **over)
+    scanned.account.later(days=1)
+    is_fixed(scanned, source)
+    lies_there(scanned, dead, source=source)
+    return source, dead
+
+
+def opened(scanned: Sweeping) -> list[dict[str, Any]]:
+    """What is written down of it, after a scan and what heal makes of it."""
+    scanned.scan()
+    for healed in scanned.heal():
+        assert healed.errors == {}
+    return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
+
+
+def let_it(scanned: Sweeping) -> None:
+    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanned.account.settings = settings
+
+
+def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Sweeping) -> None:
+    source, dead = waiting(scanned)
+    (made,) = opened(scanned)
+    assert (made["to"], made["queue_arn"]) == ("proposed", dead)
+    assert made["steps"] == [{"attribute": "Dlq", "before": "held", "after": source}]
+    assert "2 DLQ messages wait" in made["reason"]
+    assert "visibility_timeout_too_short at orders is fixed" in made["reason"]
+    assert "(1.00 a second)" in made["reason"]
+    visible = scanned.account.attributes(dead)["ApproximateNumberOfMessages"]
+    assert visible == "2", "nothing is moved by saying so"
+
+
+def test_the_soak_that_is_said_is_the_account_s(scanned: Sweeping) -> None:
+    """`timing.soakFactor`: 10 times five receives of 30 seconds."""
+    settings = scanned.account.settings
+    scanned.account.settings = replace(settings, timing=replace(settings.timing, soak_factor=10))
+    waiting(scanned)
+    (made,) = opened(scanned)
+    assert "after each soak of 25 min;" in made["reason"]
+
+
+def test_settings_let_it_be_done_without_a_person(scanned: Sweeping) -> None:
+    waiting(scanned)
+    let_it(scanned)
+    (made,) = opened(scanned)
+    assert made["to"] == "approved"
+    assert "settings let redrive do it" in made["reason"]
+
+
+def test_they_are_retained_longer_first_where_they_could_expire(scanned: Sweeping) -> None:
+    source, dead = waiting(scanned, days=5)
+    (made,) = opened(scanned)
+    assert [each["attribute"] for each in made["steps"]] == [
+        "Dlq",
+        "MessageRetentionPeriod",
+    ]
+    assert made["steps"][1]["after"] == "1209600"
+    assert scanned.account.attributes(dead)["MessageRetentionPeriod"] == str(5 * A_DAY)
+    assert source
+
+
+def test_without_a_case_nothing_is_found(scanned: Sweeping) -> None:
+    _, dead = messages(scanned)
+    scanned.account.later(days=1)
+    lies_there(scanned, dead)
+    assert opened(scanned) == []
+    assert scanned.announced == []
+
+
+def test_messages_that_came_after_it_was_fixed_are_not_found(scanned: Sweeping) -> None:
+    source, dead = messages(scanned)
+    scanned.account.later(days=1)
+    is_fixed(scanned, source)
+    scanned.account.later(hours=7)
+    lies_there(scanned, dead, hours_old=6)
+    assert opened(scanned) == []
+
+
+@pytest.mark.parametrize("states", [(State.APPLIED,), (State.PROPOSED, State.EXPIRED)])
+def test_what_is_not_fixed_sends_nothing_back(scanned: Sweeping, states: tuple[State, ...]) -> None:
+    source, dead = messages(scanned)
+    scanned.account.later(days=1)
+    is_fixed(scanned, source, *states)
+    lies_there(scanned, dead)
+    assert opened(scanned) == []
+
+
+def test_a_dlq_that_is_not_managed_is_never_found(scanned: Sweeping) -> None:
+    waiting(scanned, tag=None)
+    assert opened(scanned) == []
+
+
+def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Sweeping) -> None:
+    waiting(scanned, source_tag=None)
+    scanned.scan()
+    (healed,) = scanned.heal()
+    (outcome,) = healed.fixed.values()
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "source_not_managed"
+    assert scanned.account.transitions() == []
+
+
+def test_of_a_shared_one_people_are_said_how_to_take_one_source_s(scanned: Sweeping) -> None:
+    _, dead = waiting(scanned)
+    scanned.account.queue("second", tag=None, RedrivePolicy=Redrive(dead, 5).text)
+    (made,) = opened(scanned)
+    assert (made["to"], made["steps"]) == ("refused", [])
+    assert "takes the messages of 2 queues" in made["reason"]
+
+
+def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Sweeping) -> None:
+    source, dead = messages(scanned)
+    scanned.account.later(days=1)
+    is_fixed(scanned, source, symptom="kms_throttled")
+    lies_there(scanned, dead)
+    sqs = scanned.account.clients.sqs
+    sqs.send_message(QueueUrl=scanned.account.url(source), MessageBody="poison")
+    for minutes in (30, 60, 90):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(source, at, received=1_000, visible=200, sent=200)
+    scanned.scan()
+    found = {(each["queue_arn"], each["symptom"]) for each in scanned.findings()["findings"]}
+    assert {(source, "consumer_failing"), (dead, WAITING)} <= found
+    assert (dead, WAITING) not in scanned.named()
+
+
+def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
+    scanned: Sweeping,
+) -> None:
+    hours = {"a": 3, "b": 5, "c": 4}
+    made = {name: messages(scanned, name) for name in hours}
+    scanned.account.later(days=1)
+    for name, (source, dead) in made.items():
+        is_fixed(scanned, source)
+        lies_there(scanned, dead, hours_old=hours[name])
+    scanned.scan()
+    announced = [arn for arn, symptom in scanned.named() if symptom == WAITING]
+    assert announced == [made[name][1] for name in ("b", "c", "a")]
+    left = {
+        each["queue_arn"]: each["seconds_left"]
+        for each in scanned.findings()["findings"]
+        if each["symptom"] == WAITING
+    }
+    assert sorted(announced, key=left.__getitem__) == announced
+    assert all(0 < each < 14 * A_DAY for each in left.values())
+    others = [each for each in scanned.findings()["findings"] if each["symptom"] != WAITING]
+    assert others
+    assert not any("seconds_left" in each for each in others)
+
+
+def test_an_hour_later_it_is_the_same_case(scanned: Sweeping) -> None:
+    _, dead = waiting(scanned)
+    assert len(opened(scanned)) == 1
+    an_hour_on(scanned.account)
+    lies_there(scanned, dead)
+    assert len(opened(scanned)) == 1
+
+
+def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Sweeping) -> None:
+    """Else every approval would end as another plan."""
+    waiting(scanned, days=5)
+    let_it(scanned)
+    (made,) = opened(scanned)
+    scanned.account.later(minutes=1)
+    request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is None
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+    assert list(outcome.case.steps) == made["steps"]
+    attributes = scanned.account.attributes(made["queue_arn"])
+    assert attributes["MessageRetentionPeriod"] == "1209600"
+    assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
+
+
+def approved(scanned: Sweeping) -> tuple[dict[str, Any], str]:
+    """What is asked of the redrive once a person has approved it, and the messages' queue."""
+    _, dead = waiting(scanned)
+    let_it(scanned)
+    (made,) = opened(scanned)
+    scanned.account.later(minutes=20)
+    return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
+
+
+def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Sweeping) -> None:
+    """A look reads every message: `--dry-run` does, and so does a scan's census."""
+    request, dead = approved(scanned)
+    for minutes in (15, 10, 5):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(dead, at, received=2_000, empty=200, visible=2)
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is None
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+
+
+def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(
+    scanned: Sweeping,
+) -> None:
+    """As `mendq redrive --limit 1` does, before one believes in the rest."""
+    request, dead = approved(scanned)
+    scanned.count(dead, scanned.account.now - timedelta(minutes=5), deleted=1, visible=2)
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is not None
+    assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None)
+    retained = scanned.account.run().case_store.look(dead, WAITING, ("Dlq",))
+    assert retained.case is not None
+    assert retained.case.state is State.APPROVED, "it has not expired"
+    assert retained.hold_up is not None
+    assert retained.hold_up.code == "messages_are_taken"
+    scanned.account.later(minutes=16)
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+
+
+def test_a_function_that_reads_them_ends_the_approval(scanned: Sweeping) -> None:
+    request, dead = approved(scanned)
+    consumed(scanned, dead)
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.case is not None
+    assert (outcome.case.state, outcome.case.code) == (State.EXPIRED, "messages_are_read")

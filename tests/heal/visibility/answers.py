@@ -1,0 +1,56 @@
+"""SQS as a visibility timeout sees it: what it is asked to write, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+
+@dataclass
+class Sqs:
+    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all."""
+
+    codes: dict[str, str | None] = field(default_factory=dict)
+    written: list[tuple[str, str, int | None]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
+        return self._alone("change", asked)
+
+    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
+        return self._batch("change", asked)
+
+    def delete_message(self, **asked: Any) -> Mapping[str, Any]:
+        return self._alone("delete", asked)
+
+    def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
+        return self._batch("delete", asked)
+
+    def _alone(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._write(verb, asked)
+        code = self.codes.get(asked["ReceiptHandle"], "")
+        if code is None:
+            raise ConnectTimeoutError(endpoint_url="sqs")
+        if code:
+            raise ClientError({"Error": {"Code": code, "Message": ""}}, verb)
+        return {}
+
+    def _batch(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.sizes.append(len(asked["Entries"]))
+        answer: dict[str, list[Mapping[str, Any]]] = {"Successful": [], "Failed": []}
+        for each in asked["Entries"]:
+            self._write(verb, each)
+            code = self.codes.get(each["ReceiptHandle"], "")
+            kind = "Failed" if code else "Successful"
+            answer[kind].append({"Id": each["Id"], "Code": code, "SenderFault": True})
+        return answer
+
+    def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
+        self.written.append((verb, asked["ReceiptHandle"], asked.get("VisibilityTimeout")))
+
+
+def message(name: str = "a", handle: str = "") -> dict[str, str]:
+    return {"MessageId": name, "ReceiptHandle": handle or f"handle-{name}"}

@@ -1,0 +1,101 @@
+"""The thread of a visibility timeout extends, and ends with the block."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, cast
+
+import pytest
+
+from mendq.consumer import VisibilityHeartbeat
+from tests.heal.visibility.answers import Sqs, message
+
+PATIENCE = 10
+
+
+def holding(sqs: Sqs, seconds: int) -> VisibilityHeartbeat:
+    """By the true clock, for what a thread does."""
+    held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=seconds)
+    held.add(message(), received_at=monotonic())
+    return held
+
+
+def _hearts() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "visibility"]
+
+
+class Beating(Sqs):
+    """Tells when it is asked to extend, and answers when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
+        if asked["VisibilityTimeout"]:
+            self.asked.set()
+            assert self.may_answer.wait(PATIENCE)
+        return super().change_message_visibility(**asked)
+
+
+def test_the_thread_extends_and_ends_with_the_block() -> None:
+    sqs = Beating()
+    sqs.may_answer.set()
+    with holding(sqs, 1) as held:
+        (heart,) = _hearts()
+        assert heart.daemon
+        assert sqs.asked.wait(PATIENCE)
+    assert not heart.is_alive()
+    assert not held.is_lost
+    assert {verb for verb, *_ in sqs.written} == {"change"}
+
+
+def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
+    sqs = Beating()
+    sqs.may_answer.set()
+    with pytest.raises(ZeroDivisionError), holding(sqs, 60):
+        _ = 1 // 0
+    assert _hearts() == []
+    assert sqs.written == []
+
+
+class BeatingTens(Beating):
+    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
+        self.asked.set()
+        assert self.may_answer.wait(PATIENCE)
+        return super().change_message_visibility_batch(**asked)
+
+
+def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
+    sqs = BeatingTens()
+    held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=1)
+    with held:
+        messages = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(30)]
+        held.add(*messages, received_at=monotonic())
+        assert sqs.asked.wait(PATIENCE)
+
+        def answer_once_left() -> None:
+            held._over.wait(PATIENCE)
+            sqs.may_answer.set()
+
+        leaving = threading.Thread(target=answer_once_left)
+        leaving.start()
+    leaving.join(PATIENCE)
+    assert sqs.sizes == [10]
+
+
+def test_no_extension_overtakes_a_release() -> None:
+    """The heart is in the middle of a call when the message is released."""
+    sqs = Beating()
+    with holding(sqs, 1) as held:
+        assert sqs.asked.wait(PATIENCE)
+        releasing = threading.Thread(target=held.release)
+        releasing.start()
+        sqs.may_answer.set()
+        releasing.join(PATIENCE)
+        sqs.asked.clear()
+        assert not sqs.asked.wait(0.3)
+    assert sqs.written[-1] == ("change", "handle-a", 0)
+    assert [seconds for *_, seconds in sqs.written].count(0) == 1

@@ -1,0 +1,273 @@
+"""A visibility timeout keeps what it holds, and touches nothing that it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from mendq.consumer import VisibilityHeartbeat
+from mendq.consumer.holds import LONGEST_SECONDS
+from tests.heal.conftest import Account
+from tests.heal.messages import timed
+from tests.heal.visibility.answers import Sqs, message
+
+__all__ = ["timed"]
+SECONDS = 60
+
+
+@dataclass
+class Clock:
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def visibility(
+    sqs: Sqs, clock: Clock, *messages: Mapping[str, Any], seconds: int = SECONDS
+) -> VisibilityHeartbeat:
+    held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=seconds, clock=clock)
+    held.add(*messages, received_at=clock())
+    return held
+
+
+@pytest.fixture
+def sqs() -> Sqs:
+    return Sqs()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_nothing_is_written_before_half_of_the_time_is_over(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message())
+    clock.now += SECONDS / 2 - 1
+    held.keep()
+    assert sqs.written == []
+    clock.now += 1
+    held.keep()
+    held.keep()
+    assert sqs.written == [("change", "handle-a", SECONDS)]
+
+
+def test_what_was_received_a_while_ago_is_due_earlier(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock)
+    held.add(message(), received_at=clock.now - SECONDS / 2)
+    held.keep()
+    assert sqs.written == [("change", "handle-a", SECONDS)]
+
+
+def test_a_receive_counts_from_before_it(sqs: Sqs, clock: Clock) -> None:
+    """What SQS gave at once may have come back late."""
+
+    def slow(**asked: Any) -> Mapping[str, Any]:
+        assert asked["VisibilityTimeout"] == SECONDS
+        clock.now += SECONDS - 1
+        return {"Messages": [message()]}
+
+    sqs.receive_message = slow  # type: ignore[attr-defined]
+    held = visibility(sqs, clock)
+    assert held.receive(WaitTimeSeconds=1) == [message()]
+    assert held.held == {"a"}
+    clock.now += 1
+    assert held.held == frozenset()
+    assert held.is_lost
+
+
+@pytest.mark.parametrize("asked", [{}, {"WaitTimeSeconds": 20}])
+def test_a_receive_that_may_outlast_the_visibility_is_not_made(
+    sqs: Sqs, clock: Clock, asked: dict[str, int]
+) -> None:
+    with pytest.raises(ValueError, match="WaitTimeSeconds must be given, and be less than"):
+        visibility(sqs, clock, seconds=20).receive(**asked)
+
+
+def test_no_extension_reaches_beyond_twelve_hours(sqs: Sqs, clock: Clock) -> None:
+    began = clock.now
+    held = visibility(sqs, clock, message())
+    while not held.is_lost:
+        held.keep()
+        clock.now += 7.5
+    ends = [clock.now for _ in sqs.written]
+    assert ends
+    assert clock.now - began == pytest.approx(LONGEST_SECONDS, abs=SECONDS / 4)
+    assert sum(seconds or 0 for *_, seconds in sqs.written) <= LONGEST_SECONDS * 2
+    assert sqs.written[-1][2] is not None
+    assert 0 < sqs.written[-1][2] <= SECONDS
+    written = len(sqs.written)
+    held.keep()
+    held.release()
+    assert held.delete() == frozenset()
+    assert len(sqs.written) == written
+
+
+def test_every_extension_ends_within_twelve_hours(sqs: Sqs, clock: Clock) -> None:
+    began = clock.now
+    held = visibility(sqs, clock, message(), seconds=30_000)
+    for _ in range(20):
+        clock.now += 2_500
+        before = len(sqs.written)
+        held.keep()
+        for *_, seconds in sqs.written[before:]:
+            assert clock.now + (seconds or 0) <= began + LONGEST_SECONDS
+    assert held.is_lost
+
+
+def test_a_visibility_that_ran_out_touches_nothing(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message())
+    clock.now += SECONDS
+    held.keep()
+    held.release()
+    assert held.delete() == frozenset()
+    assert held.is_lost
+    assert held.lost == {"a"}
+    assert sqs.written == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "AWS.SimpleQueueService.MessageNotInflight",
+        "MessageNotInflight",
+        "InvalidParameterValueException",
+        "ReceiptHandleIsInvalid",
+    ],
+)
+@pytest.mark.parametrize("others", [(), (message("b"),)])
+def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
+    sqs: Sqs, clock: Clock, code: str, others: tuple[Mapping[str, Any], ...]
+) -> None:
+    sqs.codes["handle-a"] = code
+    held = visibility(sqs, clock, message(), *others)
+    clock.now += SECONDS / 2
+    held.keep()
+    assert held.lost == {"a"}
+    assert held.held == {each["MessageId"] for each in others}
+    sqs.written.clear()
+    held.release("a")
+    assert held.delete("a") == frozenset()
+    assert sqs.written == []
+
+
+@pytest.mark.parametrize("code", [None, "RequestThrottled", "AccessDenied", "InternalError"])
+def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
+    sqs: Sqs, clock: Clock, code: str | None
+) -> None:
+    sqs.codes["handle-a"] = code
+    held = visibility(sqs, clock, message())
+    clock.now += SECONDS / 2
+    held.keep()
+    assert not held.is_lost
+    sqs.codes.clear()
+    clock.now += SECONDS / 4
+    held.keep()
+    clock.now += SECONDS - 1
+    assert not held.is_lost
+    sqs.codes["handle-a"] = code
+    held.keep()
+    clock.now += 1
+    assert held.is_lost
+
+
+def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
+    sqs: Sqs, clock: Clock
+) -> None:
+    names = [f"m{at}" for at in range(25)]
+    sqs.codes["handle-m3"] = "InternalError"
+    held = visibility(sqs, clock, *map(message, names))
+    clock.now += SECONDS / 2
+    held.keep()
+    assert sqs.sizes == [10, 10, 5]
+    clock.now += SECONDS / 2
+    assert held.lost == {"m3"}
+    assert len(held.held) == 24
+
+
+def test_released_is_released(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message(), message("b"))
+    held.release("a")
+    assert sqs.written == [("change", "handle-a", 0)]
+    clock.now += SECONDS / 2
+    held.keep()
+    assert sqs.written[1:] == [("change", "handle-b", SECONDS)]
+    assert not held.is_lost
+    assert held.delete("a") == frozenset()
+    assert len(sqs.written) == 2
+
+
+def test_deletes_what_it_is_said_to_and_says_what_is_gone(sqs: Sqs, clock: Clock) -> None:
+    sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
+    held = visibility(sqs, clock, *map(message, "abcd"))
+    assert held.delete("a", "b", "c", "nobody's") == {"a"}
+    assert held.held == {"b", "d"}
+    assert held.lost == {"c"}
+    deletes = [handle for verb, handle, _ in sqs.written if verb == "delete"]
+    assert deletes.count("handle-b") == 2
+    assert deletes.count("handle-c") == 1
+    assert "handle-d" not in deletes
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: str) -> None:
+    url = timed.url(timed.queue(name, VisibilityTimeout=str(SECONDS)))
+    fifo = {"MessageGroupId": "g", "MessageDeduplicationId": "d"} if "fifo" in name else {}
+    timed.clients.sqs.send_message(QueueUrl=url, MessageBody="x", **fifo)  # type: ignore[arg-type]
+
+    def received() -> list[Any]:
+        return list(timed.clients.sqs.receive_message(QueueUrl=url).get("Messages", []))
+
+    def now() -> float:
+        return timed.now.timestamp()
+
+    (taken,) = received()
+
+    def held_of(*messages: Any) -> VisibilityHeartbeat:
+        held = VisibilityHeartbeat(timed.clients.sqs, url, seconds=SECONDS, clock=now)
+        held.add(*messages, received_at=now())
+        return held
+
+    held = held_of(taken)
+    for _ in range(10):
+        timed.later(seconds=SECONDS - 5)
+        held.keep()
+        assert received() == []
+    held.release()
+    (again,) = received()
+    assert held.delete() == frozenset()
+    late = held_of(again)
+    timed.later(seconds=SECONDS + 1)
+    assert late.delete() == frozenset()
+    assert late.is_lost
+    (last,) = received()
+    assert held_of(last).delete()
+    timed.later(seconds=SECONDS + 1)
+    assert received() == []
+
+
+def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message())
+    clock.now += SECONDS
+    assert held.is_lost
+    held.add(message("a", "newer"), received_at=clock())
+    assert not held.is_lost
+    assert held.delete() == {"a"}
+    assert sqs.written == [("delete", "newer", None)]
+
+
+def test_all_are_let_go_in_the_order_in_which_they_came(sqs: Sqs, clock: Clock) -> None:
+    names = [f"m{at}" for at in range(25)]
+    visibility(sqs, clock, *map(message, names)).release()
+    assert sqs.written == [("change", f"handle-{each}", 0) for each in names]
+    assert sqs.sizes == [10, 10, 5]
+
+
+def test_a_delete_of_what_is_not_held_deletes_nothing(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message())
+    assert held.delete("nobody's") == frozenset()
+    assert held.held == {"a"}
+    assert sqs.written == []

@@ -1,0 +1,75 @@
+"""What the Lambdas around the nightly job call, with the settings that the template gives them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from functools import partial
+from io import BytesIO
+from typing import Any
+from unittest.mock import patch
+
+from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
+from mendq.nightly.deliver import ReportBucket, send_report
+from mendq.nightly.deliveries import DeliveryClaims
+from mendq.nightly.jobs import Roots, nightly
+from mendq.nightly.outcome import Watched
+from mendq.nightly.start import start
+from mendq.nightly.verdict import nightly_key
+from mendq.nightly.watch import watch
+from mendq.notifications.notification import Again
+from mendq.report.mail import outgoing
+from tests.infra.aws_calls import Recorded, recording
+from tests.infra.synthesized import template_of
+from tests.nightly.test_nightly_watch import event as ended
+from tests.report.weeks import summary as quiet_week
+
+
+def starting_a_nightly() -> Recorded:
+    recorded = recording({"ListJobRuns": {"jobRuns": []}, "StartJobRun": {"jobRunId": "1"}})
+    function = template_of("default").only("AWS::Lambda::Function", "StartNightly")
+    settings = StartNightlySettings.from_environment(function["Environment"]["Variables"])
+    roots = Roots(settings.trail_root, settings.case_root, settings.out_root)
+    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
+    assert start(recorded.clients.emr, settings, nightly(at, roots), at) == "1"
+    return recorded
+
+
+def watching_a_nightly() -> Recorded:
+    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
+    run = {"name": "nightly-2026-11-20", "state": "FAILED", "stateDetails": "any"}
+    recorded = recording(
+        {
+            "GetJobRun": {"jobRun": {**run, "createdAt": at, "updatedAt": at}},
+            "ListObjectsV2": {
+                "Contents": [{"Key": nightly_key(date(2026, 11, 20)), "LastModified": at}]
+            },
+            "GetObject": {"Body": BytesIO(b"{}")},
+        }
+    )
+    function = template_of("default").only("AWS::Lambda::Function", "WatchNightly")
+    settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
+    announced = ended(detail={"applicationId": settings.application_id})
+    assert isinstance(watch(recorded.clients, settings, announced), Watched)
+    return recorded
+
+
+def delivering() -> Recorded:
+    """A week goes out by every channel; when it comes again, its marks say so."""
+    answers: dict[str, Any] = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
+    recorded = recording(answers, otherwise={})
+    bucket = ReportBucket(recorded.clients.s3, "reports")
+    assert bucket.summary("summary/week=2026-W46/summary.json", 9) == b"{}"
+    bucket.put_page("2026-W46", "<!doctype html>")
+    function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
+    settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
+    marked = DeliveryClaims(
+        recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
+    )
+    report = outgoing(quiet_week(), "s3://reports/page", "us-east-1", settings.sender or "")
+    again = Again("deliver", "us-east-1", "summary.json")
+    delivery = send_report(recorded.clients, settings, marked, report, again)
+    assert delivery.reached == (settings.topic_arn, *settings.recipients)
+    answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}
+    with patch.object(DeliveryClaims, "_write", lambda *_, **__: None):  # there is a mark already
+        assert marked.take("verdict") is None
+    return recorded

@@ -1,0 +1,306 @@
+"""What becomes of a case: each row of the table, near-misses first, and that every life ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.model.case import FINAL, Case, State
+from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
+from mendq.model.lifecycle import (
+    A_SCAN_AND_ITS_WINDOW,
+    CLOUDTRAIL_LAG,
+    TABLE,
+    Stands,
+    VerificationEvidence,
+    advance,
+    counts_from,
+    due_at,
+)
+from mendq.model.limits import Timing
+from mendq.model.steps import HELD, RedriveMessages, SetKmsDataKeyReusePeriod
+from tests.heal.test_guardrails import NOW, case
+
+TIMING = Timing()
+NEEDED = EvidenceNeeded()
+# Propagation of 60 s and the longer of the visibility timeouts, 30 s and 45 s.
+BEGINS = NOW + timedelta(seconds=105)
+
+
+def failed(*at: datetime) -> Evidence:
+    return Evidence.of(Sighting(each, f"event-{n}", f"r{n}", "p") for n, each in enumerate(at))
+
+
+def thrice(at: datetime) -> Evidence:
+    return failed(at, at + timedelta(seconds=1), at + timedelta(seconds=2))
+
+
+def became(given_case: Case, now: datetime, **evidence_since: object) -> State | None:
+    moved = advance(given_case, VerificationEvidence(TIMING, **evidence_since), now)  # type: ignore[arg-type]
+    return moved.state if moved else None
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_what_has_ended_stays_ended(state: State) -> None:
+    ended = case(state)
+    assert became(ended, NOW + timedelta(days=999), failures=thrice(NOW), deletes=9) is None
+
+
+def test_failures_of_messages_received_before_the_change_count_for_nothing() -> None:
+    early = thrice(BEGINS - timedelta(seconds=3))
+    assert became(case(State.APPLIED), BEGINS, failures=early) is None
+    assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
+
+
+def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget() -> None:
+    once = failed(BEGINS + timedelta(minutes=10))
+    called_at = BEGINS + timedelta(minutes=10)
+    almost = called_at + timedelta(hours=24, seconds=-1)
+    assert became(case(State.APPLIED), almost, failures=once, deletes=5) is None
+    forgotten = called_at + timedelta(hours=24)
+    assert became(case(State.APPLIED), forgotten, failures=once, deletes=5) is State.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("state", "hours"), [(State.APPLIED, 48), (State.UNVERIFIED, 168), (State.WATCHING, 48)]
+)
+def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hours: int) -> None:
+    ends = NOW + timedelta(hours=hours)
+    lately = failed(ends - timedelta(hours=1))
+    assert became(case(state), ends, failures=lately, deletes=9) is State.ESCALATED
+
+
+@pytest.mark.parametrize(
+    ("after", "deletes", "expected"),
+    [
+        (timedelta(seconds=-1), 5, None),
+        (timedelta(), 5, State.VERIFIED),
+        (timedelta(), 0, State.UNVERIFIED),
+        (timedelta(), None, State.UNVERIFIED),
+    ],
+)
+def test_silence_proves_something_only_where_messages_were_deleted(
+    after: timedelta, deletes: int | None, expected: State | None
+) -> None:
+    now = BEGINS + CLOUDTRAIL_LAG + after
+    assert became(case(State.APPLIED), now, deletes=deletes) is expected
+
+
+def measured_case(state: State) -> Case:
+    """One that a scan found; no call ever failed."""
+    evidence = Evidence((Sighting.of_measurement(NOW - timedelta(minutes=5)),))
+    return replace(case(state), evidence=evidence.document())
+
+
+@pytest.mark.parametrize(
+    ("after", "deletes", "expected"),
+    [
+        (timedelta(seconds=-1), 5, None),
+        (timedelta(), 5, State.VERIFIED),
+        (timedelta(), 0, State.UNVERIFIED),
+        (timedelta(), None, State.UNVERIFIED),
+    ],
+)
+def test_what_was_measured_is_verified_by_measuring_as_long_again(
+    after: timedelta, deletes: int | None, expected: State | None
+) -> None:
+    found = measured_case(State.APPLIED)
+    assert became(found, BEGINS + CLOUDTRAIL_LAG, deletes=5) is None
+    now = BEGINS + timedelta(hours=7) + after
+    assert became(found, now, deletes=deletes) is expected
+    assert due_at(found, VerificationEvidence(TIMING), NOW) == BEGINS + timedelta(hours=7)
+
+
+@pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED, State.WATCHING])
+def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(state: State) -> None:
+    begins = counts_from(case(state), TIMING)
+    for one in (case(state), measured_case(state)):
+        again = Evidence((Sighting.of_measurement(begins + timedelta(hours=2)),))
+        early = Evidence((Sighting.of_measurement(begins - timedelta(seconds=1)),))
+        now = begins + timedelta(hours=2)
+        assert became(one, now, failures=again, deletes=5) is State.INEFFECTIVE
+        assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
+
+
+def test_one_call_beside_a_measured_case_takes_a_quiet_day_to_forget() -> None:
+    once = failed(BEGINS + timedelta(minutes=10))
+    almost = BEGINS + timedelta(minutes=10) + timedelta(hours=24, seconds=-1)
+    found = measured_case(State.APPLIED)
+    assert became(found, almost, failures=once, deletes=5) is None
+    assert became(found, almost + timedelta(seconds=1), failures=once, deletes=5) is State.VERIFIED
+
+
+def test_what_ends_by_itself_lasts_while_a_scan_finds_it() -> None:
+    lately = Evidence((Sighting.of_measurement(NOW + timedelta(days=5)),))
+    one = measured_case(State.ESCALATED)
+    assert became(one, NOW + timedelta(days=8), failures=lately) is None
+    assert became(one, NOW + timedelta(days=12), failures=lately) is State.CLOSED
+
+
+def test_a_change_that_is_no_visibility_waits_for_no_visibility() -> None:
+    step = SetKmsDataKeyReusePeriod(60, 300).document()
+    throttled = replace(case(State.APPLIED), steps=(step,))
+    assert counts_from(throttled, TIMING) == NOW + timedelta(seconds=60)
+    assert counts_from(case(State.APPLIED), TIMING) == BEGINS
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "expected"),
+    [
+        (State.PROPOSED, 24, State.EXPIRED),
+        (State.APPROVED, 24, State.EXPIRED),
+        (State.INEFFECTIVE, 24, State.ESCALATED),
+        (State.WATCHING, 48, State.CLOSED),
+        (State.UNVERIFIED, 168, State.CLOSED),
+        (State.ESCALATED, 168, State.CLOSED),
+        (State.OVERRIDDEN, 168, State.CLOSED),
+    ],
+)
+def test_what_time_alone_ends(state: State, hours: int, expected: State) -> None:
+    almost = NOW + timedelta(hours=hours, seconds=-1)
+    assert became(case(state), almost) is None
+    assert became(case(state), NOW + timedelta(hours=hours)) is expected
+
+
+@pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
+def test_what_a_person_has_to_end_lasts_while_calls_fail(state: State) -> None:
+    lately = failed(NOW + timedelta(days=5))
+    assert became(case(state), NOW + timedelta(days=8), failures=lately) is None
+    assert became(case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
+
+
+def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
+    again = thrice(NOW + timedelta(hours=3))
+    watched = case(State.WATCHING)
+    moved = advance(watched, VerificationEvidence(TIMING, failures=again), NOW + timedelta(hours=3))
+    assert moved is not None
+    assert (moved.state, moved.came_from, moved.n) == (State.INEFFECTIVE, State.WATCHING, 2)
+    assert moved.evidence["failed_calls"] == watched.evidence["failed_calls"] + 3
+    assert moved.evidence["first_at"] == watched.evidence["first_at"]
+    assert moved.evidence["last_at"] > watched.evidence["last_at"]
+
+
+def test_verified_is_watched_at_once() -> None:
+    assert became(case(State.VERIFIED), NOW) is State.WATCHING
+
+
+def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None:
+    assert {state for row in TABLE for state in row.out_of} == set(State) - FINAL
+    assert all(row.because and row.into not in row.out_of for row in TABLE)
+
+
+@pytest.mark.parametrize("opened", [case, measured_case])
+@pytest.mark.parametrize("state", sorted(set(State) - FINAL))
+def test_what_is_due_is_moved_or_is_due_later(
+    state: State, opened: Callable[[State], Case]
+) -> None:
+    """A case that is due and stays would be looked at every minute for ever."""
+    evidence_since, one = VerificationEvidence(TIMING), opened(state)
+    due = due_at(one, evidence_since, NOW) + timedelta(seconds=1)
+    for _ in range(3):
+        if advance(one, evidence_since, due) is not None:
+            return
+        later = due_at(one, evidence_since, due)
+        assert later > due
+        due = later
+
+
+SEEN = ("nothing", "calls", "measurement")
+
+
+def seen_at(at: datetime, seen: str) -> Evidence:
+    if seen == "measurement":
+        return Evidence((Sighting.of_measurement(at),))
+    return thrice(at) if seen == "calls" else Evidence()
+
+
+@given(
+    st.sampled_from(sorted(set(State) - FINAL)),
+    st.lists(
+        st.tuples(st.integers(1, 60 * 24), st.sampled_from(SEEN), st.none() | st.integers(0, 3)),
+        max_size=40,
+    ),
+    st.sampled_from([case, measured_case]),
+)
+def test_every_life_ends(
+    state: State, history: list[tuple[int, str, int | None]], opened: Callable[[State], Case]
+) -> None:
+    """Whatever is seen for a while; then silence. Nobody approves and heal is down."""
+    life, now = opened(state), NOW
+    for minutes, seen, deletes in [*history, *[(60 * 24, "nothing", None)] * 20]:
+        now += timedelta(minutes=minutes)
+        failures = seen_at(now - timedelta(minutes=1), seen)
+        moved = advance(life, VerificationEvidence(TIMING, failures=failures, deletes=deletes), now)
+        assert moved is None or moved.n == life.n + 1
+        life = moved or life
+    assert life.state in FINAL
+
+
+SCANNED = {"failed_calls": 0, "principals": []}
+
+
+@pytest.mark.parametrize(
+    ("stands", "of_configuration", "expected"),
+    [
+        (Stands.OURS, True, State.VERIFIED),
+        (Stands.OURS, False, State.UNVERIFIED),
+        (None, True, State.UNVERIFIED),
+    ],
+)
+def test_a_configuration_is_proven_by_standing_unfound(
+    stands: Stands | None, of_configuration: bool, expected: State
+) -> None:
+    found = replace(case(State.APPLIED), evidence=SCANNED)
+    now = BEGINS + A_SCAN_AND_ITS_WINDOW
+    evidence_since = {"stands": stands, "of_configuration": of_configuration}
+    assert became(found, now - timedelta(seconds=1), **evidence_since) is None
+    assert became(found, now, **evidence_since) is expected
+
+
+REDRIVE = RedriveMessages(HELD, "arn:aws:sqs:us-east-1:123456789012:orders")
+
+
+def redriving(state: State = State.APPLIED) -> Case:
+    return replace(case(state), steps=(REDRIVE.document(),))
+
+
+@pytest.mark.parametrize("stands", [None, Stands.OURS, Stands.OVERRULED, Stands.UNMANAGED])
+@pytest.mark.parametrize("hours", [0, 1, 47, 48, 24 * 30])
+def test_no_time_and_no_value_ends_what_goes_on(stands: Stands | None, hours: int) -> None:
+    evidence_since = VerificationEvidence(TIMING, deletes=100, stands=stands, of_configuration=True)
+    assert advance(redriving(), evidence_since, NOW + timedelta(hours=hours)) is None
+
+
+def test_what_goes_on_in_a_queue_that_is_gone_is_over() -> None:
+    moved = advance(redriving(), VerificationEvidence(TIMING, stands=Stands.GONE), NOW)
+    assert moved is not None
+    assert moved.state is State.CLOSED
+
+
+def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
+    assert due_at(redriving(), VerificationEvidence(TIMING), NOW) == NOW
+    later = NOW + timedelta(minutes=7)
+    assert (
+        later
+        < due_at(redriving(), VerificationEvidence(TIMING), later)
+        < later + timedelta(minutes=1)
+    )
+
+
+def test_what_goes_on_stays_open_however_long_it_takes() -> None:
+    a_month_later = NOW + timedelta(days=30)
+    assert redriving().is_open(a_month_later, TIMING)
+    assert not case(State.APPLIED).is_open(a_month_later, TIMING)
+
+
+def test_once_it_is_over_it_is_watched_as_any_other() -> None:
+    verified = redriving(State.VERIFIED)
+    assert not verified.goes_on
+    moved = advance(verified, VerificationEvidence(TIMING), NOW)
+    assert moved is not None
+    assert moved.state is State.WATCHING

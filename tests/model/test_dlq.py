@@ -1,0 +1,158 @@
+"""What a DLQ is called and made with, and which two queues fit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, queue
+from mendq.model.dlq import attributes_of_dlq
+from mendq.model.queue import (
+    RedriveAllow,
+    allow_of,
+    arn_of,
+    arn_of_dlq,
+    name_of_dlq,
+    redrive_of,
+    why_unfit_as_dlq,
+)
+
+DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+NAMES = st.from_regex(r"\A[A-Za-z0-9_-]{1,75}(\.fifo)?\Z").filter(lambda name: len(name) <= 80)
+
+
+@given(NAMES)
+def test_the_name_is_one_of_the_same_type(name: str) -> None:
+    source = f"arn:aws:sqs:us-east-1:123456789012:{name}"
+    assert arn_of(arn_of_dlq(source)) == arn_of_dlq(source)
+    assert why_unfit_as_dlq(source, arn_of_dlq(source)) is None
+
+
+@given(NAMES, NAMES)
+def test_no_two_queues_get_the_same(one: str, other: str) -> None:
+    assume(one != other)
+    assert name_of_dlq(one) != name_of_dlq(other)
+
+
+def test_a_name_that_fits_is_retained_whole() -> None:
+    assert name_of_dlq("orders") == "orders-dlq"
+    assert name_of_dlq("orders.fifo") == "orders-dlq.fifo"
+    assert name_of_dlq("o" * 76) == "o" * 76 + "-dlq"
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    one, other = name_of_dlq("o" * 79 + "1"), name_of_dlq("o" * 79 + "2")
+    assert one != other
+    assert (len(one), len(other)) == (80, 80)
+    assert len(name_of_dlq("o" * 75 + ".fifo")) == 80
+
+
+@pytest.mark.parametrize(
+    ("dlq_arn", "because"),
+    [
+        (STANDARD_ARN, "itself"),
+        (DEAD.replace("us-east-1", "us-east-2"), "account or region"),
+        (DEAD.replace("123456789012", "210987654321"), "account or region"),
+        (f"{DEAD}.fifo", "type"),
+        ("arn:aws:sns:us-east-1:123456789012:orders", "no queue"),
+        ("", "no queue"),
+    ],
+)
+def test_two_queues_that_do_not_fit_say_why(dlq_arn: str, because: str) -> None:
+    assert because in (why_unfit_as_dlq(STANDARD_ARN, dlq_arn) or "")
+
+
+def test_a_new_queue_is_as_its_source() -> None:
+    source = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
+    dead = arn_of_dlq(QUEUE_ARN)
+    assert attributes_of_dlq(source, dead) == {
+        "FifoQueue": "true",
+        "ContentBasedDeduplication": "true",
+        "KmsMasterKeyId": "alias/orders",
+        "MessageRetentionPeriod": "1209600",
+        "RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text,
+    }
+
+
+def test_without_a_key_it_is_encrypted_with_sqs_s_own() -> None:
+    attributes = attributes_of_dlq(queue(queue_arn=STANDARD_ARN), DEAD)
+    assert attributes["SqsManagedSseEnabled"] == "true"
+    assert not {"KmsMasterKeyId", "FifoQueue"} & attributes.keys()
+
+
+def test_one_made_anew_stays_open_to_others_that_name_it() -> None:
+    named = json.dumps({"deadLetterTargetArn": DEAD, "maxReceiveCount": 5})
+    source = queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
+    assert "RedriveAllowPolicy" not in attributes_of_dlq(source, DEAD)
+
+
+@given(st.text() | ANY_JSON.map(json.dumps))
+def test_no_text_makes_a_reader_raise(text: str) -> None:
+    redrive, allowed = redrive_of(text), allow_of(text)
+    assert redrive is None or redrive_of(redrive.text) == redrive
+    assert allowed is None or allow_of(allowed.text) == allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"deadLetterTargetArn":"a","maxReceiveCount":1e999}',
+        '{"deadLetterTargetArn":"a","maxReceiveCount":true}',
+        '{"deadLetterTargetArn":["a"],"maxReceiveCount":5}',
+        '{"maxReceiveCount":5}',
+        "null",
+        "",
+    ],
+)
+def test_what_is_no_redrive_policy_says_nothing(text: str) -> None:
+    assert redrive_of(text) is None
+
+
+def test_a_count_may_be_a_number_or_its_text() -> None:
+    spellings = (
+        f'{{"maxReceiveCount": {each}, "deadLetterTargetArn": "a"}}' for each in ('"5"', 5)
+    )
+    assert {each and each.max_receive_count for each in map(redrive_of, spellings)} == {5}
+
+
+@pytest.mark.parametrize(
+    ("text", "allows"),
+    [
+        ("", True),
+        ('{"redrivePermission":"allowAll"}', True),
+        ('{"redrivePermission":"denyAll"}', False),
+        ('{"redrivePermission":"byQueue"}', False),
+        (RedriveAllow("byQueue", (STANDARD_ARN,)).text, True),
+        (RedriveAllow("byQueue", (QUEUE_ARN,)).text, False),
+        (RedriveAllow("denyAll", (STANDARD_ARN,)).text, False),
+    ],
+)
+def test_who_may_name_it(text: str, allows: bool) -> None:
+    allowed = allow_of(text)
+    assert allowed is not None
+    assert allowed.allows(STANDARD_ARN) is allows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"redrivePermission":1}',
+        '{"redrivePermission":"byQueue","sourceQueueArns":[1]}',
+        '{"redrivePermission":"byQueue","sourceQueueArns":"a"}',
+    ],
+)
+def test_what_is_no_redrive_allow_policy_is_not_guessed(text: str) -> None:
+    assert allow_of(text) is None

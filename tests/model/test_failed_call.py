@@ -1,0 +1,265 @@
+"""Whatever comes in, a value comes out."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.model.failed_call import MAXIMUM_BYTES, FailedCall, Unreadable, read
+from tests.real_records import DETONATIONS, detonations
+
+ACCOUNT = "123456789012"
+ARN = f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders"
+
+
+def record(**over: Any) -> dict[str, Any]:
+    """A failed call in the shape of AWS's sample of a successful one."""
+    role = f"arn:aws:iam::{ACCOUNT}:role/worker"
+    return {
+        "eventVersion": "1.11",
+        "userIdentity": {
+            "type": "AssumedRole",
+            "arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/i-0abc",
+            "accountId": ACCOUNT,
+            "sessionContext": {
+                "sessionIssuer": {"type": "Role", "arn": role},
+                "attributes": {"creationDate": "2026-11-07T22:13:06Z"},
+            },
+        },
+        "eventTime": "2026-11-07T23:59:11Z",
+        "eventSource": "sqs.amazonaws.com",
+        "eventName": "DeleteMessage",
+        "awsRegion": "eu-west-1",
+        "sourceIPAddress": "10.0.118.80",
+        "errorCode": "AWS.SimpleQueueService.NonExistentQueue",
+        "errorMessage": "The specified queue does not exist.",
+        "requestParameters": {"queueUrl": f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders"},
+        "requestID": "r-1",
+        "eventID": "e-1",
+        "resources": [{"accountId": ACCOUNT, "type": "AWS::SQS::Queue", "ARN": ARN}],
+        "recipientAccountId": ACCOUNT,
+        **over,
+    }
+
+
+def call(**over: Any) -> FailedCall:
+    got = read(record(**over))
+    assert isinstance(got, FailedCall), got
+    return got
+
+
+@pytest.mark.parametrize(
+    ("over", "reason"),
+    [
+        ({"errorCode": None}, "not_failed"),
+        ({"errorCode": ""}, "not_failed"),
+        ({"errorCode": 7}, "error_code_type"),
+        ({"eventSource": "sns.amazonaws.com"}, "not_sqs"),
+        ({"eventID": None}, "without_id_name_or_time"),
+        ({"eventTime": "yesterday"}, "without_id_name_or_time"),
+        ({"eventName": 3}, "without_id_name_or_time"),
+    ],
+)
+def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
+    assert read(record(**over)) == Unreadable(reason)
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\xff\xfe", b"<html>", b"[]", b"3", b"null", b"NaN", "", None, 3, [], object()]
+)
+def test_junk_is_unreadable(junk: object) -> None:
+    assert isinstance(read(junk), Unreadable)
+
+
+def test_deep_nesting_is_unreadable() -> None:
+    assert read("[" * 100_000 + "]" * 100_000) == Unreadable("malformed")
+
+
+def test_more_than_an_event_may_be_is_unreadable() -> None:
+    assert read(b" " * (MAXIMUM_BYTES + 1)) == Unreadable("too_large")
+    assert MAXIMUM_BYTES == 256 * 1_024
+
+
+def test_a_bare_record_its_bytes_and_its_envelope_read_the_same() -> None:
+    bare = record()
+    envelope = {"detail-type": "AWS API Call via CloudTrail", "account": ACCOUNT, "detail": bare}
+    assert read(bare) == read(json.dumps(bare).encode()) == read(json.dumps(envelope))
+
+
+def test_the_fields_of_a_failed_call() -> None:
+    assert call() == FailedCall(
+        event_id="e-1",
+        event_time=datetime(2026, 11, 7, 23, 59, 11, tzinfo=UTC),
+        event_name="DeleteMessage",
+        error_code="NonExistentQueue",
+        raw_error_code="AWS.SimpleQueueService.NonExistentQueue",
+        error_message="The specified queue does not exist.",
+        queue_arn=ARN,
+        account=ACCOUNT,
+        region="eu-west-1",
+        principal_arn=f"arn:aws:iam::{ACCOUNT}:role/worker",
+        session_created_at=datetime(2026, 11, 7, 22, 13, 6, tzinfo=UTC),
+        request_id="r-1",
+        source_ip="10.0.118.80",
+    )
+
+
+@pytest.mark.parametrize("text", ["2026-11-07T23:59:11Z", "2026-11-07T23:59:11+0000"])
+def test_both_forms_of_a_time_are_read(text: str) -> None:
+    assert call(eventTime=text).event_time == datetime(2026, 11, 7, 23, 59, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://evil.example/{ACCOUNT}/../orders",
+        f"https://user@sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders",
+        f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders?x=1",
+        f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders%2f",
+        f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/" + "q" * 81,
+        f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders.fifo.fifo",
+        f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders\n",
+        "https://sqs.eu-west-1.amazonaws.com/12345/orders",
+        "x" * 10_000,
+        88,
+        {"a": 1},
+    ],
+)
+def test_a_url_that_is_none_names_no_queue(url: object) -> None:
+    got = call(resources=None, requestParameters={"queueUrl": url})
+    assert got.queue_arn is None
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ({"resources": []}, ARN),
+        ({"resources": [{"ARN": "arn:aws:sqs:*:*:*"}]}, ARN),
+        ({"resources": None, "requestParameters": {"queueName": "orders"}}, ARN),
+        (
+            {
+                "resources": None,
+                "requestParameters": None,
+                "errorMessage": f"User: x is not authorized to perform: sqs:ReceiveMessage "
+                f"on resource: {ARN} because no identity-based policy allows it",
+            },
+            ARN,
+        ),
+        (
+            {
+                "resources": None,
+                "requestParameters": None,
+                "errorMessage": f"Value {ARN} for parameter Label is invalid.",
+            },
+            None,
+        ),
+        ({"resources": None, "requestParameters": 88, "errorMessage": None}, None),
+    ],
+)
+def test_the_queue_comes_from_the_first_place_that_names_one(
+    over: dict[str, Any], expected: str | None
+) -> None:
+    assert call(**over).queue_arn == expected
+
+
+def test_a_session_without_an_issuer_still_gives_the_role() -> None:
+    identity = {"arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/<script>"}
+    assert call(userIdentity=identity).principal_arn == f"arn:aws:iam::{ACCOUNT}:role/worker"
+
+
+def test_a_user_is_named_by_its_own_arn() -> None:
+    user = f"arn:aws:iam::{ACCOUNT}:user/ann"
+    assert call(userIdentity={"type": "IAMUser", "arn": user}).principal_arn == user
+
+
+OTHERS = "111111111111"
+STRANGER = {"type": "AWSAccount", "principalId": "AROAX:s", "accountId": OTHERS}
+
+
+def _refused(caller: str, identity: dict[str, Any] = STRANGER, **over: Any) -> str:
+    said = (
+        f"User: {caller} is not authorized to perform: sqs:sendmessage on resource: {ARN} "
+        "because no resource-based policy allows the sqs:sendmessage action"
+    )
+    refused = {"errorCode": "AccessDenied", "errorMessage": said, "recipientAccountId": ACCOUNT}
+    return call(userIdentity=identity, **{**refused, **over}).principal_arn
+
+
+def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
+    session = f"arn:aws:sts::{OTHERS}:assumed-role/billing/<script>"
+    assert _refused(session) == f"arn:aws:iam::{OTHERS}:role/billing"
+    user = f"arn:aws:iam::{OTHERS}:user/ann"
+    assert _refused(user) == user
+
+
+@pytest.mark.parametrize(
+    ("caller", "over"),
+    [
+        ("arn:aws:iam::444455556666:user/ann", {}),
+        ("ann", {}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"errorCode": "InvalidParameterValue"}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"recipientAccountId": OTHERS}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"errorMessage": None}),
+        (f"arn:aws:iam::{OTHERS}:user/ann", {"identity": {**STRANGER, "accountId": None}}),
+    ],
+)
+def test_a_caller_whom_cloudtrail_s_account_does_not_confirm_is_not_named(
+    caller: str, over: dict[str, Any]
+) -> None:
+    assert _refused(caller, **over) == STRANGER["principalId"]
+
+
+def test_an_arn_that_cloudtrail_gives_is_the_one() -> None:
+    own = {**STRANGER, "arn": f"arn:aws:iam::{OTHERS}:user/ben"}
+    assert _refused(f"arn:aws:iam::{OTHERS}:user/ann", own) == own["arn"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(record())), JSON))
+def test_any_value_in_any_field_is_read_or_declined(over: dict[str, Any]) -> None:
+    assert isinstance(read(record(**over)), FailedCall | Unreadable)
+
+
+@given(st.binary(max_size=400) | JSON)
+def test_any_input_is_read_or_declined(junk: object) -> None:
+    assert isinstance(read(junk), FailedCall | Unreadable)
+
+
+@pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
+def test_real_records_dressed_as_sqs_calls_are_read() -> None:
+    failed = [each for each in detonations() if each.get("errorCode")]
+    assert len(failed) >= 52
+    for each in failed:
+        got = read({**each, "eventSource": "sqs.amazonaws.com"})
+        assert isinstance(got, FailedCall)
+        assert ":assumed-role/" not in got.principal_arn
+
+
+@pytest.mark.parametrize(
+    ("asked", "read_as"),
+    [(0, 0), (43_200, 43_200), (43_201, None), (-1, None), (True, None), ("30", None), (1.5, None)],
+)
+def test_a_visibility_timeout_that_sqs_would_take_is_read(
+    asked: object, read_as: int | None
+) -> None:
+    got = call(requestParameters={"visibilityTimeout": asked})
+    assert got.requested_visibility_seconds == read_as
+
+
+def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
+    got = call(errorMessage="x" * 100_000, requestID="\ud800")
+    assert got.error_message == "x" * 2_048
+    assert got.request_id == "?"

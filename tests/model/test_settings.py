@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.settings import (
+    ApproveSettings,
+    DeliverReportSettings,
+    HealSettings,
+    SettingsUnreadable,
+)
+from mendq.model.steps import Owner
+
+FULL = HealSettings(
+    account="123456789012",
+    case_table="case_store",
+    case_bucket="cases",
+    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
+    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+    own_roles=("mendq-heal-us-east-1",),
+    probe_role="arn:aws:iam::123456789012:role/mendq-probe-us-east-1",
+    mode=Mode.PROPOSE,
+    tag_may_raise_to=Mode.HEAL,
+    queues=("orders", "bills-*"),
+    autonomy={"visibility_timeout_too_short": Mode.OBSERVE},
+    limits=Limits(writes_per_minute=3, mass_symptom_share=0.1),
+    timing=Timing(cooldown_minutes=5),
+    freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
+)
+
+REQUIRED = (
+    "account",
+    "case_table",
+    "case_bucket",
+    "urgent_topic_arn",
+    "info_topic_arn",
+    "own_roles",
+    "probe_role",
+)
+
+
+def test_an_empty_environment_names_everything_that_is_missing() -> None:
+    with pytest.raises(SettingsUnreadable) as refused:
+        HealSettings.from_environment({})
+    for name in REQUIRED:
+        assert f"MENDQ_{name.upper()} is missing" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("MENDQ_MODE", "heal"),
+        ("MENDQ_MODE", '"HEAL"'),
+        ("MENDQ_LIMITS", '{"writesPerMinute": 1}'),
+        ("MENDQ_AUTONOMY", '{"visibility_timeout_too_short": 1}'),
+        ("MENDQ_QUEUES", "3"),
+        ("MENDQ_QUEUES", '"orders*"'),
+        ("MENDQ_QUEUES", "[1, null]"),
+        ("MENDQ_OWN_ROLES", '"arn"'),
+        ("MENDQ_AUTONOMY", "[]"),
+        ("MENDQ_LIMITS", '{"writes_per_minute": "x"}'),
+        ("MENDQ_LIMITS", '{"writes_per_minute": NaN}'),
+        ("MENDQ_TIMING", '{"cooldown_minutes": -1}'),
+        ("MENDQ_TIMING", "3"),
+        ("MENDQ_ACCOUNT", ""),
+        ("MENDQ_CASE_TABLE", ""),
+        ("MENDQ_URGENT_TOPIC_ARN", ""),
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
+    with pytest.raises(SettingsUnreadable, match=variable):
+        HealSettings.from_environment({**FULL.to_environment(), variable: text})
+
+
+def test_what_infra_writes_the_lambda_reads_back() -> None:
+    assert HealSettings.from_environment(FULL.to_environment()) == FULL
+
+
+def test_what_is_not_set_has_no_variable_and_is_read_back_as_none() -> None:
+    silent = DeliverReportSettings("123456789012", "reports", "arn:topic")
+    variables = silent.to_environment()
+    assert "MENDQ_SENDER" not in variables
+    assert DeliverReportSettings.from_environment(variables) == silent
+    mailing = replace(silent, sender="a@example.com", recipients=("b@example.com",))
+    assert DeliverReportSettings.from_environment(mailing.to_environment()) == mailing
+    with pytest.raises(SettingsUnreadable, match="MENDQ_SENDER is not readable: it is empty"):
+        DeliverReportSettings.from_environment({**variables, "MENDQ_SENDER": ""})
+
+
+def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
+    environment = {
+        variable: text
+        for variable, text in FULL.to_environment().items()
+        if variable.removeprefix("MENDQ_").lower() in REQUIRED
+    }
+    read = HealSettings.from_environment(environment)
+    assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)
+    assert read.queues == ()
+
+
+APPROVING = ApproveSettings(
+    account="123456789012",
+    case_table="case_store",
+    case_bucket="cases",
+    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
+    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+    owners={Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"},
+)
+
+
+def test_whom_to_call_for_a_write_is_read_back() -> None:
+    assert ApproveSettings.from_environment(APPROVING.to_environment()) == APPROVING
+
+
+@pytest.mark.parametrize("text", ['{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]'])
+def test_an_owner_that_is_none_or_has_no_name_is_refused(text: str) -> None:
+    with pytest.raises(SettingsUnreadable, match="MENDQ_OWNERS"):
+        ApproveSettings.from_environment({**APPROVING.to_environment(), "MENDQ_OWNERS": text})

@@ -1,0 +1,203 @@
+"""A DLQ and its source as toys, and effects that die when told to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+from mendq.model.limits import Bounds
+from mendq.redrive.machine import End, Put, RedriveSituation, Refused, SourceState, Tick
+from mendq.redrive.messages import Message, hopped
+from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
+DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+MOST_BYTES = 262_144
+TICK = timedelta(seconds=60)
+
+
+class Crash(Exception):
+    """The run is no more."""
+
+
+@dataclass
+class Toy:
+    """`dead`, `source` and `kept` are queues; what is named in `poison` is never `processed`.
+
+    A message at the source is handled when its visibility timeout is over: poison dies then.
+    `crash_at` counts effects: before an even one half of it, after an odd one.
+    """
+
+    dead: list[Message] = field(default_factory=list)
+    source: list[tuple[datetime, Message]] = field(default_factory=list)
+    retained: list[Message] = field(default_factory=list)
+    poison: set[str] = field(default_factory=set)
+    processed: Counter[str] = field(default_factory=Counter)
+    progress: RedriveProgress | None = None
+    now: datetime = NOW
+    deletes_per_second: float | None = 50.0
+    frozen: str = ""
+    blocked: str = ""
+    blocked_for_now: str = ""
+    refuses_sample: str = ""
+    has_foreign_task: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
+    receives: int = 3
+    visibility_timeout: int = 20
+    is_fifo: bool = False
+    copies: int = 0
+    crash_at: float = inf
+    effects: int = 0
+    sent_in_stage: Counter[int] = field(default_factory=Counter)
+    refuses_send: str = ""
+    refuses_quarantine: str = ""
+    ended: End | None = None
+
+    def fill(self, good: int, poison: int = 0) -> Toy:
+        every = good + poison
+        for number in range(every):
+            name = f"message {number}"
+            if poison and number % (every // poison) == 0 and len(self.poison) < poison:
+                self.poison.add(name)
+            self.dead.append(message(name, group_id=str(number) if self.is_fifo else ""))
+        return self
+
+    # What a tick does.
+
+    def save(self, progress: RedriveProgress) -> RedriveProgress:
+        self._effect()
+        self.progress = replace(progress, n=progress.n + 1)
+        self._effect()
+        return self.progress
+
+    def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
+        assert not self.has_foreign_task, "its messages are hidden from it"
+        if self.refuses_sample:
+            return Refused(self.refuses_sample)
+        taken = self.dead[: self.bounds.census]
+        return sample_of(
+            taken,
+            progress,
+            is_fifo=self.is_fifo,
+            most_bytes=MOST_BYTES,
+            is_whole=len(taken) == len(self.dead),
+        )
+
+    def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+        if self.refuses_quarantine and messages:
+            return Put(refused=self.refuses_quarantine, for_good=True)
+        for each in messages:
+            self._effect()
+            self.retained.append(each)
+            self._effect()
+            self.dead.remove(each)
+        return Put(len(messages))
+
+    def fingerprints(
+        self, _progress: RedriveProgress, _messages: tuple[Message, ...]
+    ) -> tuple[str, ...]:
+        return ()
+
+    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+        if self.refuses_send:
+            return Put(refused=self.refuses_send)
+        for each in messages:
+            self._effect()
+            self._to_source(hopped(each))
+            self.sent_in_stage[progress.current.number] += 1
+            self._effect()
+            self.dead.remove(each)
+        return Put(len(messages))
+
+    # What the world does.
+
+    def tick(self) -> End | None:
+        """One call of the Lambda; a crash leaves what it had done."""
+        try:
+            self.ended = Tick(self.situation(), self).run() or self.ended
+        except Crash:
+            self.crash_at = inf
+            return None
+        return self.ended
+
+    def see(self) -> None:
+        """Whatever hid is gone."""
+        self.blocked_for_now = self.refuses_sample = ""
+
+    def situation(self) -> RedriveSituation:
+        if self.progress is None:
+            queues, size = RedriveQueues(DEAD, SOURCE), self.bounds.canary
+            self.progress = RedriveProgress.begun("case", queues, size=size, now=self.now)
+        return RedriveSituation(
+            self.progress,
+            self.now,
+            0 if self.blocked_for_now else len(self.dead),
+            SourceState(
+                self.visibility_timeout,
+                self.receives,
+                deletes_per_second=self.deletes_per_second,
+            ),
+            self.bounds,
+            is_fifo=self.is_fifo,
+            has_foreign_task=self.has_foreign_task,
+            frozen=self.frozen,
+            blocked=self.blocked,
+            blocked_for_now=self.blocked_for_now,
+        )
+
+    def passes(self, time: timedelta = TICK) -> None:
+        """Consumers work, and somebody else's task moves what it finds, unmarked."""
+        self.now += time
+        for each in self.dead[:5] if self.has_foreign_task else ():
+            self._to_source(replace(each, attributes={}))
+            self.dead.remove(each)
+        due = [each for each in self.source if each[0] <= self.now]
+        self.source = [each for each in self.source if each[0] > self.now]
+        for _, each in due:
+            if each.body in self.poison:
+                self.dead.append(each)
+            else:
+                self.processed[each.body] += 1
+
+    def run(self, most: int = 2_000) -> End:
+        """Ticks until the case ends."""
+        for _ in range(most):
+            if end := self.tick():
+                return end
+            self.check()
+            self.passes()
+        raise AssertionError(f"it never ends: {self.progress}")
+
+    @property
+    def everywhere(self) -> set[str]:
+        at_source = [each for _, each in self.source]
+        return {each.body for each in (*self.dead, *at_source, *self.retained)} | set(
+            self.processed
+        )
+
+    def check(self) -> None:
+        """What holds at every moment."""
+        assert self.progress is not None
+        current = self.progress.current
+        assert self.sent_in_stage[current.number] <= current.size, "more than the stage may move"
+
+    def _to_source(self, each: Message) -> None:
+        self.copies += 1
+        times = self.receives if each.body in self.poison else 1
+        back_at = self.now + timedelta(seconds=times * self.visibility_timeout)
+        new = replace(each, message_id=f"copy {self.copies}", sent_at=self.now)
+        self.source.append((back_at, new))
+
+    def _effect(self) -> None:
+        if self.effects == self.crash_at:
+            raise Crash
+        self.effects += 1
+
+
+def message(name: str, **over: object) -> Message:
+    """One that died in the source an hour before."""
+    old = Message(name, name, NOW - timedelta(hours=1), source_arn=SOURCE)
+    return replace(old, **over)  # type: ignore[arg-type]

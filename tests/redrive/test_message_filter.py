@@ -1,0 +1,273 @@
+"""What an operator may ask of a message, and what the message's silence means."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import jmespath
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mendq.redrive.message_filter import (
+    DEEPEST,
+    EVERY_MESSAGE,
+    LONGEST_EXPRESSION,
+    ROOTS,
+    MessageFilter,
+    Misread,
+    document_of,
+    message_filter,
+)
+from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message, MessageAttribute
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+BODY = {
+    "error": {"code": "X", "fatal": True, "tries": 3},
+    "items": [{"sku": "a-1"}, {"sku": "b-2"}, {"other": 1}],
+    "gone": None,
+    "a key": 1,
+    "Message": '{"type": "order", "n": 12.50}',
+}
+MESSAGE = Message(
+    message_id="m-1",
+    body=json.dumps(BODY),
+    sent_at=NOW - timedelta(minutes=90),
+    receive_count=4,
+    attributes={
+        "type": MessageAttribute("String", "order"),
+        "content-type": MessageAttribute("String", "text/plain"),
+        "weight": MessageAttribute("Number.kg", "12.5"),
+        "digits": MessageAttribute("String", "12"),
+        "odd": MessageAttribute("Number", "sNaN"),
+        "photo": MessageAttribute("Binary", b"\xff\x00"),
+        REDRIVE_COUNT: MessageAttribute("Number", "2"),
+    },
+    source_arn="arn:aws:sqs:us-east-1:123456789012:orders",
+    group_id="g-7",
+)
+
+
+def read(expression: str) -> MessageFilter:
+    found = message_filter(expression)
+    assert isinstance(found, MessageFilter), found
+    return found
+
+
+def matches(expression: str, message: Message = MESSAGE) -> bool:
+    return read(expression).judge(message, NOW).matches
+
+
+UNKNOWN = [
+    "attributes.other == 'order'",
+    "attributes.Type == 'order'",
+    "attributes.type == `1`",
+    "attributes.digits > `3`",
+    "attributes.photo == 'x'",
+    "attributes.odd > `0`",
+    "attributes.type == `true`",
+    "body.error == 'X'",
+    "body.gone == 'X'",
+    "body.missing == body.gone",
+    "body.error.fatal == `1`",
+    "body.error.tries == `true`",
+    "body.items.sku == 'a-1'",
+    "body.items[7].sku == 'a-1'",
+    "body.error.code.deeper == 'X'",
+    "[body.gone] == ['X']",
+    "group_id == `7`",
+    "quarantine_reason == 'x'",
+    "body.error",
+    "contains(body.note, 'timeout')",
+    "to_string(body.note) == 'timeout'",
+]
+
+
+@pytest.mark.parametrize("expression", UNKNOWN)
+def test_what_is_missing_or_of_another_kind_matches_neither_way(expression: str) -> None:
+    assert not matches(expression)
+    assert not matches(f"!({expression})")
+    assert not matches(f"!(!({expression}))")
+    assert not matches(expression.replace(" == ", " != "))
+    assert matches(f"{expression} || receive_count == `4`"), "the other half may still say it"
+    assert matches(f"!({expression} && receive_count == `5`)")
+    assert not matches(f"!({expression} || receive_count == `5`)")
+
+
+def test_bare_jmespath_would_take_what_we_leave() -> None:
+    expression, message = "body.type != 'order'", Message("m", "{}", NOW)
+    assert jmespath.search(expression, document_of(message, NOW)) is True
+    assert not matches(expression, message)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'",
+        'attributes.type == `"order"`',
+        "contains(['order', 'bill'], attributes.type)",
+        "contains(attributes.\"content-type\", 'plain')",
+        "attributes.weight >= `12.5` && attributes.weight < `12.51`",
+        "attributes.odd == 'sNaN'",
+        "exists(attributes.photo) && exists(body.items) && exists(body)",
+        "!exists(attributes.other) && !exists(body.gone) && !exists(quarantine_reason)",
+        "age_seconds == `5400` && sent_at < '2026-11-21T11'",
+        "size_bytes > `100` && size_bytes < `1024`",
+        "receive_count == `4` && redrive_count == `2` && redrive_count != `1`",
+        "group_id == 'g-7' && message_id == 'm-1' && message_id != 'm-2'",
+        "body.error.fatal && body.error.fatal == `true` && body.error.fatal != `false`",
+        "body.error.tries > `-1` && body.error.tries == `3.0`",
+        "body.items[1].sku == 'b-2' && body.items[-1].other == `1`",
+        "exists(body.items[?sku == 'b-2']) && !exists(body.items[?sku == 'c-3'])",
+        "length(body.items[?sku != 'a-1']) == `1`",
+        'body."a key" == `1`',
+        "body.Message.type == 'order' && body.Message.n == `12.5`",
+        "contains(body_text, 'sku')",
+        "body.error.code >= 'A' && body.error.code < 'Y'",
+        "receive_count == `4` || receive_count == `5` && receive_count == `6`",
+        "system.ApproximateReceiveCount == `4` && system.DeadLetterQueueSourceArn != 'x'",
+        "not_null(body.gone, 'none') == 'none' && type(body.gone) == 'null'",
+    ],
+)
+def test_what_holds(expression: str) -> None:
+    assert matches(expression)
+    assert not matches(f"!({expression})")
+
+
+def test_only_true_matches_and_its_negation_does_not() -> None:
+    for expression in ("body.error.code", "receive_count", "body.items", "`1`", "'x'"):
+        assert not matches(expression)
+        assert not matches(f"!{expression}")
+    assert EVERY_MESSAGE.judge(MESSAGE, NOW).matches
+
+
+def test_an_error_does_not_match_and_is_said() -> None:
+    for expression in ("contains(receive_count, 'x')", "!contains(receive_count, 'x')"):
+        judged = read(f"!exists(body) || {expression}").judge(MESSAGE, NOW)
+        assert not judged.matches
+        assert judged.error == "contains() of a number"
+    assert matches("type(body.error) == 'object' || contains(body.error, 'x')"), "not asked"
+
+
+def test_each_way_into_the_message_is_named_once_with_what_it_holds() -> None:
+    found = read(
+        "attributes.type == 'a' || attributes.type == 'b' && exists(body.x) && "
+        "!(body.items[0].\"a-b\" == 'c') && sort_by(body.items, &sku)[0].sku == 'x'"
+    )
+    assert dict(found.judge(MESSAGE, NOW).values) == {
+        "attributes.type": "order",
+        "body.x": None,
+        'body.items[0]."a-b"': None,
+        "body.items": BODY["items"],
+    }
+
+
+def test_why_it_was_quarantined_is_asked_by_name() -> None:
+    retained = {
+        "why": "it came back",
+        "at": NOW.isoformat(),
+        "source": "s",
+        "case": "c",
+        "redrive_count": 3,
+    }
+    mark = MessageAttribute("String", json.dumps(retained))
+    message = Message("m", "", NOW, attributes={QUARANTINED: mark})
+    assert matches("quarantine_reason == 'it came back' && redrive_count == `3`", message)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "plain text", "[1, 2", "NaN", '{"a": Infinity}', "[" * 50_000]
+)
+def test_a_body_that_is_no_json_matches_no_path(body: str) -> None:
+    message = Message("m", body, NOW)
+    for expression in ("body.a == 'X'", "!(body.a == 'X')", "exists(body.a)"):
+        assert not matches(expression, message)
+    assert matches("!exists(body.a) && !contains(body_text, 'other')", message)
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "says"),
+    [
+        ("", 0, "empty"),
+        ("body.type = 'x'", 10, "=="),
+        ("body.type == 'x", 13, "Unclosed"),
+        ("attr.type == 'x'", 0, "is it attributes?"),
+        ("size > `3`", 0, "is it size_bytes?"),
+        ('body.type == "order"', 14, "in single quotes: 'order'"),
+        ("receive_count == 4", 17, "numbers in `backticks`"),
+        ("body.a == 'x' and body.b == 'y'", 14, "say ==, &&, || and !"),
+        ("body.a == `null`", 11, "exists("),
+        ("exist(body.a)", 0, "exists(PATH)"),
+        ("exists(body.a, body.b)", 0, "exists(PATH)"),
+        ("@.body", 0, "begin with one of body"),
+        ("*.type", 0, "begin with one of body"),
+        ("__import__('os')", 0, "no such function"),
+        ("!" * (DEEPEST + 1) + "body.a", 0, "levels"),
+        ("(" * 2_000, 0, "levels"),
+        ("x" * (LONGEST_EXPRESSION + 1), LONGEST_EXPRESSION, "longer than"),
+    ],
+)
+def test_what_is_no_filter_says_why_and_where(expression: str, at: int, says: str) -> None:
+    found = message_filter(expression)
+    assert isinstance(found, Misread)
+    assert says in found.reason
+    assert found.at == at
+
+
+PIECES = [*ROOTS, *("()[].!<@&*,|"), "[?", "&&", "||", "==", "!=", "'x'", "`1`", '"x"', "exists("]
+TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+ATTRIBUTES = st.builds(
+    MessageAttribute, st.sampled_from(["String", "Number", "Number.x", "Binary"]), st.text()
+) | st.builds(MessageAttribute, st.just("Binary"), st.binary())
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b"]) | st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+MESSAGES = st.builds(
+    Message,
+    message_id=st.text(),
+    body=st.text() | DOCUMENTS.map(json.dumps),
+    sent_at=st.datetimes(timezones=st.just(UTC)),
+    receive_count=st.integers(0, 10**9),
+    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVE_COUNT]), ATTRIBUTES),
+    group_id=st.text(),
+)
+ASKED = [
+    "attributes.type == 'x'",
+    "attributes.n > `0`",
+    "body.a < `3`",
+    "contains(body.a[0].b, 'x')",
+    "body.a.b",
+    "body.a != body.b",
+    "age_seconds > `86400`",
+    "redrive_count == `1`",
+    "group_id != 'g'",
+    "exists(body.a.b)",
+]
+
+
+@given(TEXTS, MESSAGES)
+@example("attributes.type == 'x'", Message("m", "\ud800", NOW))
+def test_no_text_and_no_message_makes_it_raise(expression: str, message: Message) -> None:
+    found = message_filter(expression)
+    if isinstance(found, Misread):
+        assert 0 <= found.at <= len(expression)
+    else:
+        assert found.judge(message, NOW).matches in (True, False)
+
+
+@given(st.sampled_from(ASKED), st.sampled_from(ASKED), MESSAGES)
+@example(ASKED[1], ASKED[2], Message("m", '{"a": ' + "9" * 9_000 + "}", NOW))
+@example(ASKED[1], ASKED[2], Message("m", '{"a": 1e99999999999}', NOW))
+def test_three_truths_keep_the_laws_of_two(one: str, other: str, message: Message) -> None:
+    """Both an expression and its negation never hold; De Morgan's laws do."""
+    both = matches(one, message), matches(f"!({one})", message)
+    assert both != (True, True)
+    assert matches(f"{one} || !({one})", message) is (True in both)
+    assert matches(f"!({one} && {other})", message) is matches(f"!({one}) || !({other})", message)
+    assert matches(f"!({one} || {other})", message) is matches(f"!({one}) && !({other})", message)

@@ -1,0 +1,127 @@
+"""What the report says of a week, through its door: weeks of `sentences/` and their words.
+
+`python -m tests.report.test_sentences` writes anew what is said; read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mendq.report.drawing import Picture
+from mendq.report.html_page import page
+from mendq.report.mail import outgoing
+from mendq.report.read_summary import read
+from tests.report.week_parts import without_newer
+from tests.report.weeks import incident, week
+
+SENTENCES = Path(__file__).parent / "sentences"
+# The parts of a page that each file is about; `mail` is the text for the topic.
+PARTS = {
+    "verdict": ("top", "mail"),
+    "standout": ("top",),
+    "tiles": ("tiles",),
+    "to_do": ("to-do",),
+    "people": ("people", "scanned"),
+    "rows": ("cases",),
+    "heat": ("heat",),
+    "per_day": ("days",),
+    "times": ("times",),
+    "not_seen": ("not-seen", "mail"),
+    "nightly_runs": ("not-seen", "mail"),
+    "made_from": ("footer",),
+    "places": ("heat", "cases"),
+}
+LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
+# Classes that carry a meaning of their own.
+NOTIFICATION = ("note", "pill", "heat-", "swatch")
+
+
+class _Sections(HTMLParser):
+    """The lines of a page by its parts; cells of a row stand apart."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.lines: dict[str, list[str]] = {}
+        self._part, self._text, self._quiet = "top", "", False
+        self.feed(html)
+        self._end_line()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag in LINES:
+            self._end_line()
+        if tag in {"section", "footer"} or given.get("class") in {"tiles", "scanned"}:
+            self._end_line()
+            self._part = given.get("aria-labelledby") or given.get("class") or tag
+            self._part = tag if tag == "footer" else self._part
+        self._quiet = tag in {"style", "title"}
+        self._text += " | " * (tag in {"td", "th"}) + " " * (given.get("class") == "small")
+        if given.get("class", "").startswith(NOTIFICATION):
+            self._text += f" [{given['class']}] "
+        if tag == "img" and given["class"] == "light":
+            self._text += given["alt"]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._quiet = False
+        if tag in LINES:
+            self._end_line()
+
+    def handle_data(self, data: str) -> None:
+        self._text += "" if self._quiet else data
+
+    def _end_line(self) -> None:
+        if line := " ".join(self._text.split()):
+            self.lines.setdefault(self._part, []).append(line)
+        self._text = ""
+
+
+def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
+    incidents = [incident(**each) for each in entry["incidents"]]
+    document = week(incidents, **entry["changes"])
+    summary = read(without_newer(document) if entry.get("older") else document)
+    lines = _Sections(page(summary)).lines
+    lines["mail"] = outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
+    return [line for part in parts for line in lines.get(part, [])]
+
+
+def _without_pictures(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("mendq.report.drawing.as_picture", lambda _: Picture("", 1, 1))
+    for each in ("html_page.days_chart", "times.strip_chart", "times.axis_chart"):
+        patch.setattr(f"mendq.report.{each}", lambda *_: None)
+
+
+@pytest.mark.parametrize("area", PARTS)
+def test_each_week_is_said_in_these_words(area: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_pictures(monkeypatch)
+    for entry in json.loads((SENTENCES / f"{area}.json").read_text()):
+        assert _said(entry, PARTS[area]) == entry["says"], entry["name"]
+
+
+def _write() -> None:
+    for area, parts in PARTS.items():
+        path = SENTENCES / f"{area}.json"
+        entries = json.loads(path.read_text())
+        for entry in entries:
+            entry["says"] = _said(entry, parts)
+        path.write_text(_laid_out(entries))
+
+
+def _laid_out(entries: list[dict[str, Any]]) -> str:
+    """A line for what is given and one for each that is said."""
+    blocks = []
+    for entry in entries:
+        given = [f'"{key}": {json.dumps(each)}' for key, each in entry.items() if key != "says"]
+        says = ",\n  ".join(json.dumps(each, ensure_ascii=False) for each in entry["says"])
+        blocks.append("{" + ",\n ".join([*given, f'"says": [\n  {says}]']) + "}")
+    return "[\n" + ",\n".join(blocks) + "\n]\n"
+
+
+if __name__ == "__main__":
+    with pytest.MonkeyPatch.context() as patch:
+        _without_pictures(patch)
+        _write()
