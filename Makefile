@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PORT ?= 0
 SETTINGS ?=
-STORY ?= visibility timeout
+STORY ?= visibility
 NAMES ?=
 ONLY ?=
 PEERS ?=
@@ -38,7 +38,7 @@ setup: .venv/.ready ## everything the other targets need (they call it themselve
 	@$(RUN) -m infra.packaging.wheels
 	@touch $@
 
-demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them fixed (STORY=visibility timeout|catalogue|life|scan|redrive|all)
+demo: .venv/.ready ## the main job end to end on this machine: break queues, watch them fixed (STORY=visibility|catalogue|life|scan|redrive|all)
 	@$(RUN) -m local_account.demo --story '$(STORY)' --port '$(PORT)'
 
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)

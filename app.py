@@ -2,7 +2,7 @@
 
 import sys
 
-from infra.packaging.cdk_cli import NodeMissing, require_node
+from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import WheelsUnavailable
 from infra.packaging.zips import ForeignLibrary
 from infra.settings.deployment import read

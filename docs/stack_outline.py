@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from infra.packaging.cdk_cli import require_node
+from infra.node import require_node
 from infra.settings.deployment import read
 
 REGION = "us-east-1"

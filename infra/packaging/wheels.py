@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".wheels"
 LOCK = ROOT / "functions" / "requirements.txt"
 REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"

@@ -10,7 +10,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from infra.packaging.cdk_cli import NODE, NodeMissing, require_node
+from infra.node import NODE, NodeMissing, require_node
 
 PACKAGE = "axe-core@4.14.1"
 SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"

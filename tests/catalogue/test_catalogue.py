@@ -25,7 +25,7 @@ from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import STEPS
 from mendq.scan.scan import OF_A_PLAN, OF_A_SUSPECT
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CAUGHT = [(entry, each) for entry in CATALOGUE for each in entry.caught]
 DETECTED = [(entry, each) for entry in CATALOGUE for each in entry.detected]
 NEAR_MISSES = [(entry, each) for entry in CATALOGUE for each in entry.near_misses]
