@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from infra.node import NODE, require_node
+from infra.node import NODE, NodeMissing, require_node
 from infra.packaging.wheels import ROOT
 from infra.settings.deployment import FileRefused, object_in
 
