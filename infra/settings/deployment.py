@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.data_events import DATA_EVENT_NAMES
 from infra.settings.reading import (
     Conflict,
     Reading,
@@ -24,6 +23,7 @@ from infra.settings.reading import (
     text,
 )
 from mendq.catalogue import CATALOGUE
+from mendq.model.failed_call import DATA_EVENT_NAMES
 from mendq.model.limits import Limits, Mode, Timing
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"

@@ -1,0 +1,85 @@
+"""`pip install .`: the wheel holds the engine alone, and runs what needs no account."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+del sys.argv[1:3]
+from mendq.cli.__main__ import main
+main()
+"""
+TEMPLATE = """
+Resources:
+  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}
+"""
+RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from what git tracks and unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "mendq", "pyproject.toml", "README.md", "LICENSE"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout.split("\0")
+    for name in filter(None, tracked):
+        copy = folder / "source" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes((ROOT / name).read_bytes())
+    source = folder / "source"
+    subprocess.run([*pip, "--wheel-dir", str(folder), str(source)], check=True, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as zipped:
+        zipped.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+def _mendq(unpacked: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `mendq` with the wheel and the libraries, and nothing else of the repository."""
+    libraries = sysconfig.get_path("purelib")
+    return subprocess.run(
+        [sys.executable, "-S", "-c", RUN, str(unpacked), libraries, *words],
+        cwd=unpacked,
+        env={"HOME": str(unpacked), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+
+def test_it_holds_the_engine_and_its_page_alone(unpacked: Path) -> None:
+    assert {each.name.split("-")[0] for each in unpacked.iterdir()} == {"mendq"}
+    assert [*unpacked.glob("mendq/report/template/*.html.j2")]
+
+
+def test_it_declares_what_it_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {each.split(">")[0] for each in project["dependencies"]}
+    assert named == {"boto3", "jmespath", "msgspec", "rich", "typer"}
+
+
+def test_help_explain_and_lint_run(unpacked: Path) -> None:
+    (unpacked / "queue.yaml").write_text(TEMPLATE)
+    (unpacked / "record.json").write_text(RECORD)
+    shown = _mendq(unpacked, "--help")
+    assert (shown.returncode, "rollback" in shown.stdout) == (0, True), shown.stderr
+    explained = _mendq(unpacked, "explain", "record.json", "--json")
+    assert '"not_failed"' in explained.stdout, explained.stderr
+    linted = _mendq(unpacked, "lint", "queue.yaml", "--format", "json")
+    assert '"dlq_missing"' in linted.stdout, linted.stderr
