@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     """What becomes of one attribute."""
 
     UNDONE = "undone"
-    RETAINED = "kept"
+    RETAINED = "retained"
     PRINTED = "printed"
     NOTHING = "nothing"
 

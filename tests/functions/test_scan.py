@@ -11,7 +11,7 @@ import pytest
 from functions import heal, scan
 from mendq.aws.clients import Clients
 from tests.functions.test_heal import Context, metrics
-from tests.heal.sweeping import Sweeping, denied, sweeping
+from tests.heal.scanning import Scanning, denied, scanning
 
 
 class _Patient(Context):
@@ -23,8 +23,8 @@ CONTEXT: Any = _Patient()
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+    with scanning() as made:
         for settings in (made.settings(), made.account.settings):
             for variable, text in settings.to_environment().items():
                 monkeypatch.setenv(variable, text)
@@ -36,7 +36,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
             each._cold_start.cache_clear()
 
 
-def _messages_that_expire_first(scanned: Sweeping) -> str:
+def _messages_that_expire_first(scanned: Scanning) -> str:
     messages = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
@@ -44,7 +44,7 @@ def _messages_that_expire_first(scanned: Sweeping) -> str:
 
 
 def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.later(hours=-1)
     messages = _messages_that_expire_first(scanned)
@@ -63,7 +63,7 @@ def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
 
 
 def test_a_round_that_is_done_sends_nothing(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scan.handler({}, CONTEXT)
     capsys.readouterr()
@@ -72,7 +72,7 @@ def test_a_round_that_is_done_sends_nothing(
 
 
 def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.queue("orders")
     let_in = denied(scanned)
@@ -104,6 +104,6 @@ def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
         ],
     ],
 )
-def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Sweeping, found: object) -> None:
+def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Scanning, found: object) -> None:
     assert heal.handler({"found": found}, CONTEXT) == {"batchItemFailures": []}
     assert scanned.account.transitions() == []

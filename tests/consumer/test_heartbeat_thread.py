@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mendq.consumer import VisibilityHeartbeat
-from tests.heal.visibility.answers import Sqs, message
+from tests.consumer.answers import Sqs, message
 
 PATIENCE = 10
 
