@@ -1,4 +1,4 @@
-"""A visibility timeout keeps what it holds, and touches nothing that it does not hold."""
+"""A heartbeat keeps what it holds, and touches nothing that it does not hold."""
 
 from __future__ import annotations
 

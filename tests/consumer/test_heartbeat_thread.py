@@ -1,4 +1,4 @@
-"""The thread of a visibility timeout extends, and ends with the block."""
+"""The heartbeat's thread extends what is held, and ends with the block."""
 
 from __future__ import annotations
 
