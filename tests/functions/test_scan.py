@@ -36,18 +36,18 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
             each._cold_start.cache_clear()
 
 
-def _messages_that_expire_first(scanned: Scanning) -> str:
-    messages = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
-    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+def _dlq_with_a_short_retention(scanned: Scanning) -> str:
+    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
     scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
-    return messages
+    return dlq_arn
 
 
 def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
     scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.later(hours=-1)
-    messages = _messages_that_expire_first(scanned)
+    dlq_arn = _dlq_with_a_short_retention(scanned)
     answer = scan.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
     assert answer["findings"] >= 1
@@ -56,9 +56,11 @@ def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
     assert sent["ScannedQueues"] == 1
     assert "ScanSkipped" not in sent
     assert sum(by_symptom.values()) == answer["findings"] >= 1
-    announced = [each for each in scanned.announced if "expire_first" in json.dumps(each)]
+    announced = [
+        each for each in scanned.announced if "dlq_retention_too_short" in json.dumps(each)
+    ]
     assert heal.handler(announced[0], CONTEXT) == {"batchItemFailures": []}
-    assert scanned.account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
+    assert scanned.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
     assert metrics(capsys.readouterr().out)["AutoFixes"] >= 1
 
 

@@ -28,7 +28,7 @@ class _Answer:
 
 @dataclass
 class Scanning:
-    """`told` is what heal was called with, `moved` the redrives of each DLQ."""
+    """`announced` is what heal was called with, `moved` the redrives of each DLQ."""
 
     account: Account
     announced: list[dict[str, Any]] = field(default_factory=list)
@@ -144,7 +144,7 @@ def denied(
     def refuse(params: Any, **_: Any) -> None:
         if not urls or json.loads(params["body"])["QueueUrl"] in urls:
             message = (
-                "User: arn:aws:sts::123456789012:assumed-role/mendq-sweep/scan is not authorized "
+                "User: arn:aws:sts::123456789012:assumed-role/mendq-scan/scan is not authorized "
                 f"to perform: sqs:getqueueattributes with an explicit deny in {words}"
             )
             error = {"Code": "AccessDenied", "Message": message}

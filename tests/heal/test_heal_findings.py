@@ -81,7 +81,7 @@ def test_what_is_said_again_of_a_waiting_case_is_not_measured(
 ) -> None:
     queue = dlq(scanned, tag="propose")
     assert round_and_heal(scanned) == ["proposed"]
-    monkeypatch.setattr("mendq.heal.observation.gather", lambda *_: pytest.fail("it is billed"))
+    monkeypatch.setattr("mendq.heal.assess.gather", lambda *_: pytest.fail("it is billed"))
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
     (healed,) = scanned.heal()
     refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]

@@ -323,7 +323,7 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
 ) -> None:
     gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
     listed = Listing((gone,), {})
-    monkeypatch.setattr("mendq.aws.queue.listed_queues", lambda *_: listed)
+    monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
     done = scanned.scan()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (1, 1, {})

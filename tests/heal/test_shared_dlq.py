@@ -25,7 +25,7 @@ def sharing(scanned: Scanning, tags: Mapping[str, str]) -> tuple[list[str], str]
     """Queues by name and tag, and the one queue that all of them name, which is gone."""
     queues = [naming(scanned, name, tag) for name, tag in tags.items()]
     scanned.account.later(days=1)
-    return queues, gone(scanned, "messages")
+    return queues, gone(scanned, "orders-dlq")
 
 
 def gone(scanned: Scanning, name: str) -> str:
@@ -35,11 +35,11 @@ def gone(scanned: Scanning, name: str) -> str:
     return made
 
 
-def naming(scanned: Scanning, name: str, tag: str = "heal", messages: str = "messages") -> str:
+def naming(scanned: Scanning, name: str, tag: str = "heal", dlq: str = "orders-dlq") -> str:
     """A queue whose RedrivePolicy names one that is gone."""
-    dead = scanned.account.queue(messages, tag=None)
+    dead = scanned.account.queue(dlq, tag=None)
     queue = scanned.account.queue(name, tag=tag, RedrivePolicy=Redrive(dead, 5).text)
-    gone(scanned, messages)
+    gone(scanned, dlq)
     return queue
 
 
@@ -67,7 +67,7 @@ def test_twenty_sources_make_one_proposal_and_one_page(scanned: Scanning) -> Non
 
 def test_each_missing_queue_is_asked_for(scanned: Scanning) -> None:
     for name in ("a", "b"):
-        naming(scanned, name, messages=f"{name}-letters")
+        naming(scanned, name, dlq=f"{name}-dlq")
     scanned.account.later(days=1)
     scanned.scan()
     assert len(cases(scanned)) == 2
@@ -115,7 +115,7 @@ def test_an_open_case_about_another_missing_queue_says_nothing_of_this_one(
     queues, _ = sharing(scanned, {"b": "heal"})
     scanned.scan()
     assert len(cases(scanned)) == 1
-    queue = naming(scanned, "a", messages="others")
+    queue = naming(scanned, "a", dlq="others")
     scanned.account.later(minutes=120)
     request = {"found": [{"queue_arn": queue, "symptom": SYMPTOM, "open_at": queues}]}
     assert heal_findings(request, scanned.account.run()).errors == {}
