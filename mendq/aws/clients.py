@@ -108,7 +108,7 @@ class Clients:
 
     @cached_property
     def cloudtrail(self) -> CloudTrailClient:
-        """Asked for a page's sake alone: a page must not wait for it."""
+        """Asked for a notification's sake alone, which must not wait for it."""
         once = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
         client: CloudTrailClient = self.session.client("cloudtrail", config=once)
         return client
@@ -179,7 +179,7 @@ def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
 
 
 def is_closed(clients: Clients, calendars: Sequence[str]) -> bool:
-    """Whether any of them is; raises ClientError or BotoCoreError where one cannot be read."""
+    """True where any of them is; raises ClientError or BotoCoreError where one is unreadable."""
     return clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"] != "OPEN"
 
 
@@ -191,7 +191,7 @@ _HEADER = "x-amz-bucket-region"
 
 
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
-    """None where S3 does not say; raises ClientError where it does not answer for the bucket.
+    """The region of a bucket, None where S3 does not say; raises ClientError where it refuses.
 
     S3 names the region even to whom it does not let in, and where it sends elsewhere.
     """

@@ -1,4 +1,4 @@
-"""Looks at the Lambda functions that consume queues: their mappings, timeouts and figures.
+"""Read the Lambda functions that consume queues: their mappings, timeouts and figures.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -17,9 +17,7 @@ from mendq.model.facts import LambdaConsumer
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
-    from mypy_boto3_lambda.type_defs import (
-        ListEventSourceMappingsResponseTypeDef as NotificationText,
-    )
+    from mypy_boto3_lambda.type_defs import ListEventSourceMappingsResponseTypeDef as Page
 
 FIGURES_WINDOW = timedelta(hours=1)
 FIGURES_PERIOD_SECONDS = 3600
@@ -43,8 +41,8 @@ def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_
         return [each for page in _pages(clients, queue_arn) for each in page["EventSourceMappings"]]
 
 
-def _pages(clients: Clients, queue_arn: str | None) -> Iterator[NotificationText]:
-    """By hand: for its paginators botocore goes through all services, 6 ms of a cold start."""
+def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
+    """Page by hand: for its paginators botocore goes through all services, 6 ms of a start."""
     asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     page = clients.functions.list_event_source_mappings(**asked)
     yield page
@@ -54,7 +52,7 @@ def _pages(clients: Clients, queue_arn: str | None) -> Iterator[NotificationText
 
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
-    """None where the function behind a mapping is gone: it consumes nothing."""
+    """The function's timeout, or None where it is gone: then it consumes nothing."""
     with looking(f"the timeout of {function_arn}"):
         try:
             found = clients.functions.get_function_configuration(FunctionName=function_arn)
@@ -102,7 +100,7 @@ class Figures:
 
 
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
-    """By function name; as many as one call takes: 100. Raises FactsUnavailable."""
+    """Figures by function name, for as many as one call takes: 100. Raises FactsUnavailable."""
     with looking("the metrics of Lambda functions"):
         answer = clients.cloudwatch.get_metric_data(
             StartTime=now - FIGURES_WINDOW,

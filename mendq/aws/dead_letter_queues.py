@@ -131,7 +131,7 @@ def _target(step: AttachDlq) -> str:
 
 
 def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """Whether messages would come round to their source; what cannot be followed does not."""
+    """True where messages would come round to their source; what cannot be followed does not."""
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
         attributes = _attributes(clients, behind)
@@ -157,7 +157,7 @@ def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -
 
 
 def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
-    """None of a queue that is not there."""
+    """The queue's attributes; empty where it is not there."""
     try:
         return dict(attributes_of(clients, queue_arn))
     except QueueGone:

@@ -68,7 +68,7 @@ class QueueRefusesUs(Exception):
 
 
 class NotificationNotSent(Exception):
-    """SNS did not take a page; it stays in the case store and is sent when the events come
+    """SNS did not take a notification; it stays in the case store and is sent when the events come
     again.
     """
 
@@ -110,7 +110,7 @@ def code_of(error: ClientError) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether asking again may help; then the request may also have been carried out."""
+    """True where asking again may help; then the request may also have been carried out."""
     if not isinstance(error, ClientError):
         return True
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -118,7 +118,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def refused_by_queue_policy(error: ClientError) -> bool:
-    """Whether the queue's own policy keeps us out."""
+    """True where the queue's own policy keeps us out."""
     message = str(error.response.get("Error", {}).get("Message", ""))
     policy = refused_by(canonical(code_of(error)), message)
     return policy is RefusedBy.RESOURCE_POLICY_DENIES

@@ -120,7 +120,7 @@ class FactsReader:
         return replace(facts, lambda_consumers=tuple(figured))
 
     def window(self, facts: Facts) -> Window | None:
-        """In which the queue was as it is: no measurement may speak of another time."""
+        """The time in which the queue was as it is: no measurement may speak of another."""
         propagation = timedelta(seconds=self.timing.propagation_seconds)
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(propagation, after_the_timeout=True)
@@ -168,7 +168,7 @@ class FactsReader:
         return replace(facts, source_cases=self.newest_about(facts.source_arns))
 
     def sole_source(self, facts: Facts) -> Facts:
-        """By all that name the queue: also one that keeps us out has a share in its messages."""
+        """Count all that name the queue: one that keeps us out has a share in its messages too."""
         sources = self.sources(facts.queue_arn)
         if len(sources) != 1:
             return facts

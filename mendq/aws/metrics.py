@@ -30,8 +30,9 @@ _MORE_FOLLOWS = "PartialData"
 
 
 def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
-    """By queue ARN, at most QUEUES_A_CALL of them; None where CloudWatch has nothing to say, or
-    not all of it.
+    """What was measured by queue ARN, for at most QUEUES_A_CALL of them.
+
+    None where CloudWatch has nothing to say, or not all of it.
 
     Raises FactsUnavailable.
     """
@@ -64,7 +65,7 @@ def _measured(series: Mapping[str, Points | None], window: Window) -> Measured |
 
 
 def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
-    """By what was asked, where the last page says that there is no more.
+    """The values by what was asked, once the last page says that there is no more.
 
     Before that a series is PartialData; an error on any page leaves a hole.
     """

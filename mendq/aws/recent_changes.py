@@ -71,7 +71,7 @@ def _changes(events: Iterable[Mapping[str, Any]], queue_arn: str) -> Iterator[Ch
 
 
 def events_in(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
-    """None where an answer says nothing of events: that is not the answer that there are none."""
+    """The events of an answer; None where it says nothing of them, which is not "none"."""
     events = page.get("Events")
     return events if isinstance(events, list) else None
 

@@ -1,4 +1,4 @@
-"""Keeps received messages to whoever works on them, for as long as the work takes.
+"""A heartbeat that extends the visibility timeout of received messages while work on them lasts.
 
 This folder needs botocore alone, so that consumers can use it as it is: docs/consumers.md.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -12,15 +12,15 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from mendq.consumer.holds import Hold, Holds
-from mendq.consumer.writes import LOST, Writes, tens
+from .holds import Hold, Holds
+from .writes import LOST, Writes, tens
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef
 
 LONGEST_POLL_SECONDS = 20
-# How often the heart beats within one visibility timeout; what is past its half is extended.
+# How often it beats within one visibility timeout; what is past its half is extended.
 _BEATS = 8
 _DELETES = 2
 
@@ -70,14 +70,12 @@ class VisibilityHeartbeat:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a message went from us that was neither deleted nor released: stop the work."""
+        """True once a message that was neither deleted nor released went to others: stop work."""
         return bool(self.lost)
 
     @property
     def lost(self) -> frozenset[str]:
-        """Message ids; their visibility timeouts ran out, or SQS says that they are somebody
-        else's.
-        """
+        """Message ids whose visibility timeout ran out, or that SQS says are somebody else's."""
         with self._writing:
             self._holds.lose_what_ran_out(self._clock())
             return self._holds.lost
@@ -90,11 +88,10 @@ class VisibilityHeartbeat:
             return self._holds.held
 
     def receive(self, **asked: Any) -> list[MessageTypeDef]:
-        """What one ReceiveMessage finds, held; `asked` as boto3 takes it, without queue and
-        visibility timeout.
+        """Hold what one ReceiveMessage finds, and return it.
 
-        Raises what boto3 raises, and ValueError where a receive may wait for longer than the
-        visibility timeout.
+        `asked` is what boto3 takes, without QueueUrl and VisibilityTimeout. Raises what boto3
+        raises, and ValueError where a receive may wait for longer than the visibility timeout.
         """
         if asked.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
             raise ValueError(

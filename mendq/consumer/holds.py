@@ -11,9 +11,7 @@ LONGEST_SECONDS = 43_200
 
 @dataclass(eq=False)
 class Hold:
-    """A message by the handle that it was received with; times are of the visibility timeout's
-    clock.
-    """
+    """A message by the handle that it was received with; times are the heartbeat's clock."""
 
     message_id: str
     handle: str
@@ -27,10 +25,9 @@ class Hold:
 
 
 class Holds:
-    """Each message that came is held until it is dropped, or lost when its time is over.
+    """The messages that came: each is held until it is dropped, or lost when its time is over.
 
-    `seconds` is how long a receive or an extension holds one; `now` is the visibility timeout's
-    clock.
+    `seconds` is how long a receive or an extension holds one; `now` is the heartbeat's clock.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -56,7 +53,7 @@ class Holds:
 
     @property
     def every(self) -> list[Hold]:
-        """In the order in which they came."""
+        """The holds in the order in which they came."""
         return list(self._by_id.values())
 
     def among(self, message_ids: Iterable[str]) -> list[Hold]:
@@ -72,7 +69,7 @@ class Holds:
         ]
 
     def has(self, hold: Hold, now: float) -> bool:
-        """Whether it is held still, and by this very handle."""
+        """True while it is held still, and by this very handle."""
         return self._by_id.get(hold.message_id) is hold and hold.until > now
 
     def drop(self, holds: Iterable[Hold]) -> None:

@@ -1,4 +1,4 @@
-"""What is written about received messages, ten at a time, and which of it SQS did not take.
+"""Write about received messages, ten at a time, and tell which writes SQS did not take.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.consumer.holds import Hold
+from .holds import Hold
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -76,7 +76,7 @@ class Writes:
 
 
 def tens(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
-    """As many at a time as SQS takes."""
+    """The holds, as many at a time as SQS takes."""
     left = iter(holds)
     while ten := tuple(islice(left, MOST_ENTRIES)):
         yield ten

@@ -55,7 +55,7 @@ class CaseLook:
     context: ManagingContext
 
     def evidence_since(self) -> VerificationEvidence:
-        """As far as the case's state asks for them. What goes on its owner looks at itself."""
+        """The evidence that the case's state asks for; its owner looks at what goes on."""
         timing, needed = self.context.settings.timing, self.symptom.evidence
         evidence_since = VerificationEvidence(timing, needed, self.view.failures)
         if self.case.state in WAITED_OUT or self.case.goes_on:
@@ -70,7 +70,7 @@ class CaseLook:
         )
 
     def facts(self) -> Facts:
-        """For a page: a queue that cannot be looked at is told of as gone."""
+        """The facts for a notification; a queue that cannot be looked at is told of as gone."""
         nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
         try:
             tags = tags_of(self.context.clients, self.case.queue_arn) or {}
@@ -86,7 +86,7 @@ class CaseLook:
         return no_call_failed and detection is not None and detection.of_configuration
 
     def _deletes(self, evidence_since: VerificationEvidence) -> int | None:
-        """None where CloudWatch does not say: that proves nothing, and ends nothing either."""
+        """The deletes, None where CloudWatch does not say: that proves and ends nothing."""
         since = quiet_since(self.case, evidence_since)
         try:
             return messages_deleted(
@@ -96,7 +96,7 @@ class CaseLook:
             return None
 
     def _stands(self) -> Stands | None:
-        """Whether what was written stands there; None where the queue cannot be looked at."""
+        """True where what was written stands there; None where the queue cannot be looked at."""
         try:
             attributes = standing(self.context.clients, self.case.queue_arn, self.case.steps)
             tags = tags_of(self.context.clients, self.case.queue_arn) or {}
@@ -118,7 +118,7 @@ class CaseLook:
         return Stands.OURS if ours else Stands.OVERRULED
 
     def _taken_away(self) -> Stands | None:
-        """Whether nobody listens for it any more; that it is missing may be what people were told.
+        """True where nobody listens for it any more; that it is missing may be what was notified.
 
         None as well where the queue cannot be looked at.
         """
@@ -253,7 +253,7 @@ def _filed(
 
 
 def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
-    """Look no more at what has ended, once people have had the page about it."""
+    """Look no more at what has ended, once people have had the notification."""
     if not sent:
         hold_back(case, context)
     elif view.page is None or not view.page.is_on_its_way(context.now):

@@ -176,7 +176,7 @@ def _looked(group: Group, run: Run) -> Assessment | Outcome:
 
 
 def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
-    """Of a queue that keeps us out too, people are to be told where settings name it."""
+    """The queue's tags; none of one that keeps us out, where settings name it to be told of."""
     try:
         return tags_of(run.clients, group.queue_arn)
     except QueueRefusesUs:

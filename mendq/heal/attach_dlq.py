@@ -1,8 +1,8 @@
-"""Takes the steps of DLQ messages: makes a queue, attaches it, lets a source in.
+"""Attach a DLQ: make the queue, name it in the source, let the source in.
 
-In an order in which a crash anywhere is harmless: first the queue, whole in one call that may be
-made twice, then the one attribute of the queue that the case is about. What was made and not
-attached is empty, and nothing names it.
+In this order a crash anywhere is harmless: first the queue, whole in one call that may be made
+twice, then the one attribute of the queue that the case is about. What was made and not attached
+is empty, and nothing names it.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
 """
 
@@ -26,9 +26,9 @@ from mendq.model.steps import AttributeStep
 
 
 def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """None when all steps are taken; refuses and raises as `write_steps.write` does.
+    """Take the steps: None when all are taken; refuses and raises as `apply.write` does.
 
-    Whether the queues fit is asked of them as they are now, however it was planned. A queue that
+    The queues are checked to fit as they are now, however it was planned. A queue that
     was made before something was refused stays: the same plan takes it up again.
     """
     now = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
@@ -43,7 +43,7 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
 
 
 def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
-    """None once the queue is there; one that was there before may have policies of its own."""
+    """Make the queue: None once it is there; one from before may have policies of its own."""
     dlq_arn = str(step.after)
     try:
         made = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))

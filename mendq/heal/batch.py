@@ -28,7 +28,7 @@ from mendq.probe.send import ProbeRecord
 
 
 def notify_mass_symptom(symptom: Symptom, reach: Reach, run: Run) -> None:
-    """One page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
+    """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
     spread = reach.queue_arns
     text = notification.of_mass_symptom(
         symptom.name,
@@ -198,14 +198,14 @@ class _Batch:
             self._tell_once(symptom, spread, assessments)
 
     def _spread(self, symptom: Symptom, word: str, assessments: list[Assessment]) -> frozenset[str]:
-        """Of a fault in configuration none: many have had it for long, and are told of slowly."""
+        """None for a fault in configuration: many have had it for long, and are told of slowly."""
         if symptom.is_of_configuration and all(e.group.is_found for e in assessments):
             return frozenset()
         queue_arns = [each.group.queue_arn for each in assessments]
         return self.run.case_store.spread_to(queue_arns, word, self.run.now)
 
     def _stopped_as_one_of_many(self, stopped: Assessment) -> bool:
-        """So that people are to hear of it."""
+        """True where people are to hear of it."""
         outcome = self.healed.fixed.get(stopped.group)
         refusal = outcome.refusal if outcome else None
         return bool(refusal and refusal.code == "mass_symptom" and refusal.heard_in(stopped.mode))
@@ -213,7 +213,7 @@ class _Batch:
     def _tell_once(
         self, symptom: Symptom, spread: frozenset[str], announced: list[Assessment]
     ) -> None:
-        """The one page for all; where it cannot be told, the events come again to tell it."""
+        """Send the one page for all; where it cannot be sent, the events come again for it."""
         try:
             reach = self.run.reach(spread, (each.group.queue_arn for each in announced))
             notify_mass_symptom(symptom, reach, self.run)
@@ -224,7 +224,7 @@ class _Batch:
     def _try(
         self, group: Group, act: Callable[[], Assessment | Outcome], reserve_seconds: float = 0
     ) -> Assessment | None:
-        """None where the group is done, or has failed."""
+        """What is left to decide; None where the group is done, or has failed."""
         if self.run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
             self._fail(group, ComeAgain("too little of the Lambda's time is left"))
             return None

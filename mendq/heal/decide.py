@@ -1,4 +1,4 @@
-"""Decides about one queue and carries it out: claim, snapshot, write, record; or says why not."""
+"""Decide about one queue and carry it out: claim, snapshot, write, record; or say why not."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Decision:
     def refuse(self, refusal: Refusal) -> Outcome:
         """Say no for what the queue shows.
 
-        What many queues show is one page for all; what only pages is written down even so. Of what
-        would be silent on one queue there is none for many.
+        What many queues show is one page for all; what only notifies is written down even so.
+        What would be silent on one queue pages for none of many.
         """
         if refusal.becomes is None or not refusal.heard_in(self.seen.mode):
             return self.decline(refusal)

@@ -20,7 +20,7 @@ from mendq.notifications.configuration import in_short
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan, beside all that may speak against it; one without steps would only page.
+    """A plan, beside all that may speak against it; one without steps would only notify.
 
     `queues_with_symptom` counts the managed queues that showed it within the hour, this one among
     them; `managed_queues` all of them, and need not be known while the former are few.
@@ -220,7 +220,7 @@ def out_of_bounds(proposal: Proposal) -> Refusal | None:
 
 
 def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
-    """Whether so many of the managed queues show a symptom that it cannot be theirs alone."""
+    """True where so many managed queues show a symptom that it cannot be theirs alone."""
     return queues > max(FEW_QUEUES, limits.mass_symptom_share * managed_queues)
 
 
@@ -255,7 +255,7 @@ def too_little_time(proposal: Proposal) -> Refusal | None:
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Whether a call says something about the queue as it is now."""
+    """True where a call says something about the queue as it is now."""
     return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
 
 

@@ -115,7 +115,7 @@ class Observation:
 
     @property
     def strangers(self) -> Evidence:
-        """What failed of callers whom an open case that only pages does not know yet."""
+        """What failed of callers whom an open case that only notifies does not know yet."""
         case = self.open_case
         if (
             case is None
@@ -130,7 +130,7 @@ class Observation:
 
     @property
     def has_strangers(self) -> bool:
-        """Whether they are to be told of: once an hour, so that new names are no flood."""
+        """True where they are to be told of: once an hour, so that new names are no flood."""
         case = self.open_case
         if case is None or self.run.now - case.at < STRANGERS_EVERY:
             return False

@@ -38,7 +38,7 @@ def standing(
 
 
 def exists(clients: Clients, queue_arn: str) -> bool:
-    """Whether there is a queue of that ARN; raises FactsUnavailable."""
+    """True where there is a queue of that ARN; raises FactsUnavailable."""
     try:
         attributes_of(clients, queue_arn)
     except QueueGone:
@@ -88,7 +88,7 @@ def settle(
 def settle_whosever(
     view: CaseStoreView, intent: Case, symptom: Symptom | None, context: CaseContext
 ) -> CaseStoreView | Outcome:
-    """As `settle`, where the claim may be of another symptom's case: then that one is settled.
+    """Settle a claim that may be of another symptom's case: then that one is settled.
 
     Raises CaseStoreUnavailable where this Mendq knows no such symptom.
     """
@@ -103,7 +103,7 @@ def settle_whosever(
 
 
 def symptom_known_as(name: str) -> Symptom | None:
-    """None where this Mendq knows none of that name."""
+    """The symptom, None where this Mendq knows none of that name."""
     return next((each for each in CATALOGUE if each.name == name), None)
 
 
@@ -116,7 +116,7 @@ def look_at(
 
 
 def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:
-    """Of a queue that is gone, none: there is nothing left that a write could stand in."""
+    """The queue's attributes; empty where it is gone, as no write can stand there any more."""
     try:
         return standing(context.clients, intent.queue_arn, intent.steps)
     except QueueGone:

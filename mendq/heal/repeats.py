@@ -1,4 +1,4 @@
-"""Repeats: whether a case would only say again what people have heard."""
+"""Repeats: tell whether a case would only say again what people have heard."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SILENT_UNANSWERED = REMEMBERED
 
 
 def is_repeat(case: Case, last: Case | None, now: datetime, timing: Timing) -> bool:
-    """Whether `case` opens on failed calls as `last` did, less than a cooldown ago."""
+    """True where `case` opens on failed calls as `last` did, less than a cooldown ago."""
     cooldown = timedelta(minutes=timing.cooldown_minutes)
     return last is not None and last.says_the_same(case) and now - last.at < cooldown
 
@@ -98,7 +98,7 @@ def is_repeat_of_a_scan(
 def needs_no_look(
     last: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
 ) -> bool:
-    """Whether a fault in configuration would be a repeat, whatever CloudWatch says of the queue.
+    """True where a fault in configuration would be a repeat, whatever CloudWatch says.
 
     Its plan is the same as long as nobody has changed the queue.
     """
@@ -110,7 +110,7 @@ def needs_no_look(
 
 
 def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Whether an open case that waits has heard within the day that it is still found."""
+    """True where an open case that waits has heard within the day that it is still found."""
     waits = open_case.state not in WATCHED
     return waits and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
 
@@ -172,5 +172,5 @@ def with_others(because: str, shared: Shared) -> str:
 
 
 def asks_for(case: Case, about: str) -> bool:
-    """Whether a plan of the case makes this queue."""
+    """True where a plan of the case makes this queue."""
     return any(each.get("after") == about for each in case.steps)

@@ -26,7 +26,7 @@ _MOST_REASONS = 3
 
 
 def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | None:
-    """None where the policy lets nobody in from outside and adds no access to the approved one.
+    """None where the policy lets no outsider in and adds no access to the approved one.
 
     Fails closed: whatever is not a PASS refuses, for now where AWS may answer another time.
     """
@@ -78,7 +78,7 @@ class PolicyWriter:
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """None when the pinned text stands there; else why not, and then nothing was written.
+        """Restore it: None when the pinned text stands there; else why nothing was written.
 
         Raises as `write_steps.write` does, and CaseStoreUnavailable.
         """

@@ -99,7 +99,7 @@ class _TakenUp:
 
     @property
     def a_person_said_so(self) -> bool:
-        """Else settings let heal open it as approved, and they are asked again."""
+        """True where a person approved it; else settings did, and they are asked again."""
         return self.was_approved and self.case.came_from is State.PROPOSED
 
     def _mode(self, tags: Mapping[str, str] | None) -> Mode | None:

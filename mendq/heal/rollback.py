@@ -212,7 +212,7 @@ class _Asked:
         return {n: dict(each) for n, each in retained.items() if each is not None}
 
     def _announced_again(self, found: Undo, facts: Facts) -> Undo:
-        """Of a case that was rolled back before: what stands as it was put back, and what not.
+        """Answer for a case rolled back before: what stands as it was put back, and what not.
 
         Another queue of the same name has it from whoever made it.
         """

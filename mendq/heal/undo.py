@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     """What becomes of one attribute."""
 
     UNDONE = "undone"
-    RETAINED = "kept"
+    RETAINED = "retained"
     PRINTED = "printed"
     NOTHING = "nothing"
 
@@ -67,7 +67,7 @@ class Undo:
     stops: bool = False
 
     def document(self) -> dict[str, str | None]:
-        """As rollback answers it."""
+        """The answer that rollback gives."""
         return {
             "attribute": self.attribute,
             "outcome": str(self.outcome),

@@ -57,7 +57,7 @@ class SourceState:
 
     @property
     def is_handled(self) -> bool:
-        """Whether anybody is known to work it off."""
+        """True where anybody is known to work it off."""
         return bool(self.deletes_per_second)
 
 
@@ -85,7 +85,7 @@ class RedriveSituation:
 
     @property
     def came_back(self) -> int:
-        """Of what was sent back."""
+        """How many of those that were sent back have returned."""
         still_back = self.sample.still_back if self.sample and self.progress.is_opened else 0
         return self.progress.returned + still_back
 
@@ -122,7 +122,7 @@ class RedriveSituation:
         return self.progress.stage is Stage.SOAK and ends_at is not None and self.now >= ends_at
 
     def is_long_ago(self, since: datetime | None) -> bool:
-        """Whether patience is over."""
+        """True once patience is over."""
         patience = timedelta(seconds=self.bounds.patience_seconds)
         return since is not None and self.now >= since + patience
 

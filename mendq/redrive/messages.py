@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from mendq.model.queue import parsed
 
-# How often a message went back to its source by a hand of ours.
+# How often Mendq sent a message back to its source.
 REDRIVE_COUNT = "mendq.redrives"
 
 
@@ -78,7 +78,7 @@ class Message:
 
     @property
     def fingerprint(self) -> str:
-        """By which it is known again where it can bear no mark; copies with one text share it."""
+        """What it is known by where it can bear no mark; copies with one text share it."""
         digest = sha256(self.body.encode())
         for name in sorted(set(self.attributes) - {REDRIVE_COUNT, QUARANTINED}):
             digest.update(b"\0" + name.encode() + b"\0" + self.attributes[name].in_bytes)
@@ -94,11 +94,11 @@ class Message:
         return replace(self, attributes={k: v for k, v in self.attributes.items() if k != name})
 
     def fits(self, most_bytes: int) -> bool:
-        """Whether SQS would take it as it is, in a queue that takes so many bytes."""
+        """True where SQS would take it as it is, in a queue that takes so many bytes."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
 
     def can_bear(self, name: str, mark: MessageAttribute, most_bytes: int) -> bool:
-        """Whether SQS would take it with this mark, in a queue that takes so many bytes."""
+        """True where SQS would take it with this mark, in a queue that takes so many bytes."""
         return self.marked(name, mark).fits(most_bytes)
 
 
@@ -127,7 +127,7 @@ class Resources:
 
 
 def hopped(message: Message) -> Message:
-    """As it goes back to its source: once more than it says, out of the quarantine too."""
+    """The message as it goes back to its source, even out of the quarantine: counted once more."""
     retained = quarantine_reason(message)
     redrive_count = min(
         max(message.redrive_count, retained.redrive_count if retained else 0) + 1, MOST_REDRIVES
@@ -140,7 +140,7 @@ def hopped(message: Message) -> Message:
 def marked_quarantined(
     message: Message, why: str, *, at: datetime, source_arn: str, case_id: str
 ) -> Message:
-    """As it goes to the quarantine: the reason stands in the place of the redrives."""
+    """The message as it goes to the quarantine: with the reason in place of the redrives."""
     retained = Resources(
         why[:LONGEST_WHY], at.isoformat(), source_arn, case_id, message.redrive_count
     )

@@ -69,7 +69,7 @@ class HeldFifoGroups:
                 self._may_go_on[each.group_id] = None
 
     def next_to_open(self) -> frozenset[str] | None:
-        """The ids of a group that was in hand; None where none can hide anything."""
+        """The ids of a group that was held; None where none can hide anything."""
         for group in self._may_go_on:
             del self._may_go_on[group]
             return frozenset(self._ids[group])

@@ -124,7 +124,7 @@ class RedriveProgress:
         return self.stage in ENDED
 
     def document(self) -> dict[str, Any]:
-        """As the case store holds it."""
+        """The document that the case store holds."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
@@ -137,7 +137,7 @@ class RedriveProgress:
         return progress
 
     def now_in(self, stage: Stage, now: datetime, because: str = "") -> Self:
-        """In another stage, since now."""
+        """The progress in another stage, since now."""
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 
@@ -148,7 +148,7 @@ class RedriveProgress:
         return replace(self, waits=replace(self.waits, **over))
 
     def halted(self, now: datetime, because: str) -> Self:
-        """As a person says who takes the case back; one that is over stays as it is."""
+        """The progress of a case that a person takes back; one that is over stays as it is."""
         return self if self.is_over else self.now_in(Stage.HALTED, now, because)
 
 

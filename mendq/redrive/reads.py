@@ -98,7 +98,7 @@ class Faults:
 
 
 def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
-    """Whether a message movement task runs: somebody else's, as we start none.
+    """True where a message movement task runs: somebody else's, as we start none.
 
     Raises FactsUnavailable or QueueRefusesUs.
     """
@@ -235,7 +235,7 @@ class RedriveStart:
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """None when the messages may go back; refuses and raises as `write_steps.write` does."""
+        """Check that the messages may go back; refuses and raises as `apply.write` does."""
         now = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
         refusal = changed_meanwhile(now, seen, steps) or self._misfit(clients, now, steps)
         to_set = [step for step in steps if step.leaves_a_value]

@@ -51,7 +51,7 @@ WHY = "it came back after it was sent back to its source"
 
 @dataclass
 class RedriveEffects:
-    """As `Effects` says; leaving the context makes visible again whatever is still held.
+    """The `Effects` on SQS; leaving the context makes visible again what is still held.
 
     Never raise for what SQS answers; `save` raises what the case store raises.
     """
@@ -78,7 +78,7 @@ class RedriveEffects:
         return self.run.courses.save(progress, self.run.owner)
 
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
-        """Of as many messages as bounds, memory and time allow; all of them stay held."""
+        """Sample as many messages as bounds, memory and time allow; all of them stay held."""
         faults = Faults()
         with faults.met():
             return self._sample(progress)
@@ -193,7 +193,7 @@ class Ticked(Outcome):
     quarantined: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As every outcome's, with the progress."""
+        """The document of every outcome, with the progress."""
         progress = self.progress
         document = super().document()
         if progress is None:
@@ -261,7 +261,7 @@ class _RedriveCase:
         return new.halted(run.now, f"{UNREADABLE}: {damage}") if damage else new
 
     def end(self, end: End, progress: RedriveProgress, facts: Facts, run: RedriveRun) -> Case:
-        """The case as it was written down; raises as `tell` does."""
+        """The case as it was written down; raises as `record_transition` does."""
         moved = self.case.moved(end.state, end.because, run.now, actor=run.whose)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         source = parts_of(progress.source_arn)
@@ -288,7 +288,7 @@ def _ticked(case: _RedriveCase, progress: RedriveProgress, run: RedriveRun) -> T
 
 
 def _goes_on(request: Mapping[str, Any], run: RedriveRun) -> bool:
-    """Whether the case that is named is applied: else it waits to be taken up, or is over."""
+    """True where the named case is applied; else it waits to be taken up, or is over."""
     queue_arn, symptom = request.get("queue_arn"), request.get("symptom")
     if arn_of(queue_arn) is None or not isinstance(queue_arn, str) or not isinstance(symptom, str):
         raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")

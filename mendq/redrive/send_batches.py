@@ -60,7 +60,7 @@ class Destination:
         return on_fifo(self.queue_arn)
 
     def can_mark(self, message: Message) -> bool:
-        """Whether it will bear the mark; where not, note its fingerprint before it is sent."""
+        """True where it will bear the mark; else its fingerprint is noted before it is sent."""
         return self.mark(message).fits(self.most_bytes)
 
     def as_sent(self, message: Message) -> Message:
@@ -91,7 +91,7 @@ class Sent:
 
 
 def too_long(message: Message, to: Destination) -> NotMoved | None:
-    """None where the destination takes messages of this size."""
+    """Why it cannot go, None where the destination takes messages of this size."""
     if message.size_bytes <= min(to.most_bytes, MOST_BYTES):
         return None
     reason = f"it has {message.size_bytes} bytes, and {to.queue_arn} takes {to.most_bytes}"
@@ -250,7 +250,7 @@ class MoveResult:
 
 
 def why_unfit(message: Message, held: frozenset[str], to: Destination) -> NotMoved | None:
-    """Why it is not even to be sent; `held` are the message ids that are in hand still."""
+    """Why it is not even to be sent; `held` are the message ids that are held still."""
     if message.message_id not in held:
         reason = "its visibility timeout was over before it was sent"
         return NotMoved(message.message_id, "lost", reason, passes=True)
@@ -265,7 +265,7 @@ def settle(
     *,
     is_hopeless: bool,
 ) -> Iterator[NotMoved]:
-    """Take what has gone out of the lanes; yields what has to wait because of what did not go.
+    """Take what has gone out of the order; yields what has to wait because of what did not go.
 
     `passing` are those that may go later; where it `is_hopeless`, nothing else is to be tried.
     """

@@ -26,7 +26,7 @@ CLAIM_SECONDS = 90
 
 @dataclass(frozen=True)
 class Claimed:
-    """That nobody else works on it; `course` is None where there is none that can be read.
+    """A claim: nobody else works on it. `course` is None where there is none that can be read.
 
     `damage` says why not, where there is one; what is written in its place is to have its `n`.
     """
@@ -52,7 +52,7 @@ class CourseStore:
         return _course_in(answer.get("Item", {}), dlq_arn)
 
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> Claimed | None:
-        """None where another run holds it."""
+        """Claim the DLQ; None where another run holds it."""
         values = {
             ":me": {"S": owner},
             ":now": items.epoch(now),

@@ -190,7 +190,7 @@ def _can_be_measured(
 def _at_their_pace(
     findings: Sequence[Finding], by_name: Mapping[str, Symptom], context: ScanContext
 ) -> Iterator[Finding]:
-    """Of faults in configurations a few a day; of everything else, all."""
+    """Admit a few faults in configurations a day, and all of everything else."""
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
     topics = [each.topic for each in sorted(findings) if each.symptom in slow]
     admitted = context.scan_store.admit(topics, context.now) if topics else frozenset()

@@ -1,4 +1,4 @@
-"""Looks at managed queues for what is wrong although no call fails; it changes nothing.
+"""Look at managed queues for what is wrong although no call fails; change nothing.
 
 First at attributes, tags and consumers of all, then at what CloudWatch measured of those that
 these make suspect, because every metric that is asked for is billed.
@@ -35,7 +35,7 @@ Each = TypeVar("Each")
 
 @dataclass(frozen=True)
 class Allowance:
-    """Whether there is time to look at more queues, and to ask for so many metrics more."""
+    """True while there is time for more queues, and for so many metrics more."""
 
     may_look: Callable[[], bool] = lambda: True
     may_measure: Callable[[int], bool] = lambda _metrics: True

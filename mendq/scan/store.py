@@ -96,7 +96,7 @@ class ScanStore:
         return self._changed(**counting, ConditionExpression=condition)
 
     def note_spent(self, metrics: int, now: datetime) -> None:
-        """Of what is asked whether it fits or not."""
+        """Count metrics that are asked for whether they fit or not."""
         if metrics:
             self._changed(**self._counting(metrics, now))
 

@@ -23,7 +23,7 @@ from mendq.probe.probe import QUEUE_NAME
 from tests.before.operator_accounts import scrubbed, shape_of
 from tests.heal.conftest import ACCOUNT, Account
 from tests.heal.operators import ALICE, OWNERS, Heal
-from tests.heal.sweeping import Sweeping, sweeping
+from tests.heal.scanning import Scanning, scanning
 
 _DIGITS = re.compile(r"\d+")
 
@@ -57,7 +57,7 @@ def record() -> Any:
 
 def _lived() -> dict[str, Any]:
     """Several queues fail, are fixed, proposed and taken back; the schedules fire."""
-    with sweeping() as made, _lambdas(made):
+    with scanning() as made, _lambdas(made):
         account = made.account
         Heal(account)
         said = {name: _printed(way, made) for name, way in _WAYS.items()}
@@ -76,7 +76,7 @@ def _lived() -> dict[str, Any]:
 
 
 @contextmanager
-def _lambdas(made: Sweeping) -> Iterator[None]:
+def _lambdas(made: Scanning) -> Iterator[None]:
     """The environment that the stack gives them, and the clients of the account in moto."""
     account = made.account
     shared = {name: getattr(account.settings, name) for name in CaseSettings.__dataclass_fields__}
@@ -116,22 +116,22 @@ def _newest(account: Account, state: str) -> str:
     return str([each for each in account.transitions() if each["to"] == state][-1]["case_id"])
 
 
-def _junk(made: Sweeping) -> Any:
+def _junk(made: Scanning) -> Any:
     junk = [{"messageId": "junk", "body": "<html>", "eventSource": "aws:sqs"}]
     return heal.handler({"Records": junk}, Context())
 
 
-def _said(made: Sweeping, word: str, state: str) -> Any:
+def _said(made: Scanning, word: str, state: str) -> Any:
     event = {"case_id": _newest(made.account, state), "decision": word, "actor": ALICE}
     return approve.handler(event, Context())  # type: ignore[arg-type]
 
 
-def _taken_back(made: Sweeping, **over: Any) -> Any:
+def _taken_back(made: Scanning, **over: Any) -> Any:
     event = {"case_id": _newest(made.account, "applied"), "actor": ALICE, **over}
     return rollback.handler(event, Context())  # type: ignore[arg-type]
 
 
-def _scanned(made: Sweeping) -> Any:
+def _scanned(made: Scanning) -> Any:
     made.account.later(hours=-1)
     dead = made.account.queue("bills-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 5})
@@ -140,7 +140,7 @@ def _scanned(made: Sweeping) -> Any:
     return scan.handler({}, Context())  # type: ignore[arg-type]
 
 
-def _found(made: Sweeping) -> Any:
+def _found(made: Scanning) -> Any:
     return [heal.handler(each, Context()) for each in made.announced]
 
 
@@ -148,7 +148,7 @@ def _now() -> Any:
     return {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
 
 
-_WAYS: Mapping[str, Callable[[Sweeping], Any]] = {
+_WAYS: Mapping[str, Callable[[Scanning], Any]] = {
     "heal fixes": lambda made: _batch(made.account, "orders.fifo", "heal"),
     "heal proposes": lambda made: _batch(made.account, "bookings.fifo", "propose"),
     "heal observes": lambda made: _batch(made.account, "watched.fifo", "observe"),
@@ -168,7 +168,7 @@ _WAYS: Mapping[str, Callable[[Sweeping], Any]] = {
 }
 
 
-def _printed(way: Callable[[Sweeping], Any], made: Sweeping) -> Any:
+def _printed(way: Callable[[Scanning], Any], made: Scanning) -> Any:
     """The shape of the answer, and of each line that was written to standard output."""
     with tempfile.TemporaryFile() as file, _standard_output_in(file):
         answer = way(made)

@@ -17,14 +17,14 @@ from mendq.model.steps import AttachDlq
 from tests.functions.test_heal import Context, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of, say, states
-from tests.heal.sweeping import Sweeping, sweeping
+from tests.heal.scanning import Scanning, scanning
 
 CONTEXT: Any = Context()
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+    with scanning() as made:
         known = AttachDlqSettings.__dataclass_fields__
         shared = {name: getattr(made.account.settings, name) for name in known}
         for variable, text in AttachDlqSettings(**shared).to_environment().items():
@@ -35,7 +35,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
         attach_dlq._cold_start.cache_clear()
 
 
-def _approved(scanned: Sweeping) -> str:
+def _approved(scanned: Scanning) -> str:
     """A queue whose message comes back, a day old by the handler's clock."""
     account = scanned.account
     account.now = datetime.now(UTC) - timedelta(days=1, minutes=5)
@@ -56,7 +56,7 @@ def _redrive(account: Account, queue: str) -> str:
 
 
 def test_what_was_approved_is_attached_and_counted(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = _approved(scanned)
     capsys.readouterr()
@@ -69,7 +69,7 @@ def test_what_was_approved_is_attached_and_counted(
     assert "Refusals" not in sent
 
 
-def test_asked_twice_it_answers_that_the_case_has_moved_on(scanned: Sweeping) -> None:
+def test_asked_twice_it_answers_that_the_case_has_moved_on(scanned: Scanning) -> None:
     queue = _approved(scanned)
     request = request_about(case_of(scanned.account))
     attach_dlq.handler(request, CONTEXT)
@@ -95,7 +95,7 @@ def test_what_names_no_case_of_ours_is_the_callers_fault(event: dict[str, Any]) 
         attach_dlq.handler(event, CONTEXT)
 
 
-def test_a_case_that_heal_owns_is_not_touched(scanned: Sweeping) -> None:
+def test_a_case_that_heal_owns_is_not_touched(scanned: Scanning) -> None:
     account = scanned.account
     queue = account.queue("leased.fifo", tag="propose", VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))

@@ -94,7 +94,7 @@ def made(
     monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
     # Drawing takes a second, and is tested where it is done.
     monkeypatch.setattr(deliver_report, "page", lambda week: f"<!doctype html>{week.made_at}")
-    monkeypatch.setattr("mendq.report.drawing.as_png", lambda _: b"a picture")
+    monkeypatch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
     deliver_report._cold_start.cache_clear()
     verify(account)
     lambda_ = Lambda(account, account.clients, capsys)

@@ -104,7 +104,7 @@ def test_many_fixes_are_waited_for_where_an_alarm_may_ring_and_while_they_are_yo
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mendq.aws.metrics.messages_deleted", lambda *_: 7)
+    monkeypatch.setattr("mendq.follow_up.follow_up.messages_deleted", lambda *_: 7)
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()
@@ -138,7 +138,7 @@ def test_a_run_that_moves_nothing_says_so(
     def denied(*_: object) -> None:
         raise CaseStoreUnavailable("AccessDenied")
 
-    monkeypatch.setattr("mendq.heal.recover.look_at", denied)
+    monkeypatch.setattr("mendq.follow_up.follow_up.look_at", denied)
     for minutes in (60 * 24 + 1, 60 * 24 + 7):
         capsys.readouterr()
         answer = follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)

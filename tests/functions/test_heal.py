@@ -153,7 +153,7 @@ def test_heal_that_can_look_at_nothing_ends_well_and_counts_it(
     def denied(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("mendq.heal.assess.look", denied)
+    monkeypatch.setattr("mendq.heal.batch.look", denied)
     bodies = account.late_deletes(first, "1", "2") | account.late_deletes(second, "3", "4")
     assert len(failures(heal.handler(event(bodies), Context()))) == 4
     assert metrics(capsys.readouterr().out)["HealErrors"] == 2

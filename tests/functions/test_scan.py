@@ -11,7 +11,7 @@ import pytest
 from functions import heal, scan
 from mendq.aws.clients import Clients
 from tests.functions.test_heal import Context, metrics
-from tests.heal.sweeping import Sweeping, denied, sweeping
+from tests.heal.scanning import Scanning, denied, scanning
 
 
 class _Patient(Context):
@@ -23,8 +23,8 @@ CONTEXT: Any = _Patient()
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+    with scanning() as made:
         for settings in (made.settings(), made.account.settings):
             for variable, text in settings.to_environment().items():
                 monkeypatch.setenv(variable, text)
@@ -36,18 +36,18 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeping]:
             each._cold_start.cache_clear()
 
 
-def _messages_that_expire_first(scanned: Sweeping) -> str:
-    messages = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
-    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+def _dlq_with_a_short_retention(scanned: Scanning) -> str:
+    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
     scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
-    return messages
+    return dlq_arn
 
 
 def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.later(hours=-1)
-    messages = _messages_that_expire_first(scanned)
+    dlq_arn = _dlq_with_a_short_retention(scanned)
     answer = scan.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
     assert answer["findings"] >= 1
@@ -56,14 +56,16 @@ def test_it_says_what_it_looked_at_and_found_and_heal_heals_it(
     assert sent["ScannedQueues"] == 1
     assert "ScanSkipped" not in sent
     assert sum(by_symptom.values()) == answer["findings"] >= 1
-    announced = [each for each in scanned.announced if "expire_first" in json.dumps(each)]
+    announced = [
+        each for each in scanned.announced if "dlq_retention_too_short" in json.dumps(each)
+    ]
     assert heal.handler(announced[0], CONTEXT) == {"batchItemFailures": []}
-    assert scanned.account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
+    assert scanned.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
     assert metrics(capsys.readouterr().out)["AutoFixes"] >= 1
 
 
 def test_a_round_that_is_done_sends_nothing(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scan.handler({}, CONTEXT)
     capsys.readouterr()
@@ -72,7 +74,7 @@ def test_a_round_that_is_done_sends_nothing(
 
 
 def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.queue("orders")
     let_in = denied(scanned)
@@ -104,6 +106,6 @@ def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
         ],
     ],
 )
-def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Sweeping, found: object) -> None:
+def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Scanning, found: object) -> None:
     assert heal.handler({"found": found}, CONTEXT) == {"batchItemFailures": []}
     assert scanned.account.transitions() == []

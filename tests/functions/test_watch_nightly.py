@@ -18,7 +18,7 @@ from botocore.stub import Stubber
 from functions import watch_nightly
 from mendq.aws.clients import Clients
 from mendq.model.settings import WatchNightlySettings
-from mendq.nightly.verdict import NATIVE, NightlyRead, nightly_key
+from mendq.nightly.verdict import NATIVE, NIGHTLY_RUNS, NightlyRead, nightly_key
 from tests.functions.test_heal import Context, metrics
 from tests.heal.conftest import Account
 from tests.nightly.test_nightly_watch import ID, event
@@ -114,8 +114,8 @@ def test_a_good_nightly_is_said_with_every_figure(watching: Lambda) -> None:
     watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
     assert watching.end("SUCCESS") == {"day": "2026-11-15", "verdict": "read"}
     assert metrics(watching.printed) == {
-        "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0, "NightlyFallbacks": 0,
-        "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 0,
+        "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0,
+        "NightlyFallbacks": 0, "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 0,
         "ReportsMissing": 0,
     }  # fmt: skip
     assert watching.said["level"] == "INFO"
@@ -159,8 +159,8 @@ def test_what_is_no_nightly_in_the_bucket_is_none(watching: Lambda) -> None:
     watching.before(2)
     watching.put(nightly_key(DAY - timedelta(days=3)), b'{"schema": 1, "records": 10000}')
     watching.put(nightly_key(DAY - timedelta(days=4)), b" " * 20_000)
-    watching.put("nightly runs/dt=2026-11-10/other.json", b"{}")
-    watching.put("nightly runs/dt=x/night.json", b"{}")
+    watching.put(f"{NIGHTLY_RUNS}/dt=2026-11-10/other.json", b"{}")
+    watching.put(f"{NIGHTLY_RUNS}/dt=x/night.json", b"{}")
     another_day = NightlyRead(DAY, watching.created_at, NATIVE, "", records=10_000)
     lies = json.dumps(another_day.document()).encode()
     watching.put(nightly_key(DAY - timedelta(days=5)), lies)
@@ -174,11 +174,11 @@ def test_what_is_no_nightly_in_the_bucket_is_none(watching: Lambda) -> None:
 def test_no_heap_of_other_keys_hides_a_nightly(
     watching: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page of a listing that is full without any night on it."""
+    """A page of a listing that is full without any nightly run on it."""
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
     watching.before()
     for n in range(9):
-        watching.put(f"nightly runs/dt={DAY - timedelta(days=9)}/{n}", b"{}")
+        watching.put(f"{NIGHTLY_RUNS}/dt={DAY - timedelta(days=9)}/{n}", b"{}")
         watching.put(f"{nightly_key(DAY)}.{n}", b"{}")
     watching.nightly(DAY, 9_000)
     assert watching.end("SUCCESS")["verdict"] == "read"
@@ -190,12 +190,12 @@ def test_no_heap_of_other_keys_hides_a_nightly(
     [
         ("RUNNING", "nightly-2026-11-15", "still RUNNING"),
         ("CANCELLING", "nightly-2026-11-15", "still CANCELLING"),
-        ("FAILED", "weekly-2026-W46", "is no night"),
-        ("FAILED", "week-2026-W4", "is no night"),
+        ("FAILED", "weekly-2026-W46", "is no nightly run"),
+        ("FAILED", "week-2026-W4", "is no nightly run"),
         ("RUNNING", "week-2026-W46", "still RUNNING"),
-        ("FAILED", None, "is no night"),
-        ("FAILED", "nightly-0001-01-01", "is no night"),
-        ("FAILED", "nightly-9999-12-31", "is no night"),
+        ("FAILED", None, "is no nightly run"),
+        ("FAILED", "nightly-0001-01-01", "is no nightly run"),
+        ("FAILED", "nightly-9999-12-31", "is no nightly run"),
     ],
 )
 def test_what_emr_says_of_the_run_counts_and_not_the_event(

@@ -32,7 +32,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that it would have waited."""
     seconds: list[float] = []
     # Its own `time` alone: threads of other tests sleep by the module's.
-    monkeypatch.setattr("mendq.aws.make_queue.time", SimpleNamespace(sleep=seconds.append))
+    monkeypatch.setattr("mendq.aws.queue.time", SimpleNamespace(sleep=seconds.append))
     return seconds
 
 

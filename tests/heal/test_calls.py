@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.heal.conftest import Account, every_client
-from tests.heal.test_fixing import codes
+from tests.heal.test_assess import codes
 
 # Whose it is, what the case store says of it, who else shows it, what stands there. That others
 # show it is asked before it is noted: a storm of one queue would else write with every batch.

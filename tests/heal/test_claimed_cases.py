@@ -220,7 +220,7 @@ def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
                 _take_up(account, approved)
         return view
 
-    with patch("mendq.heal.recover.look_at", slow):
+    with patch("mendq.follow_up.follow_up.look_at", slow):
         followed = _forward(account, days=1.5)
     assert looked
     assert (followed.moved, followed.errors) == ([], {})

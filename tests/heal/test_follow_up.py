@@ -277,7 +277,7 @@ def test_an_approval_that_came_to_nothing_is_said(world: World) -> None:
     world.follow()
     assert world.states() == ["proposed", "approved", "expired"]
     _, (subject, body) = world.account.pages("info")
-    assert subject == "Mendq expired: visibility timeout expired on orders.fifo"
+    assert subject == "Mendq expired: visibility timeout too short on orders.fifo"
     assert "Why: it was approved and could not be done in time" in body
     assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
     assert world.account.pages("urgent") == []
@@ -297,7 +297,7 @@ def test_what_has_ended_and_could_not_be_said_is_said_later(world: World) -> Non
     world.account.later(minutes=6)
     assert world.follow().errors == {}
     assert [subject for subject, _ in world.account.pages("info")][1:] == [
-        "Mendq expired: visibility timeout expired on orders.fifo"
+        "Mendq expired: visibility timeout too short on orders.fifo"
     ]
     context = CaseContext(
         world.account.clients, world.account.settings, "looking", world.account.now
@@ -594,7 +594,7 @@ def test_what_waits_an_hour_to_be_written_is_said_once(world: World, state: str)
     world.minutes(120)
     *_, (subject, body) = account.pages("info")
     assert len(account.pages("info")) == announced + 1
-    assert subject == f"Mendq {state}: visibility timeout expired on orders.fifo"
+    assert subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
     assert "held up" in body
     assert "changes are frozen: Black Friday" in body
     assert f"mendq show {case_of(account).case_id}" in body

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from mendq.heal.batch import heal_batch
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
-from tests.heal.test_fixing import codes
+from tests.heal.test_assess import codes
 
 
 def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:

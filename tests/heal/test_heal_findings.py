@@ -13,19 +13,19 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.model.limits import Mode
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, say
-from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
-from tests.heal.test_scan_round import dlq
+from tests.heal.scanning import Scanning, an_hour_on, scanning
+from tests.heal.test_scan import dlq
 
 NAME = DLQ_RETENTION_TOO_SHORT.name
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def round_and_heal(scanned: Sweeping) -> list[str]:
+def round_and_heal(scanned: Scanning) -> list[str]:
     """The next hour's round, and what heal made of it: states, or codes of refusals."""
     an_hour_on(scanned.account)
     scanned.scan([DLQ_RETENTION_TOO_SHORT])
@@ -41,7 +41,7 @@ def retention(account: Account, queue: str) -> str:
     return account.attributes(queue)["MessageRetentionPeriod"]
 
 
-def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Sweeping) -> None:
+def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Scanning) -> None:
     queue = dlq(scanned)
     assert round_and_heal(scanned) == ["applied"]
     evidence = scanned.account.transitions()[0]["evidence"]
@@ -50,7 +50,7 @@ def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Sweep
     assert round_and_heal(scanned) == [], "it is not found again"
 
 
-def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(scanned: Sweeping) -> None:
+def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(scanned: Scanning) -> None:
     queue = dlq(scanned, tag="propose")
     assert round_and_heal(scanned) == ["proposed"]
     assert round_and_heal(scanned) == [], "its case waits for a person"
@@ -58,12 +58,12 @@ def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(scanned: Swe
     assert len(scanned.account.pages("info")) == 1
 
 
-def noted(scanned: Sweeping, queue: str) -> list[bool]:
+def noted(scanned: Scanning, queue: str) -> list[bool]:
     view = scanned.account.run().case_store.look(queue, NAME, ())
     return [each.measured for each in view.failures.sightings]
 
 
-def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Sweeping) -> None:
+def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Scanning) -> None:
     queue = dlq(scanned, tag="propose")
     scanned.account.settings = replace(
         scanned.account.settings,
@@ -77,18 +77,18 @@ def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Sweeping
 
 
 def test_what_is_said_again_of_a_waiting_case_is_not_measured(
-    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = dlq(scanned, tag="propose")
     assert round_and_heal(scanned) == ["proposed"]
-    monkeypatch.setattr("mendq.heal.observation.gather", lambda *_: pytest.fail("it is billed"))
+    monkeypatch.setattr("mendq.heal.assess.gather", lambda *_: pytest.fail("it is billed"))
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
     (healed,) = scanned.heal()
     refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]
     assert (refusals, healed.errors) == (["case_already_open"], {})
 
 
-def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Sweeping) -> None:
+def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scanning) -> None:
     dlq(scanned, tag="propose")
     assert round_and_heal(scanned) == ["proposed"]
     scanned.account.later(hours=25)
@@ -102,7 +102,7 @@ def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Sweepin
     assert len(scanned.account.pages("info")) == 2
 
 
-def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Sweeping) -> None:
+def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Scanning) -> None:
     queue = dlq(scanned, tag="observe")
     assert round_and_heal(scanned) == ["observed"]
     assert [round_and_heal(scanned) for _ in range(3)] == [["said_already"]] * 3
@@ -111,7 +111,7 @@ def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Sweeping) -> Non
     assert retention(scanned.account, queue) == "86400"
 
 
-def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Sweeping) -> None:
+def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Scanning) -> None:
     dlq(scanned, tag="propose")
     round_and_heal(scanned)
     assert say(scanned.account, "decline", case_of(scanned.account).case_id)["state"] == "declined"
@@ -123,7 +123,7 @@ def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Sweepin
 
 
 def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
-    scanned: Sweeping,
+    scanned: Scanning,
 ) -> None:
     queue = dlq(scanned)
     an_hour_on(scanned.account)
@@ -139,7 +139,7 @@ def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
     assert round_and_heal(scanned) == ["applied"]
 
 
-def test_a_freeze_holds_for_findings_too(scanned: Sweeping) -> None:
+def test_a_freeze_holds_for_findings_too(scanned: Scanning) -> None:
     queue = dlq(scanned)
     scanned.account.clients.dynamodb.put_item(
         TableName="case_store",
@@ -149,7 +149,7 @@ def test_a_freeze_holds_for_findings_too(scanned: Sweeping) -> None:
     assert retention(scanned.account, queue) == "86400"
 
 
-def test_a_queue_that_is_not_managed_any_more_is_left_alone(scanned: Sweeping) -> None:
+def test_a_queue_that_is_not_managed_any_more_is_left_alone(scanned: Scanning) -> None:
     queue = dlq(scanned)
     an_hour_on(scanned.account)
     scanned.scan([DLQ_RETENTION_TOO_SHORT])
@@ -159,14 +159,14 @@ def test_a_queue_that_is_not_managed_any_more_is_left_alone(scanned: Sweeping) -
     assert retention(scanned.account, queue) == "86400"
 
 
-def test_settings_lower_what_a_finding_leads_to(scanned: Sweeping) -> None:
+def test_settings_lower_what_a_finding_leads_to(scanned: Scanning) -> None:
     queue = dlq(scanned)
     scanned.account.settings = replace(scanned.account.settings, autonomy={NAME: Mode.PROPOSE})
     assert round_and_heal(scanned) == ["proposed"]
     assert retention(scanned.account, queue) == "86400"
 
 
-def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Sweeping) -> None:
+def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Scanning) -> None:
     queue = dlq(scanned)
     names = [each.name for each in CATALOGUE if each.plan and each.detection]
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": each}]} for each in names]

@@ -19,7 +19,7 @@ from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall, read
 from tests.heal.conftest import Account
 from tests.heal.faults import Fault, Killed
-from tests.heal.test_fixing import codes
+from tests.heal.test_assess import codes
 
 # The calls of a fixed queue, in order; the write is the ninth.
 CLAIM, WRITE = 7, 9

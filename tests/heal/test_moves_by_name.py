@@ -9,19 +9,19 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.queue import Redrive
-from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
+from tests.heal.scanning import Scanning, an_hour_on, scanning
 
 RACE = "visibility_timeout_too_short"
 VISIBILITY = "30"
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def racing(scanned: Sweeping) -> tuple[str, str]:
+def racing(scanned: Scanning) -> tuple[str, str]:
     """A queue that may be healed and counts more deletes than messages; its DLQ."""
     account = scanned.account
     dead = account.queue("orders-dlq", tag=None)
@@ -34,19 +34,19 @@ def racing(scanned: Sweeping) -> tuple[str, str]:
     return queue, dead
 
 
-def counted(scanned: Sweeping, queue: str) -> None:
+def counted(scanned: Scanning, queue: str) -> None:
     for minutes in range(60, 10, -1):
         at = scanned.account.now - timedelta(minutes=minutes)
         scanned.count(queue, at, sent=30, received=40, deleted=40, visible=5)
 
 
-def moving(scanned: Sweeping, source: str, status: str, age: timedelta, **more: object) -> None:
+def moving(scanned: Scanning, source: str, status: str, age: timedelta, **more: object) -> None:
     started = int((scanned.account.now - age).timestamp() * 1000)
     task = {"Status": status, "SourceArn": source, "StartedTimestamp": started, **more}
     scanned.moved[source] = [task]
 
 
-def found(scanned: Sweeping) -> bool:
+def found(scanned: Scanning) -> bool:
     done = scanned.scan()
     assert done is not None
     assert done.failed == {}
@@ -55,11 +55,11 @@ def found(scanned: Sweeping) -> bool:
     return any(each.symptom == RACE for each in done.findings)
 
 
-def visibility(scanned: Sweeping, queue: str) -> str:
+def visibility(scanned: Scanning, queue: str) -> str:
     return scanned.account.attributes(queue)["VisibilityTimeout"]
 
 
-def test_the_race_itself_is_found_and_fixed(scanned: Sweeping) -> None:
+def test_the_race_itself_is_found_and_fixed(scanned: Scanning) -> None:
     queue, dead = racing(scanned)
     moving(scanned, dead, "COMPLETED", timedelta(hours=43), ApproximateNumberOfMessagesMoved=9)
     assert found(scanned)
@@ -71,7 +71,7 @@ def test_the_race_itself_is_found_and_fixed(scanned: Sweeping) -> None:
     [("COMPLETED", 6.03), ("COMPLETED", 6.5), ("CANCELLED", 42), ("FAILED", 30), ("RUNNING", 35)],
 )
 def test_a_task_may_have_moved_until_long_after_it_began(
-    scanned: Sweeping, status: str, hours: float
+    scanned: Scanning, status: str, hours: float
 ) -> None:
     queue, dead = racing(scanned)
     moving(scanned, dead, status, timedelta(hours=hours), ApproximateNumberOfMessagesMoved=700)
@@ -79,7 +79,7 @@ def test_a_task_may_have_moved_until_long_after_it_began(
     assert visibility(scanned, queue) == VISIBILITY
 
 
-def elsewhere(scanned: Sweeping, queue: str, into: str) -> str:
+def elsewhere(scanned: Scanning, queue: str, into: str) -> str:
     """Another managed queue, whose messages are being moved into the queue that is named."""
     dead = scanned.account.queue("billing-dlq", tag=None)
     scanned.account.queue("billing", tag="observe", RedrivePolicy=Redrive(dead, 5).text)
@@ -87,21 +87,21 @@ def elsewhere(scanned: Sweeping, queue: str, into: str) -> str:
     return dead
 
 
-def test_messages_of_another_queue_may_be_moved_into_this_one(scanned: Sweeping) -> None:
+def test_messages_of_another_queue_may_be_moved_into_this_one(scanned: Scanning) -> None:
     queue, _ = racing(scanned)
     elsewhere(scanned, queue, into=queue)
     assert not found(scanned)
     assert visibility(scanned, queue) == VISIBILITY
 
 
-def test_messages_of_another_queue_that_go_elsewhere_explain_nothing(scanned: Sweeping) -> None:
+def test_messages_of_another_queue_that_go_elsewhere_explain_nothing(scanned: Scanning) -> None:
     queue, _ = racing(scanned)
     elsewhere(scanned, queue, into=f"{queue}-other")
     assert found(scanned)
     assert visibility(scanned, queue) == "60"
 
 
-def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Sweeping) -> None:
+def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Scanning) -> None:
     """Whoever names the queue to heal, a forged request among them, moves nothing."""
     queue, _ = racing(scanned)
     dead = elsewhere(scanned, queue, into=queue)
@@ -118,7 +118,7 @@ def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Swe
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
-def test_where_tasks_cannot_be_listed_one_may_be_running(scanned: Sweeping, code: str) -> None:
+def test_where_tasks_cannot_be_listed_one_may_be_running(scanned: Scanning, code: str) -> None:
     queue, _ = racing(scanned)
 
     def refuse(**_: object) -> None:

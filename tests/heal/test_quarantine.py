@@ -70,7 +70,7 @@ def test_a_queue_that_a_function_consumes_is_not_used(
     def mappings(_: object, queue_arn: str) -> list[dict[str, str]]:
         return [mapping] if queue_arn == made else []
 
-    monkeypatch.setattr("mendq.aws.consumers.mappings_of", mappings)
+    monkeypatch.setattr("mendq.redrive.redrive.mappings_of", mappings)
     found = quarantine_of(account.clients, source)
     assert (found == made) is is_used
     assert isinstance(found, Refusal) is not is_used

@@ -19,27 +19,27 @@ from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import Window
 from mendq.scan.reader import Pace, ScanReader
 from tests.heal.operators import fail
-from tests.heal.sweeping import Sweeping, sweeping
+from tests.heal.scanning import Scanning, scanning
 
 
 @pytest.fixture
-def seen() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def seen() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def facts(seen: Sweeping, queue_arn: str, *needs: Need) -> Facts:
+def facts(seen: Scanning, queue_arn: str, *needs: Need) -> Facts:
     return gather(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
 
 
-def with_dlq(seen: Sweeping) -> tuple[str, str]:
+def with_dlq(seen: Scanning) -> tuple[str, str]:
     """A queue and its DLQ."""
     messages = seen.account.queue("orders-dlq.fifo")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     return seen.account.queue("orders.fifo", RedrivePolicy=policy), messages
 
 
-def test_the_sources_of_a_dlq_come_with_their_attributes(seen: Sweeping) -> None:
+def test_the_sources_of_a_dlq_come_with_their_attributes(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     (found,) = facts(seen, messages, Need.DLQ_SOURCES).dlq_sources or ()
     assert found.queue_arn == source
@@ -48,7 +48,7 @@ def test_the_sources_of_a_dlq_come_with_their_attributes(seen: Sweeping) -> None
     assert facts(seen, source).dlq_sources is None, "nobody asked"
 
 
-def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Sweeping) -> None:
+def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning) -> None:
     """By that the catalogue's examples are cut down to what a scan would know."""
     both = with_dlq(seen)
     fail(seen.account, both[0])
@@ -66,7 +66,7 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Sweeping
     assert answered == set(Need) - elsewhere
 
 
-def test_a_dlq_that_is_gone_is_said_from_one_that_is_there(seen: Sweeping) -> None:
+def test_a_dlq_that_is_gone_is_said_from_one_that_is_there(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     there = facts(seen, source, Need.DLQ).dlq
     assert there is not None
@@ -89,7 +89,7 @@ def test_a_dlq_that_is_gone_is_said_from_one_that_is_there(seen: Sweeping) -> No
     ],
 )
 def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
-    seen: Sweeping, status: str, hours_ago: int, moves: bool
+    seen: Scanning, status: str, hours_ago: int, moves: bool
 ) -> None:
     source, messages = with_dlq(seen)
     assert not facts(seen, source, Need.MOVE_TASKS).move_task_running
@@ -99,7 +99,7 @@ def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
         assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
 
 
-def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Sweeping) -> None:
+def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     both = (Need.DLQ_SOURCES, Need.OPEN_CASES)
     assert facts(seen, messages, *both).open_symptoms == frozenset()
@@ -109,7 +109,7 @@ def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Sweeping) -> N
     assert facts(seen, messages, Need.OPEN_CASES).open_symptoms == frozenset()
 
 
-def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Sweeping) -> None:
+def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Scanning) -> None:
     queues = [seen.account.queue(f"q-{n}") for n in range(QUEUES_A_CALL)]
     at = seen.account.now.replace(second=0) - timedelta(minutes=30)
     for n, each in enumerate(queues[:-1], start=1):
@@ -121,7 +121,7 @@ def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Sweeping) ->
     assert sums == [(n, 10 * n) for n in range(1, QUEUES_A_CALL)]
 
 
-def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Sweeping) -> None:
+def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Scanning) -> None:
     queue = seen.account.queue("orders")
     for minutes, is_measured in ((30, False), (40, True)):
         seen.account.later(minutes=minutes)
@@ -132,7 +132,7 @@ def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: S
     assert facts(seen, queue, Need.MEASUREMENTS).measured is None, "it has been changed"
 
 
-def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Sweeping) -> None:
+def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> None:
     for name, tag in (
         ("c", "heal"),
         ("a", "off"),
@@ -152,7 +152,7 @@ def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Sweeping) -> 
     assert [each.name for each in tagged] == ["c"]
 
 
-def test_a_scan_asks_for_the_same_once(seen: Sweeping) -> None:
+def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     asked: list[str] = []
     note = seen.account.clients.sqs.meta.events
@@ -179,7 +179,7 @@ def test_a_pace_is_retained_evenly() -> None:
     assert slept == [0.25, 0.5, 0.75]
 
 
-def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Sweeping) -> None:
+def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     needs = (Need.DLQ_SOURCES, Need.SOURCE_CASES)
     assert facts(seen, messages, *needs).source_cases == ()
@@ -189,7 +189,7 @@ def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Sweeping) -
     assert facts(seen, source, *needs).source_cases == (), "it is nobody's DLQ"
 
 
-def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Sweeping) -> None:
+def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     item = {**items.case_key(source, "visibility_timeout_too_short"), "document": {"S": "{}"}}
     seen.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
@@ -197,7 +197,7 @@ def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Sweeping) -> Non
         facts(seen, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
 
 
-def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sweeping) -> None:
+def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     seen.count(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
     seen.count(source, seen.account.now - timedelta(hours=2), deleted=9_999)
@@ -208,14 +208,14 @@ def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Swe
     assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
 
 
-def test_of_two_sources_none_is_the_sole_one(seen: Sweeping) -> None:
+def test_of_two_sources_none_is_the_sole_one(seen: Scanning) -> None:
     _, messages = with_dlq(seen)
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     seen.account.queue("second.fifo", RedrivePolicy=policy)
     assert facts(seen, messages, Need.SOLE_SOURCE).sole_source is None
 
 
-def test_a_source_that_is_not_managed_has_no_mode(seen: Sweeping) -> None:
+def test_a_source_that_is_not_managed_has_no_mode(seen: Scanning) -> None:
     messages = seen.account.queue("orders-dlq")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     seen.account.queue("orders", tag=None, RedrivePolicy=policy)

@@ -185,7 +185,7 @@ def test_a_damaged_course_halts_it_with_a_page(timed: Account, over: dict[str, A
     with suppress(AssertionError):
         ticks(here, 3)
     assert (here.state, here.pages, here.stage) == (State.ESCALATED, 1, Stage.HALTED)
-    assert "case_store" in here.progress.because
+    assert "case store" in here.progress.because
     assert len(here.bodies(here.dead)) == 55
 
 

@@ -1,275 +1,313 @@
-"""What undoing a case would do, and what the case store holds afterwards."""
+"""A case undone, against moto: compare and set, a person's value kept, the attribute left alone."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from botocore.stub import Stubber
 
-from mendq.cases.view import AttributeRecord, CaseStoreView
-from mendq.heal.undo import (
-    NEVER_PUT_BACK,
-    Outcome,
-    Undo,
-    records_after,
-    steps_of,
-    stopped_by,
-    undos,
-    written_by,
-)
-from mendq.model.case import Case, State
-from mendq.model.facts import Facts
-from mendq.model.steps import (
-    HELD,
-    STEPS,
-    AttributeStep,
-    DeduplicateByGroup,
-    LimitThroughputByGroup,
-    RedriveMessages,
-    SetKmsDataKeyReusePeriod,
-    SetMessageRetention,
-    SetVisibilityTimeout,
-)
+from mendq.aws.errors import CaseMoved
+from mendq.model.limits import Limits
+from tests.heal.conftest import Account
+from tests.heal.faults import Fault, Killed
+from tests.heal.operators import ALICE, case_of, context_of, fail, move, outcomes, states, undo
 
-QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
-NOW = datetime(2026, 11, 9, 12, 0, tzinfo=UTC)
-RULE = '{"Version": "2012-10-17", "Statement": [{"Sid": "it\'s"}]}'
+WEEK_SECONDS = 7 * 24 * 3600
+# The calls of a rollback, in order; the write is the seventh.
+CLAIM, WRITE = 5, 7
 
 
-def case(
-    *steps: AttributeStep | Mapping[str, str], n: int = 1, state: State = State.APPLIED
-) -> Case:
-    documents = (each if isinstance(each, Mapping) else each.document() for each in steps)
-    return Case(
-        case_id="c-1",
-        n=n,
-        at=NOW + timedelta(minutes=n),
-        came_from=None,
-        state=state,
-        queue_arn=QUEUE,
-        symptom="visibility_timeout_too_short",
-        reason="",
-        evidence={},
-        steps=tuple(documents),
-        actor="heal",
+@pytest.fixture
+def fixed(account: Account) -> str:
+    """A queue that heal has fixed, 30 -> 45, a while ago."""
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
+def _unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+    """What it answers, having changed nothing."""
+    before = account.attributes(queue), account.case_store_items(), account.transitions()
+    answered = act()
+    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
+    return answered
+
+
+def test_a_case_that_nobody_knows_is_not_found(account: Account, fixed: str) -> None:
+    answered = _unchanged(
+        account, fixed, lambda: undo(account, "visibility_timeout_too_short-000000000000")
     )
+    assert answered["error"] == "not_found"
 
 
-def found(
-    history: list[Case],
-    attributes: Mapping[str, str],
-    snapshots: Mapping[int, Mapping[str, str]] | None = None,
-    kinds: tuple[type[AttributeStep], ...] = STEPS,
-    view: CaseStoreView | None = None,
-) -> tuple[Undo, ...]:
-    facts = Facts(QUEUE, attributes, {})
-    return undos(written_by(history), snapshots or {}, facts, view or CaseStoreView(), kinds)
+def test_a_case_that_wrote_nothing_has_nothing_to_undo(account: Account) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    fail(account, queue)
+    answered = _unchanged(account, queue, lambda: undo(account, case_of(account).case_id))
+    assert answered["error"] == "nothing_written"
 
 
-def only(undone: tuple[Undo, ...]) -> tuple[Outcome, str, str, str | None]:
-    (each,) = undone
-    return each.outcome, each.before, each.after, each.now
+def test_a_case_of_another_account_is_not_touched(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    account.settings = replace(account.settings, account="999999999999")
+    answered = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert answered["error"] == "elsewhere"
 
 
-def visibility(seconds: str) -> dict[str, str]:
-    return {"VisibilityTimeout": seconds}
-
-
-def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
-    step = SetVisibilityTimeout(30, 45)
-    others = [state for state in State if state is not State.APPLIED]
-    assert written_by([case(step, n=n, state=state) for n, state in enumerate(others)]) == ()
-
-
-@pytest.mark.parametrize("now", ["44", "46", "31", "0"])
-def test_what_a_person_wrote_since_is_retained(now: str) -> None:
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility(now))
-    assert only(undone) == (Outcome.RETAINED, "30", "45", now)
-    assert steps_of(undone) == ()
-
-
-def test_what_is_as_before_is_left() -> None:
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("30"))
-    assert only(undone) == (Outcome.NOTHING, "30", "45", "30")
-    assert steps_of(undone) == ()
-
-
-def test_ours_goes_back_to_before_the_first_write() -> None:
-    first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
-    history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
-    undone = found(history, visibility("68"))
-    assert only(undone) == (Outcome.UNDONE, "30", "68", "68")
-    assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is Outcome.RETAINED
-
-
-def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
-    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
-    assert only(found(history, visibility("90"))) == (Outcome.UNDONE, "60", "90", "90")
-
-
-def test_what_was_overridden_since_may_be_a_persons() -> None:
-    fix = case(SetVisibilityTimeout(30, 45))
-    history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is Outcome.RETAINED
-    assert only(found([history[1], case(SetVisibilityTimeout(30, 45), n=3)], visibility("45")))[
-        0
-    ] is (Outcome.UNDONE)
-
-
-@pytest.mark.parametrize(
-    ("later_writes", "outcome"), [(["45"], "undone"), ([], "undone"), (["45", "68"], "retained")]
-)
-def test_ours_only_where_no_later_write_of_ours_was_overruled(
-    later_writes: list[str], outcome: str
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
+    account: Account, fixed: str
 ) -> None:
-    record = AttributeRecord()
-    for after in later_writes:
-        record = record.after_writing("1", after, NOW)
-    view = CaseStoreView(attributes={"VisibilityTimeout": record})
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("45"), view=view)
-    assert only(undone)[0] == outcome
-    assert bool(steps_of(undone)) == (outcome == "undone")
-
-
-def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
-    history = [case(SetVisibilityTimeout(30, 45))]
-    made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
-    same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
-    other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.RETAINED]
-
-
-def test_what_was_absent_goes_back_to_what_that_means() -> None:
-    history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
-    reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
-    undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
-    assert steps_of(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
-    assert only(found(history, {}))[0] is Outcome.NOTHING
-
-
-def test_the_snapshot_decides_what_was_before() -> None:
-    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
-    undone = found(history, visibility("68"), {1: visibility("20"), 3: visibility("45")})
-    assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
-
-
-def test_each_attribute_is_judged_by_itself() -> None:
-    history = [
-        case(
-            DeduplicateByGroup("queue", "messageGroup"),
-            LimitThroughputByGroup("perQueue", "perMessageGroupId"),
-        )
-    ]
-    undone = found(history, {"DeduplicationScope": "messageGroup"})
-    assert [each.outcome for each in undone] == [Outcome.UNDONE, Outcome.NOTHING]
-    assert steps_of(undone) == (DeduplicateByGroup("messageGroup", "queue"),)
-
-
-class MadeUp(AttributeStep):
-    """A step that no rollback may take, however it came into the catalogue."""
-
-
-@pytest.mark.parametrize(
-    ("values", "change"),
-    [
-        (("MessageRetentionPeriod", "345600", "1209600"), "MessageRetentionPeriod=345600"),
-        (("Policy", RULE, "{}"), {"Policy": RULE}),
-        (("FromALaterMendq", "1", "2"), "FromALaterMendq=1"),
-    ],
-)
-@pytest.mark.parametrize("is_known", [True, False])
-def test_what_is_never_written_is_printed(
-    monkeypatch: pytest.MonkeyPatch,
-    values: tuple[str, str, str],
-    change: str | dict[str, str],
-    is_known: bool,
-) -> None:
-    attribute, before, after = values
-    monkeypatch.setattr(MadeUp, "attribute", attribute, raising=False)
-    kinds = (MadeUp,) if is_known and attribute in NEVER_PUT_BACK else STEPS
-    history = [case({"attribute": attribute, "before": before, "after": after})]
-    (undone,) = found(history, {attribute: after}, kinds=kinds)
-    assert undone.outcome is Outcome.PRINTED
-    assert steps_of([undone]) == ()
-    *command, given = shlex.split(undone.command)
-    assert command == [
-        *("aws", "sqs", "set-queue-attributes", "--region", "eu-west-1", "--queue-url"),
-        "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
-        "--attributes",
-    ]
-    assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.RETAINED
-    assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
-
-
-def test_after_a_fix_the_write_is_remembered() -> None:
-    fix = case(SetVisibilityTimeout(30, 45))
-    record = records_after(fix, CaseStoreView(), None)["VisibilityTimeout"]
-    assert (record.person_value, record.last_written, record.overridden_until) == ("30", "45", None)
-
-
-def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:
-    undone = case(SetVisibilityTimeout(45, 30), n=2, state=State.ROLLED_BACK)
-    known = AttributeRecord(queue_created_at=NOW).after_writing("30", "45", NOW)
-    view = CaseStoreView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
-    assert records_after(undone, view, NOW) == {
-        "VisibilityTimeout": AttributeRecord(
-            overridden_until=undone.at + timedelta(days=7),
-            queue_created_at=NOW,
-            owes_a_notification=True,
-        )
+    case_id = case_of(account).case_id
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry == {
+        "case_id": case_id,
+        "state": "applied",
+        "attributes": [
+            {
+                "attribute": "VisibilityTimeout",
+                "outcome": "undone",
+                "before": "30",
+                "after": "45",
+                "now": "45",
+                "command": "",
+            }
+        ],
     }
+    assert outcomes(undo(account, case_id)) == outcomes(dry)
 
 
-def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
-    undone = case(SetVisibilityTimeout(68, 45), n=2, state=State.ROLLED_BACK)
-    older = AttributeRecord().after_writing("30", "45", NOW)
-    view = CaseStoreView(attributes={"VisibilityTimeout": older.after_writing("45", "68", NOW)})
-    record = records_after(undone, view, None)["VisibilityTimeout"]
-    assert (record.writes, record.person_value) == (older.writes, "30")
-    assert record.overridden_until is not None
+def test_the_value_from_before_stands_there_again(account: Account, fixed: str) -> None:
+    before = account.attributes(fixed)
+    case = case_of(account)
+    answered = undo(account, case.case_id)
+    assert answered["state"] == "rolled_back"
+    assert answered["attributes"][0]["now"] == "30"
+    now = account.attributes(fixed)
+    assert now.pop("LastModifiedTimestamp") != before.pop("LastModifiedTimestamp")
+    assert now == {**before, "VisibilityTimeout": "30"}
+    undone = case_of(account)
+    assert (undone.n, undone.came_from, undone.actor) == (2, "applied", ALICE)
+    assert undone.steps == ({"attribute": "VisibilityTimeout", "before": "45", "after": "30"},)
+    item = account.attribute_item(fixed)
+    assert item["writes"] == {"S": "[]"}
+    assert item["overridden_until"] == {"N": str(int(account.now.timestamp()) + WEEK_SECONDS)}
+    assert not {"claim_owner", "intent", "person_value"} & set(item)
+    assert "open" not in account.case_store_items()[fixed, "case#visibility_timeout_too_short"]
 
 
-RETENTION = {"MessageRetentionPeriod": "1209600"}
-REDRIVE = RedriveMessages(HELD, "arn:aws:sqs:eu-west-1:123456789012:source.fifo")
-RAISED = SetMessageRetention(345_600, 1_209_600)
+def test_done_twice_it_answers_the_same(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    first = undo(account, case_id)
+    account.later(minutes=5)
+    assert _unchanged(account, fixed, lambda: undo(account, case_id)) == first
+    account.set_visibility(fixed, 45)
+    again = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert again["attributes"][0]["now"] == "45"
+    assert account.visibility(fixed) == 45
 
 
-def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
-    undone = found([case(REDRIVE, RAISED)], RETENTION)
-    messages, retention = undone
-    assert only((messages,)) == (Outcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
-    assert messages.command == ""
-    assert retention.outcome is Outcome.PRINTED
-    assert steps_of(undone) == ()
-    assert stopped_by(undone) == (REDRIVE.inverse().document(),)
+@pytest.mark.parametrize(
+    ("stands", "outcome"), [(44, "retained"), (90, "retained"), (30, "nothing")]
+)
+def test_a_persons_value_is_retained(
+    account: Account, fixed: str, stands: int, outcome: str
+) -> None:
+    account.set_visibility(fixed, stands)
+    answered = _unchanged(account, fixed, lambda: undo(account, case_of(account).case_id))
+    assert (answered["state"], outcomes(answered)) == ("applied", {"VisibilityTimeout": outcome})
 
 
-@pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
-def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
-    undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
-    assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
-    assert undone[0].command == ""
-    assert (stopped_by(undone), steps_of(undone)) == ((), ())
+@pytest.mark.parametrize(
+    ("stands", "outcome"), [(30, "undone"), (45, "retained"), (44, "retained"), (90, "retained")]
+)
+def test_asked_again_it_says_what_is_true_now(
+    account: Account, fixed: str, stands: int, outcome: str
+) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(minutes=5)
+    account.set_visibility(fixed, stands)
+    again = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert (again["state"], outcomes(again)) == ("rolled_back", {"VisibilityTimeout": outcome})
+    assert [(each["now"], each["command"]) for each in again["attributes"]] == [(str(stands), "")]
 
 
-def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
-    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
-    view = CaseStoreView(attributes={REDRIVE.attribute: record})
-    assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
-    over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
-    assert only(found(over, {}, view=view))[0] is Outcome.NOTHING
+def test_neither_freeze_nor_budget_nor_tag_stops_it(account: Account, fixed: str) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.settings = replace(account.settings, limits=Limits(writes_per_minute=0))
+    account.clients.sqs.untag_queue(QueueUrl=account.url(fixed), TagKeys=["mendq"])
+    assert undo(account, case_of(account).case_id)["state"] == "rolled_back"
+    assert account.visibility(fixed) == 30
 
 
-def test_messages_that_a_person_held_back_are_left_alone_for_a_week() -> None:
-    stopped = case(REDRIVE.inverse(), n=2, state=State.ROLLED_BACK)
-    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
-    view = CaseStoreView(attributes={REDRIVE.attribute: record})
-    after = records_after(stopped, view, None)[REDRIVE.attribute]
-    assert after.overridden_until == stopped.at + timedelta(days=7)
-    assert after.owes_a_notification
+def test_a_run_that_has_slept_does_not_write(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    answered = undo(account, case_id, remaining_seconds=5)
+    assert answered["error"] == "too_little_time"
+    assert account.visibility(fixed) == 45
+    assert "claim_owner" not in account.attribute_item(fixed)
+    assert undo(account, case_id)["state"] == "rolled_back"
+
+
+def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    with Stubber(account.clients.sqs_for_writing) as sqs:
+        sqs.add_client_error("set_queue_attributes", "AccessDenied", "not tagged", 403)
+        answered = undo(account, case_id)
+    assert answered["error"] == "aws_refused"
+    assert "not tagged" in answered["reason"]
+    (by_person,) = answered["attributes"]
+    assert (by_person["outcome"], by_person["now"]) == ("printed", "45")
+    assert by_person["command"].startswith("aws sqs set-queue-attributes ")
+    assert by_person["command"].endswith(" --attributes VisibilityTimeout=30")
+    assert account.visibility(fixed) == 45
+    assert "claim_owner" not in account.attribute_item(fixed)
+    assert states(account) == ["applied"]
+
+
+def test_a_queue_that_is_gone_is_said(account: Account, fixed: str) -> None:
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    assert undo(account, case_of(account).case_id)["error"] == "queue_gone"
+
+
+def test_another_run_at_work_is_not_disturbed(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, at=CLAIM)
+    answered = _unchanged(account, fixed, lambda: undo(account, case_id))
+    assert answered["error"] == "claimed"
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry["error"] == "claimed"
+
+
+def test_another_open_case_of_the_queue_comes_first(account: Account, fixed: str) -> None:
+    first = case_of(account)
+    move(account, first, "closed")
+    account.later(hours=1)
+    fail(account, fixed, "b")
+    newer = case_of(account)
+    assert newer.case_id != first.case_id
+    answered = _unchanged(account, fixed, lambda: undo(account, first.case_id))
+    assert answered["error"] == "wrong_state"
+    assert newer.case_id in answered["reason"]
+    assert undo(account, newer.case_id)["attributes"][0]["now"] == "45"
+    assert undo(account, first.case_id)["attributes"][0]["now"] == "30"
+    assert account.visibility(fixed) == 30
+
+
+def _die(account: Account, case_id: str, at: int) -> None:
+    fault = Fault(account, "killed_after", at)
+    with pytest.raises(Killed):
+        undo(account, case_id)
+    fault.strike_at = -1
+
+
+@pytest.mark.parametrize(("at", "stands"), [(CLAIM, 45), (WRITE, 30)])
+def test_a_dry_run_after_a_death_says_what_is_and_settles_nothing(
+    account: Account, fixed: str, at: int, stands: int
+) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, at)
+    account.later(minutes=2)
+    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry["attributes"][0]["now"] == str(stands)
+    done = undo(account, case_id)
+    assert outcomes(done) == outcomes(dry) == {"VisibilityTimeout": "undone"}
+
+
+def test_heal_finishes_what_a_dead_rollback_wrote(account: Account, fixed: str) -> None:
+    _die(account, case_of(account).case_id, WRITE)
+    account.later(minutes=7)
+    account.heal(account.late_deletes(fixed, "z1"))
+    assert states(account) == ["applied", "rolled_back"]
+    assert account.attribute_item(fixed)["writes"] == {"S": "[]"}
+    assert "claim_owner" not in account.attribute_item(fixed)
+
+
+def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    _die(account, case_id, WRITE)
+    account.later(minutes=2)
+    account.set_visibility(fixed, 45)
+    answered = undo(account, case_id)
+    assert answered["state"] == "overridden"
+    assert account.visibility(fixed) == 45
+
+
+def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: str) -> None:
+    undo(account, case_of(account).case_id)
+    account.later(hours=1)
+    fail(account, fixed, "again-")
+    assert states(account) == ["applied", "rolled_back", "refused"]
+    ((subject, body),) = account.pages("info")
+    assert subject == "Mendq refused: visibility timeout too short on orders.fifo"
+    assert "it shows again since VisibilityTimeout was rolled back" in body
+    assert "Mendq's, CloudFormation: VisibilityTimeout: 45" in body
+    assert "theirs, Terraform: visibility_timeout_seconds = 30" in body
+    transitions, pages = account.transitions(), account.pages("info")
+    account.later(hours=-1)
+    for day in range(6):
+        account.later(days=1)
+        fail(account, fixed, f"day{day}-")
+    account.later(hours=23, minutes=59)
+    fail(account, fixed, "last-")
+    assert account.visibility(fixed) == 30
+    assert account.transitions() == transitions
+    assert account.pages("info") == pages
+    account.later(minutes=1)
+    fail(account, fixed, "after-")
+    assert account.visibility(fixed) == 45
+
+
+def test_nobody_moves_a_case_between_its_claim_and_its_record(account: Account, fixed: str) -> None:
+    """follow_up, which looked before, would verify it."""
+    case = case_of(account)
+    moved: list[int] = []
+
+    def verify(**_: Any) -> None:
+        if not moved:
+            moved.append(1)
+            with pytest.raises(CaseMoved):
+                move(account, case, "verified")
+
+    account.clients.sqs_for_writing.meta.events.register("before-call.sqs", verify)
+    answered = undo(account, case.case_id)
+    assert answered["state"] == "rolled_back"
+    assert outcomes(answered) == {"VisibilityTimeout": "undone"}
+    assert [(each["n"], each["to"]) for each in account.transitions()] == [
+        (1, "applied"),
+        (2, "rolled_back"),
+    ]
+    assert moved == [1]
+    retained = context_of(account).open_cases.transitions(case.case_id)
+    assert [each.document() for each in retained] == account.transitions()
+
+
+def test_said_again_while_a_later_case_is_open(account: Account, fixed: str) -> None:
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.later(days=8)
+    fail(account, fixed, "later")
+    assert states(account) == ["applied", "rolled_back", "applied"]
+    answered = undo(account, case_id)
+    assert (answered["state"], outcomes(answered)) == (
+        "rolled_back",
+        {"VisibilityTimeout": "retained"},
+    )
+    assert account.visibility(fixed) == 45
+
+
+def test_said_again_about_a_queue_that_was_made_anew(account: Account, fixed: str) -> None:
+    """Whoever made it chose the old value: nothing was undone there."""
+    case_id = case_of(account).case_id
+    undo(account, case_id)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    account.later(minutes=5)
+    assert undo(account, case_id)["error"] == "queue_gone"
+    account.queue(VisibilityTimeout="30")
+    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "retained"}

@@ -13,26 +13,26 @@ from mendq.cases.finding import Scanned
 from mendq.catalogue.symptom import Detection, Found
 from mendq.model.facts import Facts, Need
 from tests.functions.test_heal import metrics
-from tests.heal.sweeping import Sweeping, an_hour_on, denied, sweeping
-from tests.heal.test_scan_round import dlq, slow
+from tests.heal.scanning import Scanning, an_hour_on, denied, scanning
+from tests.heal.test_scan import dlq, slow
 
 OWN_POLICY = "a resource-based policy"
 SYMPTOMS = [slow(of_configuration=True)]
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def _scanned(scanned: Sweeping) -> Scanned:
+def _scanned(scanned: Scanning) -> Scanned:
     done = scanned.scan(SYMPTOMS)
     assert done is not None
     return done
 
 
-def _counts(scanned: Sweeping) -> tuple[int, int, int]:
+def _counts(scanned: Scanning) -> tuple[int, int, int]:
     document = scanned.findings()
     return document["queues_scanned"], document["unseen"], document["failed"]
 
@@ -44,7 +44,7 @@ def _errors_sent(scanned: Scanned, capsys: pytest.CaptureFixture[str]) -> float:
 
 
 def test_of_some_queues_the_round_says_so_and_is_done(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     denied(scanned, bad)
@@ -56,13 +56,13 @@ def test_of_some_queues_the_round_says_so_and_is_done(
     assert scanned.scan(SYMPTOMS) is None
 
 
-def test_without_a_queue_the_round_is_done(scanned: Sweeping) -> None:
+def test_without_a_queue_the_round_is_done(scanned: Scanning) -> None:
     assert not _scanned(scanned).is_blind
     assert scanned.scan(SYMPTOMS) is None
 
 
 def test_of_none_the_round_is_begun_again_until_one_is_seen(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queues = {scanned.account.queue("one"), scanned.account.queue("other")}
     an_hour_on(scanned.account)
@@ -80,7 +80,7 @@ def test_of_none_the_round_is_begun_again_until_one_is_seen(
     assert scanned.scan(SYMPTOMS) is None
 
 
-def test_a_blind_round_gives_way_to_the_next_hours(scanned: Sweeping) -> None:
+def test_a_blind_round_gives_way_to_the_next_hours(scanned: Scanning) -> None:
     scanned.account.queue("one")
     let_in = denied(scanned)
     assert _scanned(scanned).is_blind
@@ -90,7 +90,7 @@ def test_a_blind_round_gives_way_to_the_next_hours(scanned: Sweeping) -> None:
 
 
 def test_a_queues_own_policy_rings_no_alarm(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever may write one would have it ring for ever."""
     scanned.account.queue("good")
@@ -105,7 +105,7 @@ def test_a_queues_own_policy_rings_no_alarm(
 
 
 def test_where_all_keep_it_out_that_is_said(
-    scanned: Sweeping, capsys: pytest.CaptureFixture[str]
+    scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.queue("refusing")
     denied(scanned, words=OWN_POLICY)
@@ -114,7 +114,7 @@ def test_where_all_keep_it_out_that_is_said(
 
 
 def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
-    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 1)
     queues = [scanned.account.queue(f"q-{n}") for n in range(3)]
@@ -130,7 +130,7 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     assert scanned.scan(SYMPTOMS) is None
 
 
-def test_a_fault_of_one_entry_at_every_queue_does_not_make_it_blind(scanned: Sweeping) -> None:
+def test_a_fault_of_one_entry_at_every_queue_does_not_make_it_blind(scanned: Scanning) -> None:
     """Asked again each ten minutes, measuring would cost six times as much."""
     dlq(scanned)
 

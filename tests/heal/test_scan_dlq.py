@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from mendq.model.queue import Redrive, RedriveAllow
-from tests.heal.sweeping import Sweeping, sweeping
+from tests.heal.scanning import Scanning, scanning
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def delete(scanned: Sweeping, queue_arn: str) -> None:
+def delete(scanned: Scanning, queue_arn: str) -> None:
     scanned.account.clients.sqs.delete_queue(QueueUrl=scanned.account.url(queue_arn))
 
 
-def attached(scanned: Sweeping, **messages: str) -> tuple[str, str]:
+def attached(scanned: Scanning, **messages: str) -> tuple[str, str]:
     """A queue that may be healed, and its DLQ."""
     dead = scanned.account.queue(
         "orders-dlq", tag="heal", MessageRetentionPeriod="1209600", **messages
@@ -32,7 +32,7 @@ def attached(scanned: Sweeping, **messages: str) -> tuple[str, str]:
     return scanned.account.queue("orders", tag="heal", RedrivePolicy=redrive), dead
 
 
-def opened(scanned: Sweeping, symptom: str) -> dict[str, Any] | None:
+def opened(scanned: Scanning, symptom: str) -> dict[str, Any] | None:
     """The one transition about a symptom, after a scan and what heal makes of it."""
     scanned.scan()
     for healed in scanned.heal():
@@ -42,7 +42,7 @@ def opened(scanned: Sweeping, symptom: str) -> dict[str, Any] | None:
     return about[0] if about else None
 
 
-def test_a_dlq_that_is_gone_is_proposed_under_its_name(scanned: Sweeping) -> None:
+def test_a_dlq_that_is_gone_is_proposed_under_its_name(scanned: Scanning) -> None:
     queue, dead = attached(scanned)
     delete(scanned, dead)
     scanned.account.later(days=1)
@@ -53,13 +53,13 @@ def test_a_dlq_that_is_gone_is_proposed_under_its_name(scanned: Sweeping) -> Non
     assert dead not in scanned.account.clients.sqs.list_queues().get("QueueUrls", [])
 
 
-def test_one_that_is_there_is_left(scanned: Sweeping) -> None:
+def test_one_that_is_there_is_left(scanned: Scanning) -> None:
     attached(scanned)
     scanned.account.later(days=1)
     assert opened(scanned, "dlq_missing") is None
 
 
-def coming_back(scanned: Sweeping) -> str:
+def coming_back(scanned: Scanning) -> str:
     queue = scanned.account.queue("orders", tag="heal")
     scanned.account.clients.sqs.send_message(
         QueueUrl=scanned.account.url(queue), MessageBody="poison"
@@ -69,7 +69,7 @@ def coming_back(scanned: Sweeping) -> str:
     return queue
 
 
-def test_a_message_that_comes_back_asks_for_a_dlq(scanned: Sweeping) -> None:
+def test_a_message_that_comes_back_asks_for_a_dlq(scanned: Scanning) -> None:
     queue = coming_back(scanned)
     before = scanned.account.attributes(queue)
     case = opened(scanned, "dlq_missing")
@@ -83,7 +83,7 @@ def test_a_message_that_comes_back_asks_for_a_dlq(scanned: Sweeping) -> None:
     assert scanned.account.attributes(queue) == before
 
 
-def blocked(scanned: Sweeping) -> str:
+def blocked(scanned: Scanning) -> str:
     """A FIFO queue of which one message is received again and again, and holds up the others."""
     queue = scanned.account.queue("orders.fifo", tag="heal", ContentBasedDeduplication="true")
     scanned.account.clients.sqs.send_message(
@@ -97,7 +97,7 @@ def blocked(scanned: Sweeping) -> str:
     return queue
 
 
-def test_a_blocked_group_is_proposed_a_dlq_once(scanned: Sweeping) -> None:
+def test_a_blocked_group_is_proposed_a_dlq_once(scanned: Scanning) -> None:
     """That the queue lacks one is found as well, and is the same proposal."""
     queue = blocked(scanned)
     case = opened(scanned, "fifo_group_blocked")
@@ -111,7 +111,7 @@ def test_a_blocked_group_is_proposed_a_dlq_once(scanned: Sweeping) -> None:
     assert [each["symptom"] for each in scanned.account.transitions()] == ["fifo_group_blocked"]
 
 
-def test_a_dlq_waits_until_consumers_do_not_fail_any_more(scanned: Sweeping) -> None:
+def test_a_dlq_waits_until_consumers_do_not_fail_any_more(scanned: Scanning) -> None:
     """Else a person would be asked to dump the backlog beside the page that says why."""
     queue = scanned.account.queue("orders", tag="heal")
     scanned.account.clients.sqs.send_message(
@@ -127,7 +127,7 @@ def test_a_dlq_waits_until_consumers_do_not_fail_any_more(scanned: Sweeping) -> 
     assert scanned.named() == [(queue, "consumer_failing")]
 
 
-def test_a_queue_of_that_name_pages_instead(scanned: Sweeping) -> None:
+def test_a_queue_of_that_name_pages_instead(scanned: Scanning) -> None:
     coming_back(scanned)
     scanned.account.queue("orders-dlq", tag=None)
     case = opened(scanned, "dlq_missing")
@@ -135,7 +135,7 @@ def test_a_queue_of_that_name_pages_instead(scanned: Sweeping) -> None:
     assert (case["to"], case["steps"]) == ("escalated", [])
 
 
-def test_a_source_that_is_not_let_in_is_proposed_at_its_dlq(scanned: Sweeping) -> None:
+def test_a_source_that_is_not_let_in_is_proposed_at_its_dlq(scanned: Scanning) -> None:
     queue, dead = attached(scanned)
     others = RedriveAllow("byQueue", (f"{queue}-2",))
     scanned.account.clients.sqs.set_queue_attributes(
@@ -148,7 +148,7 @@ def test_a_source_that_is_not_let_in_is_proposed_at_its_dlq(scanned: Sweeping) -
     assert (step["before"], step["after"]) == (others.text, others.adding(queue).text)
 
 
-def test_messages_that_nothing_explains_page(scanned: Sweeping) -> None:
+def test_messages_that_nothing_explains_page(scanned: Scanning) -> None:
     queue, dead = attached(scanned)
     scanned.account.clients.sqs.send_message(
         QueueUrl=scanned.account.url(dead), MessageBody="a message"
@@ -162,7 +162,7 @@ def test_messages_that_nothing_explains_page(scanned: Sweeping) -> None:
     assert queue in case["reason"]
 
 
-def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Sweeping) -> None:
+def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Scanning) -> None:
     queue, dead = attached(scanned)
     for each in (queue, dead):
         scanned.account.clients.sqs.send_message(
@@ -179,7 +179,7 @@ def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Sw
     assert scanned.named() == [(queue, "consumer_failing")]
 
 
-def test_what_is_only_reported_opens_no_case(scanned: Sweeping) -> None:
+def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
     queue = scanned.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
     policy = Redrive(queue, 5).text
     scanned.account.clients.sqs.set_queue_attributes(
@@ -193,7 +193,7 @@ def test_what_is_only_reported_opens_no_case(scanned: Sweeping) -> None:
     assert scanned.account.transitions() == []
 
 
-def test_a_service_that_cannot_use_the_key_pages(scanned: Sweeping) -> None:
+def test_a_service_that_cannot_use_the_key_pages(scanned: Scanning) -> None:
     allow = {
         "Effect": "Allow",
         "Principal": {"Service": "sns.amazonaws.com"},

@@ -11,16 +11,16 @@ import pytest
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
-from tests.heal.test_scan_round import dlq
+from tests.heal.scanning import Scanning, an_hour_on, scanning
+from tests.heal.test_scan import dlq
 
 SYMPTOMS = [DLQ_RETENTION_TOO_SHORT]
 Answer = tuple[Any, dict[str, Any]]
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         made.account.settings = replace(made.account.settings, queues=("orders*",))
         an_hour_on(made.account)
         yield made
@@ -30,7 +30,7 @@ class _Refused:
     status_code = 403
 
 
-def _fail(scanned: Sweeping, service: str = "sqs", name: str = "ListQueues") -> Callable[[], None]:
+def _fail(scanned: Scanning, service: str = "sqs", name: str = "ListQueues") -> Callable[[], None]:
     """Until the answer is called."""
 
     def answer(model: Any, **_: Any) -> Answer | None:
@@ -45,7 +45,7 @@ def _fail(scanned: Sweeping, service: str = "sqs", name: str = "ListQueues") -> 
     return lambda: events.unregister("before-call", handler)
 
 
-def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(scanned: Sweeping) -> None:
+def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(scanned: Scanning) -> None:
     queue = dlq(scanned, "tagged")
     _fail(scanned)
     done = scanned.scan(SYMPTOMS)
@@ -59,7 +59,7 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(scanned: Swee
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
 
 
-def test_whoever_needs_all_of_them_is_said_that_they_are_not_known(scanned: Sweeping) -> None:
+def test_whoever_needs_all_of_them_is_said_that_they_are_not_known(scanned: Scanning) -> None:
     dlq(scanned, "tagged")
     clients, settings = scanned.account.clients, scanned.settings()
     assert managed_queues(clients, settings.account, settings.consent)
@@ -70,7 +70,7 @@ def test_whoever_needs_all_of_them_is_said_that_they_are_not_known(scanned: Swee
 
 @pytest.mark.parametrize("tag", [None, "heal"])
 def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
-    scanned: Sweeping, tag: str | None
+    scanned: Scanning, tag: str | None
 ) -> None:
     """Else it would get a DLQ, and heal and redrive might write to it."""
     source = scanned.account.queue("orders", tag=tag)
@@ -88,7 +88,7 @@ def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
 
 @pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
 def test_a_round_that_fails_is_begun_again_by_the_next_scan(
-    scanned: Sweeping, service: str, call: str
+    scanned: Scanning, service: str, call: str
 ) -> None:
     dlq(scanned, tag=None)
     fix = _fail(scanned, service, call)
@@ -105,7 +105,7 @@ def test_a_round_that_fails_is_begun_again_by_the_next_scan(
 
 
 def test_a_case_store_that_fails_as_well_does_not_hide_why_the_round_failed(
-    scanned: Sweeping,
+    scanned: Scanning,
 ) -> None:
     def then_the_case_store_too(model: Any, **_: Any) -> None:
         if model.name == "ListQueues":

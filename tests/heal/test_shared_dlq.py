@@ -10,46 +10,46 @@ import pytest
 
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import Redrive
-from tests.heal.sweeping import Sweeping, an_hour_on, sweeping
+from tests.heal.scanning import Scanning, an_hour_on, scanning
 
 SYMPTOM = "dlq_missing"
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def sharing(scanned: Sweeping, tags: Mapping[str, str]) -> tuple[list[str], str]:
+def sharing(scanned: Scanning, tags: Mapping[str, str]) -> tuple[list[str], str]:
     """Queues by name and tag, and the one queue that all of them name, which is gone."""
     queues = [naming(scanned, name, tag) for name, tag in tags.items()]
     scanned.account.later(days=1)
-    return queues, gone(scanned, "messages")
+    return queues, gone(scanned, "orders-dlq")
 
 
-def gone(scanned: Sweeping, name: str) -> str:
+def gone(scanned: Scanning, name: str) -> str:
     """The ARN of a queue that is deleted, whether it was there or not."""
     made = scanned.account.queue(name, tag=None)
     scanned.account.clients.sqs.delete_queue(QueueUrl=scanned.account.url(made))
     return made
 
 
-def naming(scanned: Sweeping, name: str, tag: str = "heal", messages: str = "messages") -> str:
+def naming(scanned: Scanning, name: str, tag: str = "heal", dlq: str = "orders-dlq") -> str:
     """A queue whose RedrivePolicy names one that is gone."""
-    dead = scanned.account.queue(messages, tag=None)
+    dead = scanned.account.queue(dlq, tag=None)
     queue = scanned.account.queue(name, tag=tag, RedrivePolicy=Redrive(dead, 5).text)
-    gone(scanned, messages)
+    gone(scanned, dlq)
     return queue
 
 
-def cases(scanned: Sweeping) -> list[dict[str, Any]]:
+def cases(scanned: Scanning) -> list[dict[str, Any]]:
     for healed in scanned.heal():
         assert healed.errors == {}
     return [each for each in scanned.account.transitions() if each["symptom"] == SYMPTOM]
 
 
-def test_twenty_sources_make_one_proposal_and_one_page(scanned: Sweeping) -> None:
+def test_twenty_sources_make_one_proposal_and_one_page(scanned: Scanning) -> None:
     queues, dead = sharing(scanned, {f"orders-{n:02}": "heal" for n in range(20)})
     scanned.scan()
     found = [e for e in scanned.findings()["findings"] if e["symptom"] == SYMPTOM]
@@ -65,22 +65,22 @@ def test_twenty_sources_make_one_proposal_and_one_page(scanned: Sweeping) -> Non
     assert len(cases(scanned)) == 1
 
 
-def test_each_missing_queue_is_asked_for(scanned: Sweeping) -> None:
+def test_each_missing_queue_is_asked_for(scanned: Scanning) -> None:
     for name in ("a", "b"):
-        naming(scanned, name, messages=f"{name}-letters")
+        naming(scanned, name, dlq=f"{name}-dlq")
     scanned.account.later(days=1)
     scanned.scan()
     assert len(cases(scanned)) == 2
 
 
-def test_the_queue_whose_mode_goes_furthest_speaks_for_all(scanned: Sweeping) -> None:
+def test_the_queue_whose_mode_goes_furthest_speaks_for_all(scanned: Scanning) -> None:
     queues, _ = sharing(scanned, {"a": "observe", "b": "propose", "c": "propose"})
     scanned.scan()
     (case,) = cases(scanned)
     assert (case["to"], case["queue_arn"]) == ("proposed", queues[1])
 
 
-def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Sweeping) -> None:
+def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> None:
     """The queue would take in the whole backlog of that one."""
     queues, _ = sharing(scanned, {"a": "heal", "b": "heal"})
     account = scanned.account
@@ -93,7 +93,7 @@ def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Sweeping) -> 
     assert scanned.named() == [(queues[1], "consumer_failing")]
 
 
-def test_a_source_that_comes_later_is_said_of_the_open_case(scanned: Sweeping) -> None:
+def test_a_source_that_comes_later_is_said_of_the_open_case(scanned: Scanning) -> None:
     queues, _ = sharing(scanned, {"b": "heal"})
     scanned.scan()
     (first,) = cases(scanned)
@@ -110,19 +110,19 @@ def test_a_source_that_comes_later_is_said_of_the_open_case(scanned: Sweeping) -
 
 
 def test_an_open_case_about_another_missing_queue_says_nothing_of_this_one(
-    scanned: Sweeping,
+    scanned: Scanning,
 ) -> None:
     queues, _ = sharing(scanned, {"b": "heal"})
     scanned.scan()
     assert len(cases(scanned)) == 1
-    queue = naming(scanned, "a", messages="others")
+    queue = naming(scanned, "a", dlq="others")
     scanned.account.later(minutes=120)
     request = {"found": [{"queue_arn": queue, "symptom": SYMPTOM, "open_at": queues}]}
     assert heal_findings(request, scanned.account.run()).errors == {}
     assert {each["queue_arn"] for each in cases(scanned)} == {queue, *queues}
 
 
-def test_the_queue_with_the_open_case_goes_on_speaking(scanned: Sweeping) -> None:
+def test_the_queue_with_the_open_case_goes_on_speaking(scanned: Scanning) -> None:
     queues, _ = sharing(scanned, {"b": "heal"})
     scanned.scan()
     assert len(cases(scanned)) == 1

@@ -17,20 +17,20 @@ from mendq.model.case import Case, State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.heal.sweeping import Sweeping, an_hour_on, consumed, sweeping
+from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
 
 WAITING = "dlq_messages_waiting"
 A_DAY = 86_400
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
 def messages(
-    scanned: Sweeping,
+    scanned: Scanning,
     name: str = "orders",
     days: int = 14,
     tag: str | None = "heal",
@@ -47,7 +47,7 @@ def messages(
     return source, dead
 
 
-def lies_there(scanned: Sweeping, dead: str, hours_old: float = 5, source: str = "") -> None:
+def lies_there(scanned: Scanning, dead: str, hours_old: float = 5, source: str = "") -> None:
     """What CloudWatch measured of the messages, and how many were deleted at their source."""
     for minutes in (330, 90, 10):
         at = scanned.account.now - timedelta(minutes=minutes)
@@ -58,7 +58,7 @@ def lies_there(scanned: Sweeping, dead: str, hours_old: float = 5, source: str =
 
 
 def is_fixed(
-    scanned: Sweeping, source: str, *states: State, symptom: str = "visibility_timeout_too_short"
+    scanned: Scanning, source: str, *states: State, symptom: str = "visibility_timeout_too_short"
 ) -> Case:
     """A case about the source, as the case store keeps it."""
     made = case(symptom, *(states or (State.APPLIED, State.WATCHING)), queue_arn=source)
@@ -68,7 +68,7 @@ def is_fixed(
     return made
 
 
-def waiting(scanned: Sweeping, **over: Any) -> tuple[str, str]:
+def waiting(scanned: Scanning, **over: Any) -> tuple[str, str]:
     """All that it takes to be found, after a day."""
     source, dead = messages(scanned, **over)
     scanned.account.later(days=1)
@@ -77,7 +77,7 @@ def waiting(scanned: Sweeping, **over: Any) -> tuple[str, str]:
     return source, dead
 
 
-def opened(scanned: Sweeping) -> list[dict[str, Any]]:
+def opened(scanned: Scanning) -> list[dict[str, Any]]:
     """What is written down of it, after a scan and what heal makes of it."""
     scanned.scan()
     for healed in scanned.heal():
@@ -85,12 +85,12 @@ def opened(scanned: Sweeping) -> list[dict[str, Any]]:
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
 
 
-def let_it(scanned: Sweeping) -> None:
+def let_it(scanned: Scanning) -> None:
     settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
     scanned.account.settings = settings
 
 
-def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Sweeping) -> None:
+def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
     source, dead = waiting(scanned)
     (made,) = opened(scanned)
     assert (made["to"], made["queue_arn"]) == ("proposed", dead)
@@ -102,7 +102,7 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Sweeping
     assert visible == "2", "nothing is moved by saying so"
 
 
-def test_the_soak_that_is_said_is_the_account_s(scanned: Sweeping) -> None:
+def test_the_soak_that_is_said_is_the_account_s(scanned: Scanning) -> None:
     """`timing.soakFactor`: 10 times five receives of 30 seconds."""
     settings = scanned.account.settings
     scanned.account.settings = replace(settings, timing=replace(settings.timing, soak_factor=10))
@@ -111,7 +111,7 @@ def test_the_soak_that_is_said_is_the_account_s(scanned: Sweeping) -> None:
     assert "after each soak of 25 min;" in made["reason"]
 
 
-def test_settings_let_it_be_done_without_a_person(scanned: Sweeping) -> None:
+def test_settings_let_it_be_done_without_a_person(scanned: Scanning) -> None:
     waiting(scanned)
     let_it(scanned)
     (made,) = opened(scanned)
@@ -119,7 +119,7 @@ def test_settings_let_it_be_done_without_a_person(scanned: Sweeping) -> None:
     assert "settings let redrive do it" in made["reason"]
 
 
-def test_they_are_retained_longer_first_where_they_could_expire(scanned: Sweeping) -> None:
+def test_they_are_retained_longer_first_where_they_could_expire(scanned: Scanning) -> None:
     source, dead = waiting(scanned, days=5)
     (made,) = opened(scanned)
     assert [each["attribute"] for each in made["steps"]] == [
@@ -131,7 +131,7 @@ def test_they_are_retained_longer_first_where_they_could_expire(scanned: Sweepin
     assert source
 
 
-def test_without_a_case_nothing_is_found(scanned: Sweeping) -> None:
+def test_without_a_case_nothing_is_found(scanned: Scanning) -> None:
     _, dead = messages(scanned)
     scanned.account.later(days=1)
     lies_there(scanned, dead)
@@ -139,7 +139,7 @@ def test_without_a_case_nothing_is_found(scanned: Sweeping) -> None:
     assert scanned.announced == []
 
 
-def test_messages_that_came_after_it_was_fixed_are_not_found(scanned: Sweeping) -> None:
+def test_messages_that_came_after_it_was_fixed_are_not_found(scanned: Scanning) -> None:
     source, dead = messages(scanned)
     scanned.account.later(days=1)
     is_fixed(scanned, source)
@@ -149,7 +149,7 @@ def test_messages_that_came_after_it_was_fixed_are_not_found(scanned: Sweeping) 
 
 
 @pytest.mark.parametrize("states", [(State.APPLIED,), (State.PROPOSED, State.EXPIRED)])
-def test_what_is_not_fixed_sends_nothing_back(scanned: Sweeping, states: tuple[State, ...]) -> None:
+def test_what_is_not_fixed_sends_nothing_back(scanned: Scanning, states: tuple[State, ...]) -> None:
     source, dead = messages(scanned)
     scanned.account.later(days=1)
     is_fixed(scanned, source, *states)
@@ -157,12 +157,12 @@ def test_what_is_not_fixed_sends_nothing_back(scanned: Sweeping, states: tuple[S
     assert opened(scanned) == []
 
 
-def test_a_dlq_that_is_not_managed_is_never_found(scanned: Sweeping) -> None:
+def test_a_dlq_that_is_not_managed_is_never_found(scanned: Scanning) -> None:
     waiting(scanned, tag=None)
     assert opened(scanned) == []
 
 
-def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Sweeping) -> None:
+def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Scanning) -> None:
     waiting(scanned, source_tag=None)
     scanned.scan()
     (healed,) = scanned.heal()
@@ -172,7 +172,7 @@ def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Sweeping) -> None
     assert scanned.account.transitions() == []
 
 
-def test_of_a_shared_one_people_are_said_how_to_take_one_source_s(scanned: Sweeping) -> None:
+def test_of_a_shared_one_people_are_said_how_to_take_one_source_s(scanned: Scanning) -> None:
     _, dead = waiting(scanned)
     scanned.account.queue("second", tag=None, RedrivePolicy=Redrive(dead, 5).text)
     (made,) = opened(scanned)
@@ -180,7 +180,7 @@ def test_of_a_shared_one_people_are_said_how_to_take_one_source_s(scanned: Sweep
     assert "takes the messages of 2 queues" in made["reason"]
 
 
-def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Sweeping) -> None:
+def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -> None:
     source, dead = messages(scanned)
     scanned.account.later(days=1)
     is_fixed(scanned, source, symptom="kms_throttled")
@@ -197,7 +197,7 @@ def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Sweeping) -
 
 
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
-    scanned: Sweeping,
+    scanned: Scanning,
 ) -> None:
     hours = {"a": 3, "b": 5, "c": 4}
     made = {name: messages(scanned, name) for name in hours}
@@ -220,7 +220,7 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     assert not any("seconds_left" in each for each in others)
 
 
-def test_an_hour_later_it_is_the_same_case(scanned: Sweeping) -> None:
+def test_an_hour_later_it_is_the_same_case(scanned: Scanning) -> None:
     _, dead = waiting(scanned)
     assert len(opened(scanned)) == 1
     an_hour_on(scanned.account)
@@ -228,7 +228,7 @@ def test_an_hour_later_it_is_the_same_case(scanned: Sweeping) -> None:
     assert len(opened(scanned)) == 1
 
 
-def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Sweeping) -> None:
+def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
     """Else every approval would end as another plan."""
     waiting(scanned, days=5)
     let_it(scanned)
@@ -245,7 +245,7 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Swee
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
 
 
-def approved(scanned: Sweeping) -> tuple[dict[str, Any], str]:
+def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
     """What is asked of the redrive once a person has approved it, and the messages' queue."""
     _, dead = waiting(scanned)
     let_it(scanned)
@@ -254,7 +254,7 @@ def approved(scanned: Sweeping) -> tuple[dict[str, Any], str]:
     return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
 
 
-def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Sweeping) -> None:
+def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Scanning) -> None:
     """A look reads every message: `--dry-run` does, and so does a scan's census."""
     request, dead = approved(scanned)
     for minutes in (15, 10, 5):
@@ -267,7 +267,7 @@ def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: 
 
 
 def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(
-    scanned: Sweeping,
+    scanned: Scanning,
 ) -> None:
     """As `mendq redrive --limit 1` does, before one believes in the rest."""
     request, dead = approved(scanned)
@@ -286,7 +286,7 @@ def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(
     assert outcome.case.state is State.APPLIED
 
 
-def test_a_function_that_reads_them_ends_the_approval(scanned: Sweeping) -> None:
+def test_a_function_that_reads_them_ends_the_approval(scanned: Scanning) -> None:
     request, dead = approved(scanned)
     consumed(scanned, dead)
     outcome = take_up(request, run_of(WAITING, scanned.account))

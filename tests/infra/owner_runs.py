@@ -15,8 +15,8 @@ from mendq.model.steps import Owner
 from tests.heal.conftest import Account
 from tests.heal.faults import Killed
 from tests.heal.operators import case_of, say, states
-from tests.heal.sweeping import Sweeping
-from tests.heal.sweeping import sweeping as in_an_account
+from tests.heal.scanning import Scanning
+from tests.heal.scanning import scanning as in_an_account
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
 from tests.infra.scan_runs import ANSWERS
@@ -40,14 +40,14 @@ def attaching() -> Recorded:
     return recorded
 
 
-def _attached(scanned: Sweeping, recorded: Recorded) -> None:
+def _attached(scanned: Scanning, recorded: Recorded) -> None:
     queue = _approved(scanned)
     _taken_up(scanned.account, recorded)
     assert states(scanned.account)[-1] == "applied", states(scanned.account)
     assert scanned.account.attributes(queue)["RedrivePolicy"]
 
 
-def _overridden(scanned: Sweeping, recorded: Recorded) -> None:
+def _overridden(scanned: Scanning, recorded: Recorded) -> None:
     """A person attached another one while a run was dying, and a page says so."""
     account, queue = scanned.account, _approved(scanned)
     with suppress(Killed):
@@ -62,7 +62,7 @@ def _overridden(scanned: Sweeping, recorded: Recorded) -> None:
     assert account.pages()
 
 
-def _one_of_many(scanned: Sweeping, recorded: Recorded) -> None:
+def _one_of_many(scanned: Scanning, recorded: Recorded) -> None:
     _approved(scanned)
     account = scanned.account
     many = [account.queue(f"bulk-{n}", tag=None) for n in range(5)]
@@ -72,7 +72,7 @@ def _one_of_many(scanned: Sweeping, recorded: Recorded) -> None:
     assert outcome.refusal.code == "mass_symptom", outcome.refusal
 
 
-def _approved(scanned: Sweeping) -> str:
+def _approved(scanned: Scanning) -> str:
     account = scanned.account
     queue = account.queue("orders")
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from mendq.catalogue import CATALOGUE
 from mendq.heal.batch import heal_findings
 from tests.heal.conftest import Account, moto_account
-from tests.heal.sweeping import Sweeping
+from tests.heal.scanning import Scanning
 from tests.infra.aws_calls import Recorded, recording
 
 CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
@@ -52,7 +52,7 @@ def found(account: Account, watched: Account) -> None:
     assert account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
 
 
-def sweeping() -> Recorded:
+def scanning() -> Recorded:
     """A round that took two scans, the second of which finds the first's findings."""
     at = datetime.now(UTC) + timedelta(hours=23)
     metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
@@ -61,7 +61,7 @@ def sweeping() -> Recorded:
         _dlq(account)
         account.later(days=1)
         account.settings = replace(account.settings, queues=("scanned*",))
-        watched = Sweeping(replace(account, clients=recorded.clients))
+        watched = Scanning(replace(account, clients=recorded.clients))
         looked_once = iter([900.0, 0.0])
         watched.remaining_seconds = lambda: next(looked_once, 900.0)
         with patch("mendq.scan.scan.QUEUES_A_STRETCH", 1):

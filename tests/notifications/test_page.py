@@ -50,7 +50,7 @@ def test_a_subject_keeps_both_ends_of_a_long_name(state: State) -> None:
     assert subject.startswith(f"Mendq {state}: DLQ message access refused on qqq")
     assert subject.endswith("qqq.fifo")
     assert (
-        notified(state=state).subject == f"Mendq {state}: visibility timeout expired on orders.fifo"
+        notified(state=state).subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
     )
 
 

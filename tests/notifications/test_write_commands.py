@@ -13,7 +13,7 @@ from mendq.model.queue import Redrive, RedriveAllow
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.commands import create_queue_command, delete_queue_command
-from tests.heal.test_rollback import case
+from tests.heal.test_undo import case
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders-dlq"
 STEPS = (

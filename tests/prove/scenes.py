@@ -15,7 +15,7 @@ from tests.heal.conftest import settings
 from tests.heal.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.operators import case_of, fail, say, undo
 from tests.heal.restoring import deny, deploy, pinned_queue
-from tests.heal.sweeping import Sweeping
+from tests.heal.scanning import Scanning
 from tests.prove import amiss
 from tests.prove.openings import (
     ASKED_EVERY_MINUTES,
@@ -141,7 +141,7 @@ def _without_dlq(world: World) -> str:
     account.later(days=1)
     for minutes in (60, 90, 120):
         at = account.now - timedelta(minutes=minutes)
-        Sweeping(account).count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+        Scanning(account).count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
     return queue_arn
 
 
@@ -199,8 +199,8 @@ def _messages_of_a_fixed_cause(world: World) -> str:
     account.later(minutes=5)
     for minutes in (330, 90, 10):
         at = account.now - timedelta(minutes=minutes)
-        Sweeping(account).count(dead, at, visible=1, age=max(0, 18_000 - 60 * minutes))
-        Sweeping(account).count(source, at, deleted=3_600)
+        Scanning(account).count(dead, at, visible=1, age=max(0, 18_000 - 60 * minutes))
+        Scanning(account).count(source, at, deleted=3_600)
     return dead
 
 

@@ -24,7 +24,7 @@ _DOCUMENT = "mendq.report.document"
 _BOUNDS = "infra.settings.bounds"
 _KINDS = "infra.settings.kinds"
 _VERDICTS = "tests.report.test_verdict"
-_SAID = "tests.heal.test_notification"
+_SAID = "tests.heal.test_record"
 
 PEOPLE = (
     Selection(("tests.model.test_advance",), (

@@ -12,8 +12,8 @@ _FREEZE = "mendq.aws.clients"
 _ROLLBACK = "mendq.heal.undo"
 _ROLLING_BACK = "mendq.heal.rollback"
 _INTERRUPTIONS = "tests.heal.test_interruptions"
-_FIXING = "tests.heal.test_fixing"
-_UNDOING = "tests.heal.test_rolling_back"
+_FIXING = "tests.heal.test_assess"
+_UNDOING = "tests.heal.test_rollback"
 
 WRITES = (
     Selection((
@@ -113,7 +113,7 @@ WRITES = (
         Mutant("a fix that was rolled back is made again at once", _ROLLBACK, "records_after",
             "overridden_until=until,", "overridden_until=case.at,"),
     )),
-    Selection(("tests.heal.test_rollback",), (
+    Selection(("tests.heal.test_undo",), (
         Mutant("a rollback overwrites what a person set since", _ROLLBACK, "_undo",
             "now != written.after or made_anew or written.was_overridden",
             "made_anew or written.was_overridden"),

@@ -17,23 +17,23 @@ from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
 from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
-from tests.heal.sweeping import Sweeping, sweeping
+from tests.heal.scanning import Scanning, scanning
 
 MISSING = "dlq_missing"
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
 @pytest.fixture
-def account(scanned: Sweeping) -> Account:
+def account(scanned: Scanning) -> Account:
     return scanned.account
 
 
-def without_dlq(scanned: Sweeping, *, days: int = 1) -> str:
+def without_dlq(scanned: Scanning, *, days: int = 1) -> str:
     queue = scanned.account.queue("orders", VisibilityTimeout="30")
     scanned.account.clients.sqs.send_message(
         QueueUrl=scanned.account.url(queue), MessageBody="poison"
@@ -43,13 +43,13 @@ def without_dlq(scanned: Sweeping, *, days: int = 1) -> str:
     return queue
 
 
-def found(scanned: Sweeping) -> None:
+def found(scanned: Scanning) -> None:
     scanned.scan()
     for healed in scanned.heal():
         assert healed.errors == {}
 
 
-def approved(scanned: Sweeping) -> str:
+def approved(scanned: Scanning) -> str:
     queue = without_dlq(scanned)
     found(scanned)
     assert say(scanned.account, "approve", case_of(scanned.account).case_id)["state"] == "approved"
@@ -77,7 +77,7 @@ def exists(account: Account, queue_arn: str) -> bool:
 
 
 def test_what_a_person_approved_is_made_attached_and_written_down(
-    scanned: Sweeping, account: Account
+    scanned: Scanning, account: Account
 ) -> None:
     queue = approved(scanned)
     outcome = taken_up(account)
@@ -90,7 +90,7 @@ def test_what_a_person_approved_is_made_attached_and_written_down(
 
 
 def test_heal_itself_makes_nothing_even_where_settings_let_it(
-    scanned: Sweeping, account: Account
+    scanned: Scanning, account: Account
 ) -> None:
     account.settings = replace(account.settings, autonomy={MISSING: Mode.HEAL})
     queue = without_dlq(scanned)
@@ -106,7 +106,7 @@ def test_heal_itself_makes_nothing_even_where_settings_let_it(
 
 
 def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
-    scanned: Sweeping, account: Account, monkeypatch: pytest.MonkeyPatch
+    scanned: Scanning, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = approved(scanned)
     monkeypatch.setattr(
@@ -118,7 +118,7 @@ def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
     assert redrive_of(account, queue) == ""
 
 
-def test_an_approval_does_not_outlive_its_queue(scanned: Sweeping, account: Account) -> None:
+def test_an_approval_does_not_outlive_its_queue(scanned: Scanning, account: Account) -> None:
     queue = approved(scanned)
     account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(minutes=5)
@@ -134,7 +134,7 @@ def test_an_approval_does_not_outlive_its_queue(scanned: Sweeping, account: Acco
 @pytest.mark.parametrize("event", ["before-call", "after-call"])
 @pytest.mark.parametrize("operation", ["CreateQueue", "SetQueueAttributes"])
 def test_killed_at_a_write_it_is_finished_by_whoever_comes_next(
-    scanned: Sweeping, account: Account, event: str, operation: str
+    scanned: Scanning, account: Account, event: str, operation: str
 ) -> None:
     queue = approved(scanned)
     die(account, f"{event}.sqs.{operation}")
@@ -162,7 +162,7 @@ def die(account: Account, event: str) -> None:
     events.register(event, kill)
 
 
-def attached(scanned: Sweeping) -> str:
+def attached(scanned: Scanning) -> str:
     queue = approved(scanned)
     taken_up(scanned.account)
     assert states(scanned.account)[-1] == "applied"
@@ -171,7 +171,7 @@ def attached(scanned: Sweeping) -> str:
 
 
 def test_taken_back_it_is_detached_and_the_queue_is_retained(
-    scanned: Sweeping, account: Account
+    scanned: Scanning, account: Account
 ) -> None:
     queue = attached(scanned)
     document = undo(account, case_of(account).case_id)
@@ -187,7 +187,7 @@ def test_taken_back_it_is_detached_and_the_queue_is_retained(
     assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "undone"
 
 
-def test_a_persons_policy_is_not_taken_back(scanned: Sweeping, account: Account) -> None:
+def test_a_persons_policy_is_not_taken_back(scanned: Scanning, account: Account) -> None:
     queue = attached(scanned)
     theirs = Redrive(f"{queue}-dlq", 9).text
     account.clients.sqs.set_queue_attributes(
@@ -198,7 +198,7 @@ def test_a_persons_policy_is_not_taken_back(scanned: Sweeping, account: Account)
 
 
 def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(
-    scanned: Sweeping, account: Account
+    scanned: Scanning, account: Account
 ) -> None:
     """The queue that was kept is ours: nobody is overruled."""
     queue = attached(scanned)
@@ -226,7 +226,7 @@ def _delete(account: Account, queue: str) -> None:
 
 @pytest.mark.parametrize("theirs", [_detach, _delete])
 def test_a_person_who_takes_it_away_is_left_alone(
-    scanned: Sweeping, account: Account, theirs: Callable[[Account, str], None]
+    scanned: Scanning, account: Account, theirs: Callable[[Account, str], None]
 ) -> None:
     queue = attached(scanned)
     theirs(account, queue)
@@ -239,7 +239,7 @@ def test_a_person_who_takes_it_away_is_left_alone(
 
 
 def test_it_is_proven_by_standing_unfound_without_any_delete(
-    scanned: Sweeping, account: Account
+    scanned: Scanning, account: Account
 ) -> None:
     attached(scanned)
     account.later(hours=6)

@@ -9,7 +9,7 @@ import pytest
 
 from mendq.consumer.holds import Hold
 from mendq.consumer.writes import LOST, Writes, tens
-from tests.heal.visibility.answers import Sqs
+from tests.consumer.answers import Sqs
 
 
 def holds(names: str) -> list[Hold]:

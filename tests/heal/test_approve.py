@@ -103,7 +103,7 @@ def test_a_proposal_is_no_case_to_close(account: Account, proposed: Case) -> Non
     answered = _unchanged(
         account, proposed.queue_arn, lambda: say(account, "close", proposed.case_id)
     )
-    assert answered["reason"].endswith("only an escalated or a overridden case can be closed")
+    assert answered["reason"].endswith("only an escalated or an overridden case can be closed")
 
 
 def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> None:

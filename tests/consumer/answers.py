@@ -1,4 +1,4 @@
-"""SQS as a visibility timeout sees it: what it is asked to write, and how it answers."""
+"""SQS as a heartbeat sees it: what it is asked to write, and how it answers."""
 
 from __future__ import annotations
 

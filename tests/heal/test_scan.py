@@ -20,18 +20,18 @@ from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Refusal
-from tests.heal.sweeping import Sweeping, an_hour_on, consumed, sweeping
+from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
 
 A_DAY = 86_400
 
 
 @pytest.fixture
-def scanned() -> Iterator[Sweeping]:
-    with sweeping() as made:
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made
 
 
-def dlq(scanned: Sweeping, name: str = "orders", tag: str | None = "heal") -> str:
+def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> str:
     """A DLQ that keeps messages no longer than its source does; its ARN."""
     arn = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY))
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
@@ -61,7 +61,7 @@ def slow(of_configuration: bool = False) -> Symptom:
     )
 
 
-def measured_queues(scanned: Sweeping, how_many: int) -> list[str]:
+def measured_queues(scanned: Scanning, how_many: int) -> list[str]:
     """Queues that were as they are for a day, of which CloudWatch knows something."""
     queues = [scanned.account.queue(f"slow-{n:02}") for n in range(how_many)]
     scanned.account.now = (scanned.account.now + timedelta(days=2)).replace(hour=0, minute=30)
@@ -70,7 +70,7 @@ def measured_queues(scanned: Sweeping, how_many: int) -> list[str]:
     return queues
 
 
-def test_what_is_found_is_said_to_heal_and_healed(scanned: Sweeping) -> None:
+def test_what_is_found_is_said_to_heal_and_healed(scanned: Scanning) -> None:
     queue = dlq(scanned)
     done = scanned.scan([DLQ_RETENTION_TOO_SHORT])
     assert done is not None
@@ -83,7 +83,7 @@ def test_what_is_found_is_said_to_heal_and_healed(scanned: Sweeping) -> None:
     assert (transition["to"], transition["evidence"]["failed_calls"]) == ("applied", 0)
 
 
-def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Sweeping) -> None:
+def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Scanning) -> None:
     queue = dlq(scanned)
     before = scanned.account.attributes(queue)
     scanned.scan()
@@ -91,7 +91,7 @@ def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Sweeping) -> N
     assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
 
 
-def test_heal_finds_nothing_where_there_is_nothing_any_more(scanned: Sweeping) -> None:
+def test_heal_finds_nothing_where_there_is_nothing_any_more(scanned: Scanning) -> None:
     queue = dlq(scanned)
     scanned.scan([DLQ_RETENTION_TOO_SHORT])
     scanned.account.clients.sqs.set_queue_attributes(
@@ -104,7 +104,7 @@ def test_heal_finds_nothing_where_there_is_nothing_any_more(scanned: Sweeping) -
     assert scanned.account.transitions() == []
 
 
-def test_a_round_is_made_once_an_hour(scanned: Sweeping) -> None:
+def test_a_round_is_made_once_an_hour(scanned: Scanning) -> None:
     dlq(scanned)
     first = scanned.scan()
     scanned.account.later(seconds=1)
@@ -117,7 +117,7 @@ def test_a_round_is_made_once_an_hour(scanned: Sweeping) -> None:
     assert scanned.scan() is not None
 
 
-def test_another_scan_under_way_is_left_alone(scanned: Sweeping) -> None:
+def test_another_scan_under_way_is_left_alone(scanned: Scanning) -> None:
     dlq(scanned)
     assert scanned.context().scan_store.begin(scanned.account.now)
     assert scanned.scan() is None
@@ -126,7 +126,7 @@ def test_another_scan_under_way_is_left_alone(scanned: Sweeping) -> None:
 
 
 def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
-    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 2)
     for n in range(5):
@@ -152,7 +152,7 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     assert scanned.scan(symptoms) is None
 
 
-def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Sweeping) -> None:
+def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Scanning) -> None:
     dlq(scanned)
     scanned.heal_is_away = True
     with pytest.raises(Exception, match="heal could not be called"):
@@ -163,7 +163,7 @@ def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Sweepi
     assert len(scanned.named()) == 1
 
 
-def test_faults_of_configuration_are_said_ten_new_queues_a_day(scanned: Sweeping) -> None:
+def test_faults_of_configuration_are_said_ten_new_queues_a_day(scanned: Scanning) -> None:
     # In the morning: the three rounds are on one day.
     scanned.account.now = scanned.account.now.replace(hour=6)
     queues = [scanned.account.queue(f"q-{n:02}") for n in range(25)]
@@ -183,7 +183,7 @@ def test_faults_of_configuration_are_said_ten_new_queues_a_day(scanned: Sweeping
     assert len(scanned.findings()["findings"]) == 25, "all of them are reported"
 
 
-def test_two_faults_of_a_queue_are_two_of_the_day(scanned: Sweeping) -> None:
+def test_two_faults_of_a_queue_are_two_of_the_day(scanned: Scanning) -> None:
     for n in range(NEW_FAULTS_A_DAY):
         scanned.account.queue(f"q-{n:02}")
     an_hour_on(scanned.account)
@@ -191,7 +191,7 @@ def test_two_faults_of_a_queue_are_two_of_the_day(scanned: Sweeping) -> None:
     assert len(scanned.named()) == NEW_FAULTS_A_DAY
 
 
-def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Sweeping) -> None:
+def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> None:
     queues = measured_queues(scanned, MOST_IN_A_CALL + 5)
     symptoms = [slow()]
     done = scanned.scan(symptoms)
@@ -202,7 +202,7 @@ def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Sweeping) -> N
     assert len(spread) == len(queues), "heal sees how many there are"
 
 
-def test_what_few_show_is_said_whole(scanned: Sweeping) -> None:
+def test_what_few_show_is_said_whole(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 3)
     scanned.scan([slow()])
     assert scanned.named() == [(each, "slow") for each in queues]
@@ -213,7 +213,7 @@ def of_an_hour(metrics: int) -> Limits:
     return Limits(scan_metrics_per_day=24 * metrics, mass_symptom_share=1)
 
 
-def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Sweeping) -> None:
+def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning) -> None:
     measured_queues(scanned, 25)
     scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
     done = scanned.scan([slow()])
@@ -232,7 +232,7 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Sweeping
     assert done.measured == 10, "what an hour left is the next one's"
 
 
-def test_a_budget_skips_not_always_the_same(scanned: Sweeping) -> None:
+def test_a_budget_skips_not_always_the_same(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 25)
     scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
     seen = set[str]()
@@ -249,7 +249,7 @@ def test_a_budget_skips_not_always_the_same(scanned: Sweeping) -> None:
     assert seen == set(queues)
 
 
-def test_what_merely_costs_money_is_measured_last(scanned: Sweeping) -> None:
+def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 25)
     harmed, dear = slow(), slow()
     assert harmed.detection
@@ -268,7 +268,7 @@ def test_what_merely_costs_money_is_measured_last(scanned: Sweeping) -> None:
     assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
 
 
-def test_what_heal_will_measure_again_counts_too(scanned: Sweeping) -> None:
+def test_what_heal_will_measure_again_counts_too(scanned: Scanning) -> None:
     measured_queues(scanned, 1)
     scanned.scan([slow()])
     items = scanned.account.case_store_items()
@@ -276,7 +276,7 @@ def test_what_heal_will_measure_again_counts_too(scanned: Sweeping) -> None:
     assert spent["asked"] == {"N": "16"}
 
 
-def test_without_a_budget_nothing_is_measured(scanned: Sweeping) -> None:
+def test_without_a_budget_nothing_is_measured(scanned: Scanning) -> None:
     measured_queues(scanned, 2)
     none = replace(scanned.account.settings, limits=Limits(scan_metrics_per_day=0))
     scanned.account.settings = none
@@ -286,7 +286,7 @@ def test_without_a_budget_nothing_is_measured(scanned: Sweeping) -> None:
     assert scanned.announced == []
 
 
-def test_what_is_only_reported_is_not_said_to_heal(scanned: Sweeping) -> None:
+def test_what_is_only_reported_is_not_said_to_heal(scanned: Scanning) -> None:
     scanned.account.queue("plain")
     reported = replace(slow(of_configuration=True), plan=None)
     done = scanned.scan([reported])
@@ -295,7 +295,7 @@ def test_what_is_only_reported_is_not_said_to_heal(scanned: Sweeping) -> None:
     assert scanned.announced == []
 
 
-def test_one_queue_or_entry_that_fails_costs_itself(scanned: Sweeping) -> None:
+def test_one_queue_or_entry_that_fails_costs_itself(scanned: Scanning) -> None:
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
 
     def detect(facts: Facts) -> Found:
@@ -319,24 +319,24 @@ def test_one_queue_or_entry_that_fails_costs_itself(scanned: Sweeping) -> None:
 
 
 def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
-    scanned: Sweeping, monkeypatch: pytest.MonkeyPatch
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
     listed = Listing((gone,), {})
-    monkeypatch.setattr("mendq.aws.queue.listed_queues", lambda *_: listed)
+    monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
     done = scanned.scan()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (1, 1, {})
 
 
-def test_a_name_in_settings_without_a_queue_is_not_looked_at(scanned: Sweeping) -> None:
+def test_a_name_in_settings_without_a_queue_is_not_looked_at(scanned: Scanning) -> None:
     scanned.account.settings = replace(scanned.account.settings, queues=("gone",))
     done = scanned.scan()
     assert done is not None
     assert (done.queues, done.gone, done.failed) == (0, 0, {})
 
 
-def test_what_heal_asks_of_lambda_again_counts_too(scanned: Sweeping) -> None:
+def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
     (queue,) = measured_queues(scanned, 1)
     consumed(scanned, queue)
     asked: list[int] = []
@@ -357,7 +357,7 @@ def test_what_heal_asks_of_lambda_again_counts_too(scanned: Sweeping) -> None:
     assert spent["asked"] == {"N": str(sum(asked))}
 
 
-def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Sweeping) -> None:
+def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scanning) -> None:
     """A fault in a configuration is found unmeasured, and heal measures it before it plans."""
     queues = measured_queues(scanned, 5)
     scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(20))

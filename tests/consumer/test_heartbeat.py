@@ -1,4 +1,4 @@
-"""A visibility timeout keeps what it holds, and touches nothing that it does not hold."""
+"""A heartbeat keeps what it holds, and touches nothing that it does not hold."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from mendq.consumer import VisibilityHeartbeat
 from mendq.consumer.holds import LONGEST_SECONDS
+from tests.consumer.answers import Sqs, message
 from tests.heal.conftest import Account
 from tests.heal.messages import timed
-from tests.heal.visibility.answers import Sqs, message
 
 __all__ = ["timed"]
 SECONDS = 60

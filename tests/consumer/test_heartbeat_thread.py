@@ -1,4 +1,4 @@
-"""The thread of a visibility timeout extends, and ends with the block."""
+"""The heartbeat's thread extends what is held, and ends with the block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mendq.consumer import VisibilityHeartbeat
-from tests.heal.visibility.answers import Sqs, message
+from tests.consumer.answers import Sqs, message
 
 PATIENCE = 10
 

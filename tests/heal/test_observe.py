@@ -24,7 +24,7 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Refusal
 from mendq.model.steps import SetVisibilityTimeout
 from tests.heal.conftest import Account
-from tests.heal.test_fixing import all_fail, codes, touched
+from tests.heal.test_assess import all_fail, codes, touched
 
 # What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
 REMEDY_OF_NO_USE = {

@@ -27,8 +27,8 @@ class _Answer:
 
 
 @dataclass
-class Sweeping:
-    """`told` is what heal was called with, `moved` the redrives of each DLQ."""
+class Scanning:
+    """`announced` is what heal was called with, `moved` the redrives of each DLQ."""
 
     account: Account
     announced: list[dict[str, Any]] = field(default_factory=list)
@@ -117,7 +117,7 @@ def an_hour_on(account: Account) -> datetime:
     return account.now
 
 
-def consumed(scanned: Sweeping, queue_arn: str) -> None:
+def consumed(scanned: Scanning, queue_arn: str) -> None:
     """A Lambda function consumes the queue, which moto would have to run."""
     arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
     mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
@@ -136,7 +136,7 @@ def consumed(scanned: Sweeping, queue_arn: str) -> None:
 
 
 def denied(
-    scanned: Sweeping, *queue_arns: str, words: str = "a service control policy"
+    scanned: Scanning, *queue_arns: str, words: str = "a service control policy"
 ) -> Callable[[], None]:
     """Until the answer is called nobody may read the attributes of these queues, or of any."""
     urls = {scanned.account.url(each) for each in queue_arns}
@@ -144,7 +144,7 @@ def denied(
     def refuse(params: Any, **_: Any) -> None:
         if not urls or json.loads(params["body"])["QueueUrl"] in urls:
             message = (
-                "User: arn:aws:sts::123456789012:assumed-role/mendq-sweep/scan is not authorized "
+                "User: arn:aws:sts::123456789012:assumed-role/mendq-scan/scan is not authorized "
                 f"to perform: sqs:getqueueattributes with an explicit deny in {words}"
             )
             error = {"Code": "AccessDenied", "Message": message}
@@ -157,9 +157,9 @@ def denied(
 
 
 @contextmanager
-def sweeping() -> Iterator[Sweeping]:
+def scanning() -> Iterator[Scanning]:
     with moto_account() as account:
-        made = Sweeping(account)
+        made = Scanning(account)
         events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
         for each in events:
             # What a handler returns here is the answer, which the stubs' type does not say.

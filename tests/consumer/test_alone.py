@@ -11,14 +11,14 @@ from mendq import consumer
 
 TAKEN = """
 import sys
-from visibility timeout import Visibility timeout
+from consumer import VisibilityHeartbeat
 
-with Visibility timeout(None, "url", seconds=30) as visibility timeout:
-    assert visibility timeout.held == frozenset()
-assert not [each for each in sys.modules if each.partition(".")[0] == "functions"]
+with VisibilityHeartbeat(None, "url", seconds=30) as visibility:
+    assert visibility.held == frozenset()
+assert not [each for each in sys.modules if each.partition(".")[0] == "mendq"]
 """
 
 
 def test_whoever_takes_the_folder_needs_nothing_else(tmp_path: Path) -> None:
-    shutil.copytree(Path(consumer.__file__).parent, tmp_path / "visibility")
+    shutil.copytree(Path(consumer.__file__).parent, tmp_path / "consumer")
     subprocess.run([sys.executable, "-c", TAKEN], cwd=tmp_path, check=True, timeout=60)

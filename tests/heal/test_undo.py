@@ -1,0 +1,275 @@
+"""What undoing a case would do, and what the case store holds afterwards."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.heal.undo import (
+    NEVER_PUT_BACK,
+    Outcome,
+    Undo,
+    records_after,
+    steps_of,
+    stopped_by,
+    undos,
+    written_by,
+)
+from mendq.model.case import Case, State
+from mendq.model.facts import Facts
+from mendq.model.steps import (
+    HELD,
+    STEPS,
+    AttributeStep,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+    RedriveMessages,
+    SetKmsDataKeyReusePeriod,
+    SetMessageRetention,
+    SetVisibilityTimeout,
+)
+
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
+NOW = datetime(2026, 11, 9, 12, 0, tzinfo=UTC)
+RULE = '{"Version": "2012-10-17", "Statement": [{"Sid": "it\'s"}]}'
+
+
+def case(
+    *steps: AttributeStep | Mapping[str, str], n: int = 1, state: State = State.APPLIED
+) -> Case:
+    documents = (each if isinstance(each, Mapping) else each.document() for each in steps)
+    return Case(
+        case_id="c-1",
+        n=n,
+        at=NOW + timedelta(minutes=n),
+        came_from=None,
+        state=state,
+        queue_arn=QUEUE,
+        symptom="visibility_timeout_too_short",
+        reason="",
+        evidence={},
+        steps=tuple(documents),
+        actor="heal",
+    )
+
+
+def found(
+    history: list[Case],
+    attributes: Mapping[str, str],
+    snapshots: Mapping[int, Mapping[str, str]] | None = None,
+    kinds: tuple[type[AttributeStep], ...] = STEPS,
+    view: CaseStoreView | None = None,
+) -> tuple[Undo, ...]:
+    facts = Facts(QUEUE, attributes, {})
+    return undos(written_by(history), snapshots or {}, facts, view or CaseStoreView(), kinds)
+
+
+def only(undone: tuple[Undo, ...]) -> tuple[Outcome, str, str, str | None]:
+    (each,) = undone
+    return each.outcome, each.before, each.after, each.now
+
+
+def visibility(seconds: str) -> dict[str, str]:
+    return {"VisibilityTimeout": seconds}
+
+
+def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
+    step = SetVisibilityTimeout(30, 45)
+    others = [state for state in State if state is not State.APPLIED]
+    assert written_by([case(step, n=n, state=state) for n, state in enumerate(others)]) == ()
+
+
+@pytest.mark.parametrize("now", ["44", "46", "31", "0"])
+def test_what_a_person_wrote_since_is_retained(now: str) -> None:
+    undone = found([case(SetVisibilityTimeout(30, 45))], visibility(now))
+    assert only(undone) == (Outcome.RETAINED, "30", "45", now)
+    assert steps_of(undone) == ()
+
+
+def test_what_is_as_before_is_left() -> None:
+    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("30"))
+    assert only(undone) == (Outcome.NOTHING, "30", "45", "30")
+    assert steps_of(undone) == ()
+
+
+def test_ours_goes_back_to_before_the_first_write() -> None:
+    first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
+    history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
+    undone = found(history, visibility("68"))
+    assert only(undone) == (Outcome.UNDONE, "30", "68", "68")
+    assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
+    assert only(found(history, visibility("45")))[0] is Outcome.RETAINED
+
+
+def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
+    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
+    assert only(found(history, visibility("90"))) == (Outcome.UNDONE, "60", "90", "90")
+
+
+def test_what_was_overridden_since_may_be_a_persons() -> None:
+    fix = case(SetVisibilityTimeout(30, 45))
+    history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
+    assert only(found(history, visibility("45")))[0] is Outcome.RETAINED
+    assert only(found([history[1], case(SetVisibilityTimeout(30, 45), n=3)], visibility("45")))[
+        0
+    ] is (Outcome.UNDONE)
+
+
+@pytest.mark.parametrize(
+    ("later_writes", "outcome"), [(["45"], "undone"), ([], "undone"), (["45", "68"], "retained")]
+)
+def test_ours_only_where_no_later_write_of_ours_was_overruled(
+    later_writes: list[str], outcome: str
+) -> None:
+    record = AttributeRecord()
+    for after in later_writes:
+        record = record.after_writing("1", after, NOW)
+    view = CaseStoreView(attributes={"VisibilityTimeout": record})
+    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("45"), view=view)
+    assert only(undone)[0] == outcome
+    assert bool(steps_of(undone)) == (outcome == "undone")
+
+
+def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
+    history = [case(SetVisibilityTimeout(30, 45))]
+    made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
+    same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
+    other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
+    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.RETAINED]
+
+
+def test_what_was_absent_goes_back_to_what_that_means() -> None:
+    history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
+    reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
+    undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
+    assert steps_of(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
+    assert only(found(history, {}))[0] is Outcome.NOTHING
+
+
+def test_the_snapshot_decides_what_was_before() -> None:
+    history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
+    undone = found(history, visibility("68"), {1: visibility("20"), 3: visibility("45")})
+    assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
+
+
+def test_each_attribute_is_judged_by_itself() -> None:
+    history = [
+        case(
+            DeduplicateByGroup("queue", "messageGroup"),
+            LimitThroughputByGroup("perQueue", "perMessageGroupId"),
+        )
+    ]
+    undone = found(history, {"DeduplicationScope": "messageGroup"})
+    assert [each.outcome for each in undone] == [Outcome.UNDONE, Outcome.NOTHING]
+    assert steps_of(undone) == (DeduplicateByGroup("messageGroup", "queue"),)
+
+
+class MadeUp(AttributeStep):
+    """A step that no rollback may take, however it came into the catalogue."""
+
+
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        (("MessageRetentionPeriod", "345600", "1209600"), "MessageRetentionPeriod=345600"),
+        (("Policy", RULE, "{}"), {"Policy": RULE}),
+        (("FromALaterMendq", "1", "2"), "FromALaterMendq=1"),
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_never_written_is_printed(
+    monkeypatch: pytest.MonkeyPatch,
+    values: tuple[str, str, str],
+    change: str | dict[str, str],
+    is_known: bool,
+) -> None:
+    attribute, before, after = values
+    monkeypatch.setattr(MadeUp, "attribute", attribute, raising=False)
+    kinds = (MadeUp,) if is_known and attribute in NEVER_PUT_BACK else STEPS
+    history = [case({"attribute": attribute, "before": before, "after": after})]
+    (undone,) = found(history, {attribute: after}, kinds=kinds)
+    assert undone.outcome is Outcome.PRINTED
+    assert steps_of([undone]) == ()
+    *command, given = shlex.split(undone.command)
+    assert command == [
+        *("aws", "sqs", "set-queue-attributes", "--region", "eu-west-1", "--queue-url"),
+        "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+        "--attributes",
+    ]
+    assert given == change or json.loads(given) == change
+    assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.RETAINED
+    assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
+
+
+def test_after_a_fix_the_write_is_remembered() -> None:
+    fix = case(SetVisibilityTimeout(30, 45))
+    record = records_after(fix, CaseStoreView(), None)["VisibilityTimeout"]
+    assert (record.person_value, record.last_written, record.overridden_until) == ("30", "45", None)
+
+
+def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:
+    undone = case(SetVisibilityTimeout(45, 30), n=2, state=State.ROLLED_BACK)
+    known = AttributeRecord(queue_created_at=NOW).after_writing("30", "45", NOW)
+    view = CaseStoreView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
+    assert records_after(undone, view, NOW) == {
+        "VisibilityTimeout": AttributeRecord(
+            overridden_until=undone.at + timedelta(days=7),
+            queue_created_at=NOW,
+            owes_a_notification=True,
+        )
+    }
+
+
+def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
+    undone = case(SetVisibilityTimeout(68, 45), n=2, state=State.ROLLED_BACK)
+    older = AttributeRecord().after_writing("30", "45", NOW)
+    view = CaseStoreView(attributes={"VisibilityTimeout": older.after_writing("45", "68", NOW)})
+    record = records_after(undone, view, None)["VisibilityTimeout"]
+    assert (record.writes, record.person_value) == (older.writes, "30")
+    assert record.overridden_until is not None
+
+
+RETENTION = {"MessageRetentionPeriod": "1209600"}
+REDRIVE = RedriveMessages(HELD, "arn:aws:sqs:eu-west-1:123456789012:source.fifo")
+RAISED = SetMessageRetention(345_600, 1_209_600)
+
+
+def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
+    undone = found([case(REDRIVE, RAISED)], RETENTION)
+    messages, retention = undone
+    assert only((messages,)) == (Outcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
+    assert messages.command == ""
+    assert retention.outcome is Outcome.PRINTED
+    assert steps_of(undone) == ()
+    assert stopped_by(undone) == (REDRIVE.inverse().document(),)
+
+
+@pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
+def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
+    undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
+    assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
+    assert undone[0].command == ""
+    assert (stopped_by(undone), steps_of(undone)) == ((), ())
+
+
+def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
+    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
+    view = CaseStoreView(attributes={REDRIVE.attribute: record})
+    assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
+    over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
+    assert only(found(over, {}, view=view))[0] is Outcome.NOTHING
+
+
+def test_messages_that_a_person_held_back_are_left_alone_for_a_week() -> None:
+    stopped = case(REDRIVE.inverse(), n=2, state=State.ROLLED_BACK)
+    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
+    view = CaseStoreView(attributes={REDRIVE.attribute: record})
+    after = records_after(stopped, view, None)[REDRIVE.attribute]
+    assert after.overridden_until == stopped.at + timedelta(days=7)
+    assert after.owes_a_notification
