@@ -47,10 +47,11 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 test: .venv/.ready ## the tests
 	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long'
 
-check: .venv/.ready ## lint, types, the arrows of the house, stale documents
+check: .venv/.ready ## lint, types, the floors between rooms, the size of the house, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
+	@$(RUN) -m tests.architecture.ceilings
 	@$(RUN) -m docs.derive --check
 
 before: .venv/.ready ## what differs from the record of the product in tests/before (ONLY="stack report" for some)
@@ -61,7 +62,7 @@ prove: .venv/.ready ## the long evidence, its figures in a table and in build/pr
 		tests/local_account tests/infra tests/analytics
 	@$(RUN) -m tests.prove $(NAMES)
 
-bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or night, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
+bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or nightly, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew

@@ -117,7 +117,7 @@ class Nightly:
         title = "Incidents from failed calls that are there already"
         yield "sessions", title, sessions, FEW_ROUNDS
         alone = (
-            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.night", f"{n}")))
+            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.nightly", f"{n}")))
             for n in SESSIONS
         )
         yield "session memory", "The same, each in a process of its own", alone, 1

@@ -142,7 +142,7 @@ def write(parts: Mapping[str, Part], docs: Path = DOCS) -> list[Path]:
 
     if "nightly" not in parts:
         raise ValueError(
-            "the nightly job was never measured here: run make bench ONLY=night KEEP=1"
+            "the nightly job was never measured here: run make bench ONLY=nightly KEEP=1"
         )
     cost = docs / "cost.md"
     old = cost.read_text() if cost.exists() else ""

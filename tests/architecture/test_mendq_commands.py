@@ -21,7 +21,7 @@ from mendq.notifications.commands import next_lines
 from tests.architecture.test_documents import PAGES, ROOT, lines_of
 from tests.model.cases_to_page import CASE
 
-ROOMS = ("cli", "functions", "infra", "local_account")
+ROOMS = ("functions", "infra", "local_account", "mendq")
 _INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
 _PLACE = "X"
 

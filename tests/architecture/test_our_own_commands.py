@@ -91,6 +91,9 @@ def _cdk(words: list[str]) -> None:
 
 def _python(words: list[str]) -> None:
     script = words[1] if words[0] == "-m" else words[0]
+    if script == "pytest":
+        assert all((ROOT / each).exists() for each in words[2:] if not each.startswith("-"))
+        return
     path = script if script.endswith(".py") else f"{script.replace('.', '/')}.py"
     assert (ROOT / path).exists() or (ROOT / script.replace(".", "/") / "__main__.py").exists()
     if script == "analytics.job":
@@ -116,6 +119,7 @@ def test_a_command_of_ours_is_one(line: str) -> None:
         "make cdk ARGS=\"deploy -c mendq='{..}'\"",
         "npx aws-cdk@3.0.0 deploy",
         "python -m analytics.evening",
+        "python -m pytest tests/healing -q",
         "python -m analytics.job nightly --date yesterday --trail T --cases C --out O",
         "python -m analytics.job weekly --week 2026-W46",
     ],

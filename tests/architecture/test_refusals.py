@@ -30,7 +30,7 @@ def _codes(source: str) -> Iterator[str]:
 
 
 def _emitted() -> set[str]:
-    sources = (each.read_text() for each in (ROOT / "functions").rglob("*.py"))
+    sources = (each.read_text() for each in (ROOT / "mendq").rglob("*.py"))
     caught = (each.code for entry in CATALOGUE for each in entry.caught)
     detected = (each.code for entry in CATALOGUE for each in entry.detected)
     examples = {code for code in (*caught, *detected) if code}

@@ -156,7 +156,7 @@ def test_a_missed_goal_is_said(wall: float, said: str) -> None:
 
 
 def test_the_nightly_has_to_be_measured_first(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="make bench ONLY=night"):
+    with pytest.raises(ValueError, match="make bench ONLY=nightly"):
         pages.write({"handler": _nightly()}, tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert len(pages.write({"nightly": _nightly()}, tmp_path)) == len(list(tmp_path.iterdir())) == 2

@@ -96,7 +96,7 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
         f"queue of more than {bounds.census:,} messages",
     ):
         assert said in page
-    assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 3
+    assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2
 
 
 def test_both_policies_can_be_copied_and_each_command_is_there() -> None:

@@ -26,7 +26,7 @@ def _rows(heading: str) -> list[str]:
 
 
 def _headings_of_show() -> list[str]:
-    tree = ast.parse((ROOT / "cli" / "commands" / "show.py").read_text())
+    tree = ast.parse((ROOT / "mendq" / "cli" / "look" / "show.py").read_text())
     return [
         node.args[0].value
         for node in ast.walk(tree)
