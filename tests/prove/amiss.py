@@ -8,6 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from mendq.heal.undo import Outcome
 from tests.heal.faults import Killed
 from tests.heal.operators import case_of, context_of, fail, move, outcomes, say, undo
 from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
@@ -15,7 +16,7 @@ from tests.prove.world import World
 
 
 def roll_back_of_a_persons_value(world: World) -> Turn:
-    """Nothing is written, and it is said."""
+    """Nothing is written, and the answer says so."""
     queue_arn = queue(world)
     fail(world.account, queue_arn)
     world.account.later(minutes=5)
@@ -23,8 +24,8 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     case_id = case_of(world.account).case_id
 
     def turn() -> bool:
-        answered = undo(world.account, case_id)
-        return "error" not in answered and outcomes(answered) == {"VisibilityTimeout": "retained"}
+        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": Outcome.RETAINED}
+        return "error" not in answered and outcomes(answered) == kept
 
     return turn
 

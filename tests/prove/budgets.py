@@ -30,7 +30,7 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
         steps = int(timedelta(days=days) / STEP)
         for step in range(steps):
             _step(made, queue, step, dice)
-            proving.record_transition(step / steps)
+            proving.progress(step / steps)
         timing = made.account.settings.timing
         states = {each["to"] for each in made.account.transitions()}
     most = max(sum(timedelta() <= at - each < A_DAY for each in written) for at in written)

@@ -40,7 +40,7 @@ def prove(proving: Proving) -> None:
     tally: Counter[str] = Counter()
     try:
         for turn, seed in enumerate(SEEDS):
-            proving.record_transition(turn / len(SEEDS))
+            proving.progress(turn / len(SEEDS))
             with tempfile.TemporaryDirectory(prefix="mendq-outsider-") as folder:
                 tally += _of_seed(proving, spark, Path(folder), seed)
     finally:
@@ -88,7 +88,7 @@ def _compared(proving: Proving, out: Path, counted: Count, name: str) -> Counter
 
 COUNTED_NIGHTLY_RUNS = (
     Proof(
-        "counted-nights",
+        "counted_nightly_runs",
         "Nightly runs in any order, repeated or as one backfill, write what plain Python counts.",
         prove,
     ),

@@ -88,7 +88,7 @@ def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES)
         here = sum(kind == "killed_before" for kind, _ in undisturbed.points)
         calls += here
         proving.figure(f"{scene.name}: aws_calls", here)
-        proving.record_transition((n + 1) / len(scenes))
+        proving.progress((n + 1) / len(scenes))
     proving.figure("scenes", len(scenes))
     proving.figure("aws_calls", calls)
     proving.figure("fault_points", points)

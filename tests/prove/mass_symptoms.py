@@ -66,7 +66,7 @@ def _failing_queues(
             account.later(seconds=5)
             again |= lambda_.deliver(bodies)
             account.later(minutes=minutes)
-            proving.record_transition(first / queues)
+            proving.progress(first / queues)
         come_again = len(again)
         again = _once_more(account, lambda_, again)
     cases = account.transitions()

@@ -17,9 +17,9 @@ BEGINS_AT = datetime(2026, 11, 16, 6, 1, tzinfo=UTC)
 
 @dataclass
 class Proving:
-    """One proof on its way: it notes figures, asks its claims, and tells how far it has come."""
+    """One proof on its way: notes figures, asks its claims, shows how far it has come."""
 
-    record_transition: Callable[[float], None] = lambda _share: None
+    progress: Callable[[float], None] = lambda _share: None
     figures: dict[str, Figure] = field(default_factory=dict)
     claims: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Proving:
         started = time.monotonic()
         turn = 0
         while (gone := time.monotonic() - started) < seconds or turn < at_least:
-            self.record_transition(min(1.0, gone / seconds))
+            self.progress(min(1.0, gone / seconds))
             yield turn
             turn += 1
 

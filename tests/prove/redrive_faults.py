@@ -62,11 +62,11 @@ def struck_everywhere(
                 _struck_at(world, at, kind)
                 struck += 1
                 _judge(world, seen, f"{name}, {kind} at call {at}, {calls[at - 1]}")
-                proving.record_transition((done + at / len(calls)) / len(scenes))
+                proving.progress((done + at / len(calls)) / len(scenes))
     proving.figure("fault_points", struck)
     proving.figure("operations", len(every))
     proving.holds("each kind of call of mover and tick is among them", whether=every >= WANTED)
-    seen.record_transition(proving)
+    seen.claim(proving)
 
 
 def _points(calls: list[str]) -> Iterator[tuple[int, str]]:

@@ -70,8 +70,8 @@ def stopped(proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]
                     world = _at(here, mix, at)
                     begin(world)
                     _for_a_while(world, end, seen, f"{name}, {what} at minute {at}")
-                proving.record_transition((done + at / minutes) / len(scenes))
-    seen.record_transition(proving)
+                proving.progress((done + at / minutes) / len(scenes))
+    seen.claim(proving)
 
 
 def _minutes(world: RedrivenWorld) -> int:

@@ -51,7 +51,7 @@ class Observation:
     def moves_a_message(self) -> float:
         return self.counts["moves"] / max(1, self.counts["messages"])
 
-    def record_transition(self, proving: Proving) -> None:
+    def claim(self, proving: Proving) -> None:
         for name, value in sorted({**self.counts, **self.ended}.items()):
             proving.figure(name, value)
         for each in self.wrong[:3]:

@@ -30,7 +30,7 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
             drawn = Random(SEED * 100_000 + turn)  # noqa: S311 - the same again
             world = RedrivenWorld(here, mix_of(drawn), turn)
             _through(world, drawn, seen, f"run {turn}")
-            proving.record_transition(min(1.0, seen.counts["messages"] / messages))
+            proving.progress(min(1.0, seen.counts["messages"] / messages))
         struck.update(here.calls.struck)
     proving.figure("seed", SEED)
     proving.figure("faults", struck.total())
@@ -43,7 +43,7 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
         "runs died and met, copies were handed out, others moved too, or nothing was tried",
         whether=all(seen.counts[each] for each in happened),
     )
-    seen.record_transition(proving)
+    seen.claim(proving)
 
 
 def mix_of(drawn: Random) -> Mix:

@@ -54,7 +54,7 @@ def _run(proof: Proof, console: Console) -> Result:
     started = time.monotonic()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(proof.name, total=1.0)
-        proving = Proving(record_transition=lambda share: progress.update(task, completed=share))
+        proving = Proving(progress=lambda share: progress.update(task, completed=share))
         try:
             proof.prove(proving)
         except Exception:  # noqa: BLE001 - it fails this proof, and the others still run

@@ -195,7 +195,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
         managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
         for each in scan(managed, reader, Allowance(may_measure=may_measure)):
             done = reduce(together, (done, each))
-            proving.record_transition(done.queues / queues)
+            proving.progress(done.queues / queues)
     # Each service has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after.
     sqs, functions, cloudwatch = (each.seconds for each in waited)
     seconds = max(sqs, functions) + cloudwatch

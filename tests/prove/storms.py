@@ -50,7 +50,7 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
     with proving.timed("wall_seconds"), heal_lambda(account) as lambda_:
         for bodies in batches(account, queue_arn, calls, seconds):
             again += len(lambda_.deliver(bodies))
-            proving.record_transition(lambda_.invocations * BATCH_MESSAGES / calls)
+            proving.progress(lambda_.invocations * BATCH_MESSAGES / calls)
     proving.figure("failed_calls", calls)
     proving.figure("invocations", lambda_.invocations)
     proving.figure("aws_calls", lambda_.calls.total)

@@ -113,7 +113,7 @@ def test_mutants_are_chosen_by_a_word() -> None:
 
 
 def test_a_run_kills_a_mutant_and_leaves_the_source_as_it_is(tmp_path: Path) -> None:
-    source = ROOT / "functions" / "healing" / "guardrails.py"
+    source = ROOT / "mendq" / "heal" / "guardrails.py"
     before = source.read_bytes()
     results = tmp_path / "results.json"
     command = [sys.executable, "-m", "tests.prove.mutants.nursery", "--results", str(results)]

@@ -48,7 +48,7 @@ def window(proving: Proving, assessments: int = MENDINGS) -> None:
         between_calls.append(write - look - 1)
         ours_ms.append((watch.calls[write][1] - watch.calls[look][2]) * 1000)
         whole_ms.append((watch.calls[write][2] - watch.calls[look][1]) * 1000)
-        proving.record_transition((n + 1) / assessments)
+        proving.progress((n + 1) / assessments)
     proving.figure("assessments", assessments)
     proving.figure("most_calls_between_look_and_write", max(between_calls))
     proving.figure("median_ms_from_the_look's_answer_to_the_write", round(median(ours_ms), 2))

@@ -101,8 +101,8 @@ CATALOGUE = (
         Mutant("retries are taken for messages handled twice", _RACE, "race_or_retries",
             "not measured.may_be_retries", "measured.may_be_retries"),
         Mutant("a visibility timeout is guessed for a race that nobody can time", _RACE,
-            "without_named_need", "if not facts.found or visibility_needs.unmet(facts, needs):",
-            "if not facts.found or not needs or visibility_needs.unmet(facts, needs):"),
+            "without_named_need", "if not facts.found or unmet(facts, needs):",
+            "if not facts.found or not needs or unmet(facts, needs):"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_tags"), (
         Mutant("a fix lowers a number, which may delete messages", _STEPS,

@@ -125,8 +125,8 @@ GUARDRAILS = (
             'prefix not in ("", pattern)', "prefix != pattern"),
     )),
     Selection(("tests.cases.test_recently_changed",), (
-        Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED, "keeps_changing",
-            "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
+        Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED,
+            "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
     )),
     Selection(("tests.cases.test_spread",), (
         Mutant("queues of the hour before last count as a mass symptom", _SPREAD,

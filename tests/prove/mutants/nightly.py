@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_CALLS = "analytics.failed_calls"
 _INCIDENTS = "analytics.incidents"
-_JOINED = "analytics.joined"
-_QUALITY = "analytics.quality"
 _FILE = "analytics.trail_file"
-_OUTCOMES = "analytics.outcomes"
-_LIVES = "analytics.lives"
+_CASES = "analytics.cases"
 _WEEK = "analytics.week"
-_TOTALS = "analytics.week_totals"
-_WORST = "analytics.week_incidents"
-_ROWS = "analytics.week_rows"
-_QUEUES = "analytics.week_queues"
-_PEOPLE = "analytics.week_people"
-_TIMES = "analytics.week_times"
-_RECOMMENDATIONS = "analytics.week_recommendations"
-_MANAGED = "analytics.managed"
+_PARTS = "analytics.week_parts"
+_RECOMMENDATIONS = "analytics.recommendations"
+_NIGHTLY = "analytics.nightly"
+_CALLS = "tests.analytics.test_failed_calls"
 
 NIGHTLY = (
     Selection(("tests.analytics.test_incidents",), (
@@ -33,22 +25,22 @@ NIGHTLY = (
             _INCIDENTS, "_is_within", "sf.lag(moment, events - 1)", "sf.lag(moment, events)"),
     ), spark=True),
     Selection(("tests.analytics.test_joined",), (
-        Mutant("an incident is given the outcome of another symptom's case", _JOINED,
+        Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
             "_same_symptom", 'sf.col("label") == sf.col("symptom")', 'sf.col("label") != ""'),
-        Mutant("an incident is given the outcome of a case from another time", _JOINED,
+        Mutant("an incident is given the outcome of a case from another time", _INCIDENTS,
             "_evidence_overlaps", '& (each["last_at"] >= sf.col("first"))', ""),
-        Mutant("an incident of an unmanaged queue is told as an event that was lost", _JOINED,
+        Mutant("an incident of an unmanaged queue is told as an event that was lost", _INCIDENTS,
             "_why", 'sf.when(sf.col("was_unmanaged"), sf.lit("not_managed")),', ""),
     ), spark=True),
     Selection((
-        "tests.analytics.test_failed_calls::test_a_call_that_is_delivered_in_two_files_counts_once",
-        "tests.analytics.test_failed_calls::test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else",
+        f"{_CALLS}::test_a_call_that_is_delivered_in_two_files_counts_once",
+        f"{_CALLS}::test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else",
     ), (
-        Mutant("a call that CloudTrail delivers twice counts twice", _CALLS, "_one_per_event",
+        Mutant("a call that CloudTrail delivers twice counts twice", _INCIDENTS, "_one_per_event",
             'sf.col("copy") == 1', 'sf.col("copy") >= 1'),
-        Mutant("our own failing calls are told as incidents", _CALLS, "_without_own",
+        Mutant("our own failing calls are told as incidents", _INCIDENTS, "_without_own",
             "calls.where(~is_own)", "calls.where(is_own | ~is_own)"),
-        Mutant("a role of another account with our role's name is left out", _CALLS,
+        Mutant("a role of another account with our role's name is left out", _INCIDENTS,
             "_without_own", "rlike(OWN_ROLE) & is_here", "rlike(OWN_ROLE)"),
     ), spark=True),
     Selection(("tests.analytics.test_trail_file",), (
@@ -71,45 +63,46 @@ NIGHTLY = (
         "tests.analytics.test_lives",
         "tests.analytics.test_cases",
     ), (
-        Mutant("an approved fix is claimed as one that nobody had to see", _OUTCOMES,
+        Mutant("an approved fix is claimed as one that nobody had to see", _CASES,
             "_by_a_person", "transition.state is State.APPROVED and transition.n > 1",
             "transition.state is State.APPROVED and transition.n > 2"),
-        Mutant("a case that paged somebody is claimed as healed", _OUTCOMES, "outcome",
+        Mutant("a case that paged somebody is claimed as healed", _CASES, "outcome",
             "_reached_a_person(transitions) or HEALED", "HEALED"),
-        Mutant("a fix that nobody listened to any more is claimed as healed", _OUTCOMES,
+        Mutant("a fix that nobody listened to any more is claimed as healed", _CASES,
             "_left_behind", "if closed.came_from in PROVING:",
             "if closed.came_from not in PROVING:"),
-        Mutant("the order of files and not of transitions decides an outcome", _OUTCOMES,
+        Mutant("the order of files and not of transitions decides an outcome", _CASES,
             "in_order", "for each in sorted(transitions, key=lambda each: (each.n, each.at))",
             "for each in transitions"),
-        Mutant("a case of a scan's is told as one of failed calls", _LIVES, "Life.is_scanned",
+        Mutant("a case of a scan's is told as one of failed calls", _CASES, "Life.is_scanned",
             "failed_calls == 0 and", "failed_calls is None and"),
-        Mutant("a week takes an incident of the next one", _LIVES, "is_within",
+        Mutant("a week takes an incident of the next one", _CASES, "is_within",
             "< days.before_microseconds", "<= days.before_microseconds"),
-        Mutant("a word that is not true counts as a notification", _LIVES, "Life.pages",
+        Mutant("a word that is not true counts as a notification", _CASES, "Life.pages",
             "each.notified is True", "each.notified"),
     )),
     Selection(("tests.analytics.test_week",), (
-        Mutant("practice is told as incidents", _ROWS, "without_drills",
+        Mutant("practice is told as incidents", _PARTS, "without_drills",
             'if not is_of_a_drill(row["queue_arn"])', ""),
-        Mutant("a week's failed calls are counted as incidents", _TOTALS, "totals",
+        Mutant("a week's failed calls are counted as incidents", _PARTS, "totals",
             'sum(row["failed_calls"] for row in incidents)', "len(incidents)"),
-        Mutant("approved fixes are counted as healed without a person", _TOTALS, "totals",
+        Mutant("approved fixes are counted as healed without a person", _PARTS, "totals",
             'row["outcome"] == HEALED', 'row["outcome"] in (HEALED, "approved")'),
-        Mutant("what could not be resolved counts as a queue", _TOTALS, "queues_named",
+        Mutant("what could not be resolved counts as a queue", _PARTS, "queues_named",
             "- {UNRESOLVED}", ""),
-        Mutant("a day's failed calls of a label are those of its last incident", _TOTALS,
-            "day_rows", 'failed_calls[row["label"]] += row["failed_calls"]',
-            'failed_calls[row["label"]] = row["failed_calls"]'),
+        Mutant("a day's failed calls of a label are those of its last incident", _PARTS,
+            "Weight.add", 'self.failed_calls += row["failed_calls"]',
+            'self.failed_calls = row["failed_calls"]'),
         Mutant("the incidents that a page leaves out are not counted", _WEEK, "summary",
             "max(0, len(incidents) - MAXIMUM_CASES)",
             "max(0, len(incidents) - MAXIMUM_CASES - 1)"),
-        Mutant("a page lists what was fixed before what was not", _WORST, "_worst_first",
+        Mutant("a page lists what was fixed before what was not", _PARTS, "_worst_first",
             'row["outcome"] in FIXED,', 'row["outcome"] not in FIXED,'),
         Mutant("practice that was left out is not said", _WEEK, "summary",
             "len(incidents_of(days, seen.nightly_runs)) - len(incidents)", "0"),
         Mutant("nightly runs that were not whole count as whole", _WEEK, "_previous_weeks",
-            "sum(is_whole(day, nightly_runs, seen.reads) for day in nightly_runs)", "len(nightly_runs)"),
+            "sum(is_whole(day, nightly_runs, seen.reads) for day in nightly_runs)",
+            "len(nightly_runs)"),
     )),
     Selection((
         "tests.analytics.test_week_queues",
@@ -117,23 +110,25 @@ NIGHTLY = (
         "tests.analytics.test_week_times",
         "tests.analytics.test_week_recommendations",
     ), (
-        Mutant("what was fixed after approval counts as not healed", _QUEUES, "_Queue.add",
+        Mutant("what was fixed after approval counts as not healed", _PARTS, "queue_days",
             'row["outcome"] not in FIXED', 'row["outcome"] != "healed"'),
-        Mutant("the incidents of queues that a page leaves out are not counted", _QUEUES,
-            "_left_out", "sum(sum(queue.incidents) for _, queue in ranked)", "len(ranked)"),
-        Mutant("a case is told by its last notification of the week", _PEOPLE, "_notified",
+        Mutant("the incidents of queues that a page leaves out are not counted", _PARTS,
+            "queue_days",
+            "sum(weight.incidents for _, weight in ranked[MAXIMUM_QUEUES:])",
+            "len(ranked[MAXIMUM_QUEUES:])"),
+        Mutant("a case is told by its last notification of the week", _WEEK, "_notified",
             '"notified_at": time_text(pages[0].at)', '"notified_at": time_text(pages[-1].at)'),
-        Mutant("a clock that goes backwards gives a negative time", _PEOPLE, "_seconds_open",
+        Mutant("a clock that goes backwards gives a negative time", _WEEK, "_seconds_open",
             "if seconds >= 0 else None", "if seconds != 0 else None"),
-        Mutant("a percentile is told of a handful of times", _TIMES, "LEAST_FOR_A_PERCENTILE",
+        Mutant("a percentile is told of a handful of times", _PARTS, "LEAST_FOR_A_PERCENTILE",
             "5", "4"),
-        Mutant("a median is a time that nobody measured", _TIMES, "nearest_rank",
+        Mutant("a median is a time that nobody measured", _PARTS, "nearest_rank",
             "ranked[-(-percent * len(ranked) // 100) - 1]", "sum(ranked) / len(ranked)"),
-        Mutant("what was not healed is timed", _TIMES, "_was_timed",
+        Mutant("what was not healed is timed", _PARTS, "_was_timed",
             'row["outcome"] == HEALED and', ""),
-        Mutant("a recommendation counts the incidents of other symptoms", _RECOMMENDATIONS, "_counted",
-            "suffered.get((recommendation.queue_arn, recommendation.symptom), Suffered())",
-            "next(iter(suffered.values()), Suffered())"),
+        Mutant("a recommendation counts the incidents of other symptoms", _RECOMMENDATIONS,
+            "_counted", "suffered.get((asked.queue_arn, asked.symptom), Weight())",
+            "next(iter(suffered.values()), Weight())"),
         Mutant("folded recommendations lose the incidents of all queues but one", _RECOMMENDATIONS,
             "_as_one", "incidents=sum(each.incidents for each in group)",
             "incidents=first.incidents"),
@@ -143,12 +138,11 @@ NIGHTLY = (
     Selection((
         "tests.analytics.test_managed::test_a_list_with_one_wrong_field_says_nothing",
         "tests.analytics.test_managed::test_only_a_plain_yes_is_a_whole_list",
-        "tests.analytics.test_managed::test_what_is_no_round_says_nothing",
     ), (
-        Mutant("a broken list says that no queue is managed", _MANAGED, "_texts",
+        Mutant("a broken list says that no queue is managed", _NIGHTLY, "_texts",
             "if not isinstance(listed, list):",
             "if not listed and not isinstance(listed, list | str | dict):"),
-        Mutant("a list that is not whole is taken for one", _MANAGED, "read_round",
+        Mutant("a list that is not whole is taken for one", _NIGHTLY, "read_round",
             'document["managed_whole"] is True', 'bool(document["managed_whole"])'),
     )),
 )  # fmt: skip

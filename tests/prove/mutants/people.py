@@ -13,17 +13,14 @@ _NOTIFICATION = "mendq.cases.record"
 _PACE = "mendq.heal.repeats"
 _TEXT = "mendq.notifications.text"
 _VERDICT = "mendq.report.verdict"
-_VISIBLE = "mendq.report.visible"
-_NAMES = "mendq.report.names"
+_WORDS = "mendq.report.words"
 _PAGE = "mendq.report.html_page"
 _MAIL = "mendq.report.mail"
-_MESSAGE = "mendq.report.mail_message"
 _TILES = "mendq.report.tiles"
 _SUMMARY = "mendq.report.summary"
-_DOCUMENT = "mendq.report.document"
-_BOUNDS = "infra.settings.bounds"
-_KINDS = "infra.settings.kinds"
-_VERDICTS = "tests.report.test_verdict"
+_READ = "mendq.report.read_summary"
+_DEPLOYMENT = "infra.settings.deployment"
+_READING = "infra.settings.reading"
 _SAID = "tests.heal.test_record"
 
 PEOPLE = (
@@ -75,8 +72,9 @@ PEOPLE = (
         Mutant("the same news wakes somebody again and again", _NOTIFICATION, "_notification_of",
             "if seen.page and seen.page.has_said(news, context.now):",
             "if seen.page and not seen.page.has_said(news, context.now):"),
-        Mutant("one run sends what another is sending", _RECORD, "NotificationRecord.was_left_unsent",
-            "now - self.at > SENDING", "now - self.at > -SENDING"),
+        Mutant("one run sends what another is sending", _RECORD,
+            "NotificationRecord.was_left_unsent", "now - self.at > SENDING",
+            "now - self.at > -SENDING"),
         Mutant("news of a day ago wakes somebody", _RECORD, "NotificationRecord.was_left_unsent",
             "not self.is_sent and is_news and", "not self.is_sent and"),
         Mutant("people get more notifications in an hour than they can read", _PAGES,
@@ -109,10 +107,8 @@ PEOPLE = (
             "Section.droppable", "if self.cut else 0", ""),
     )),
     Selection((
-        f"{_VERDICTS}::test_the_headline",
-        f"{_VERDICTS}::test_what_became_of_the_others",
-        f"{_VERDICTS}::test_nobody_is_lost_where_others_paged_than_were_escalated",
-        "tests.report.test_tiles",
+        "tests.report.test_sentences::test_each_week_is_said_in_these_words",
+        "tests.report.test_words_of_others",
     ), (
         Mutant("a week of which nothing was read is reported as quiet", _VERDICT, "headline",
             "if summary.nothing_was_read:",
@@ -139,14 +135,15 @@ PEOPLE = (
             '{"good": "bad", "bad": "good"}[rise]', "rise"),
     )),
     Selection(("tests.report.test_html_page::test_no_name_becomes_markup",), (
-        Mutant("a queue's name becomes markup in the report's page", _PAGE, "_TEMPLATES",
+        Mutant("a queue's name becomes markup in the report's page", _PAGE, "template",
             "autoescape=True", "autoescape=False"),
     )),
     Selection((
         "tests.report.test_mail::test_each_payload_in_every_place_at_once",
     ), (
-        Mutant("a queue's name becomes markup in the report's mail", _MAIL, "_TEMPLATES",
-            "autoescape=True", "autoescape=False"),
+        Mutant("a value to be copied becomes markup in the report's mail", _MAIL, "mail",
+            "[escape(line) for line in _to_copy(each)]",
+            "[Markup(line) for line in _to_copy(each)]"),
         Mutant("a name becomes a link in the report's mail", _MAIL, "_in_a_mail",
             "together(unlinked(plain(value)))", "together(plain(value))"),
     )),
@@ -154,48 +151,59 @@ PEOPLE = (
         "tests.report.test_visible",
         "tests.report.test_mail_message",
     ), (
-        Mutant("a character that turns the text round hides in a name", _VISIBLE, "_UNSEEN",
+        Mutant("a character that turns the text round hides in a name", _WORDS, "_UNSEEN",
             '"Cc", "Cf"', '"Cc"'),
-        Mutant("a name of a million characters fills a page", _VISIBLE, "visible",
+        Mutant("a name of a million characters fills a page", _WORDS, "visible",
             "for each in text[:most]", "for each in text"),
-        Mutant("an address in a mail's text becomes a link", _VISIBLE, "unlinked",
+        Mutant("an address in a mail's text becomes a link", _WORDS, "unlinked",
             '.replace("www.", "www[.]")', ""),
-        Mutant("a recipient's name adds a header to a mail", _MESSAGE, "_address",
+        Mutant("a recipient's name adds a header to a mail", _MAIL, "_address",
             "if not _ADDRESS.fullmatch(text):", "if not _ADDRESS.search(text):"),
     )),
     Selection((
         "tests.report.test_read_summary::test_a_mistake_is_named_with_its_place",
+        "tests.report.test_read_summary::test_another_schema_is_refused_in_one_sentence",
     ), (
-        Mutant("a truth passes for a number in a summary", _DOCUMENT, "At.whole",
-            "isinstance(value, bool) or not isinstance(value, int)",
-            "not isinstance(value, int)"),
-        Mutant("a number below nothing is reported", _DOCUMENT, "At.whole",
-            "not 0 <= value <= LARGEST", "not value <= LARGEST"),
+        Mutant("a text passes for a number in a summary", _READ, "read",
+            "msgspec.convert(document, Summary)",
+            "msgspec.convert(document, Summary, strict=False)"),
+        Mutant("a number below nothing is reported", _SUMMARY, "Whole",
+            "Meta(ge=0, le=LARGEST)", "Meta(le=LARGEST)"),
+        Mutant("a document of another release is reported", _READ, "read",
+            "if schema != SCHEMA or isinstance(schema, bool):", "if isinstance(schema, bool):"),
     )),
     Selection((
         "tests.infra.settings.test_mistakes",
         "tests.infra.settings.test_deployment",
     ), (
-        Mutant("a fix may be watched for no time at all", _BOUNDS, "TIMING",
-            "Number(0, 336, floor=24)", "Number(0, 336)"),
+        Mutant("a fix may be watched for no time at all", _DEPLOYMENT, "TimingBounds",
+            "floored(24, 336)", "floored(0, 336)"),
         Mutant("a setting makes a soak shorter than a poison message takes to come back",
-            _BOUNDS, "TIMING", "floor=1.2", "floor=0.1"),
-        Mutant("a setting takes away the time between two writes", _BOUNDS, "TIMING",
-            "Number(0, 1_440, floor=30)", "Number(0, 1_440, floor=0)"),
-        Mutant("a setting lets a visibility timeout go beyond what SQS takes", _BOUNDS,
-            "LIMITS", "Number(30, 43_200)", "Number(30, 432_000)"),
-        Mutant("floors are lifted without being asked to", _KINDS, "Number.read",
-            "(reading.floors and self.below_floor(raw))",
-            "(not reading.floors and self.below_floor(raw))"),
-        Mutant("a number that is none is deployed", _KINDS, "Number.read",
-            "or not math.isfinite(raw)", ""),
-        Mutant("a mode that does not exist is deployed", _KINDS, "ModeWord.read",
-            "if mode is None:", "if mode is None and not raw:"),
-        Mutant("a queue is named twice and one of the two is a typing error", _KINDS,
-            "ListOf.read", "if each in raw[:index]:", "if each in raw[:0]:"),
-        Mutant("a setting of a name that does not exist is passed over", _KINDS,
-            "ByName.read",
-            'reading.note(f"{path}.{name}", f"no such {self.of}", nearest(name, self.names))',
+            _DEPLOYMENT, "TimingBounds", "floored(1.2, 10)", "floored(0.1, 10)"),
+        Mutant("a setting takes away the time between two writes", _DEPLOYMENT,
+            "TimingBounds", "floored(30, 1_440)", "floored(0, 1_440)"),
+        Mutant("a setting lets a visibility timeout go beyond what SQS takes", _DEPLOYMENT,
+            "LimitsBounds", "Meta(ge=30, le=43_200)", "Meta(ge=30, le=432_000)"),
+        Mutant("floors are lifted without being asked to", _READING, "Reading._leaf",
+            "is_number and not self.floors", "is_number and self.floors"),
+        Mutant("a mode that does not exist is deployed", _READING, "Reading._leaf",
+            "if isinstance(raw, str) and raw in names:", "if isinstance(raw, str):"),
+        Mutant("a queue is named twice and one of the two is a typing error", _READING,
+            "Reading._list", "if each in raw[:index]:", "if each in raw[:0]:"),
+        Mutant("more queues are named than a Lambda's environment holds", _READING,
+            "Reading._list", "if len(raw) > (most := bounds.max_length or 0):",
+            "if not (most := bounds.max_length or 0):"),
+        Mutant("a setting of a name that does not exist is passed over", _READING,
+            "Reading._section",
+            'self.note(join(path, name), "no such setting", nearest(name, known))', "continue"),
+        Mutant("the mode of a symptom that does not exist is passed over", _READING,
+            "Reading._by_name",
+            """self.note(f"{path}.{name}", f"no such {extra['of']}", nearest(name, names))""",
             "continue"),
+        Mutant("settings that contradict each other are deployed", _READING,
+            "Reading._section", "if not wrong.intersection(needs):",
+            "if wrong and not wrong.intersection(needs):"),
+        Mutant("a setting that is there twice counts with its last value", _READING, "_object",
+            "{_TWICE: True} if times[key] > 1 else value", "value"),
     )),
 )  # fmt: skip

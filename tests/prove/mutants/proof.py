@@ -30,7 +30,7 @@ def mutants(proving: Proving) -> None:
             done = 0
             for line in nursery.stdout or ():
                 done += not line.startswith(" ")
-                proving.record_transition(min(1.0, done / total))
+                proving.progress(min(1.0, done / total))
         found = json.loads(results.read_text()) if results.exists() else []
     judge(proving, found)
 
