@@ -114,7 +114,8 @@ def test_a_good_nightly_is_said_with_every_figure(watching: Lambda) -> None:
     watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
     assert watching.end("SUCCESS") == {"day": "2026-11-15", "verdict": "read"}
     assert metrics(watching.printed) == {
-        "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0, "NightlyFallbacks": 0,
+        "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0,
+        "NightlyFallbacks": 0,
         "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 0,
         "ReportsMissing": 0,
     }  # fmt: skip
