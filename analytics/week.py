@@ -166,7 +166,7 @@ def not_seen(days: Days, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, A
     quality = quality_of(days, nightly_runs)
     unreadable = [row for row in quality if row["reason"]]
     return {
-        "nights_missing": [str(day) for day in days if day not in nightly_runs],
+        "nightly_runs_missing": [str(day) for day in days if day not in nightly_runs],
         "files_read": len(quality) - len(unreadable),
         "files_unreadable": len(unreadable),
         "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),

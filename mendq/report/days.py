@@ -83,7 +83,7 @@ def per_day(summary: Summary) -> PerDay:
             day=each,
             incidents=tuple(sum(counts[each, label] for label in group) for group in groups),
             failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
-            is_read=each not in summary.not_seen.nights_missing,
+            is_read=each not in summary.not_seen.nightly_runs_missing,
             reached=reached[each],
         )
         for each in summary.days
@@ -134,7 +134,7 @@ def _day_in_words(week: PerDay, each: Day) -> str:
 
 NOT_READ = "?"
 REACHED = "\N{BLACK DIAMOND}"
-MOST_CLAIMS = 3
+MOST_DIAMONDS = 3
 FEW_TICKS = 4
 
 
@@ -152,7 +152,7 @@ class Size:
 
 
 WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
-# A mail has but one, which a phone shrinks and a context stretches.
+# A mail has but one, which a phone shrinks and a desktop stretches.
 IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
 NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
 
@@ -227,4 +227,4 @@ def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
 
 
 def _marked(reached: int) -> str:
-    return REACHED * reached if reached <= MOST_CLAIMS else f"{REACHED} {reached:,}"
+    return REACHED * reached if reached <= MOST_DIAMONDS else f"{REACHED} {reached:,}"

@@ -110,7 +110,7 @@ def _sections(summary: Summary) -> dict[str, Any]:
 def _pictures(summary: Summary) -> dict[str, Any]:
     week = per_day(summary)
     return {
-        "reader": (LIGHT, DARK),
+        "palettes": (LIGHT, DARK),
         "per_day": week,
         "caption": caption(week),
         "in_words": in_words(week),

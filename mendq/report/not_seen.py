@@ -27,8 +27,8 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
     They hold marked names.
     """
     sentences = (
-        *nights_read(summary),
-        *nights_in_doubt(summary),
+        *nightly_runs_read(summary),
+        *nightly_runs_in_doubt(summary),
         *slower_reader(summary),
         _files(summary),
         _case_files(summary),
@@ -43,8 +43,8 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
 def not_seen_in_short(summary: Summary) -> str:
     """The same on one line, with nothing but text: nightly runs, files, codes."""
     sentences = (
-        *nights_read(summary),
-        *nights_in_doubt(summary),
+        *nightly_runs_read(summary),
+        *nightly_runs_in_doubt(summary),
         _files(summary),
         _unknown_codes(summary.not_seen),
     )
@@ -140,13 +140,13 @@ FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
 def unread(summary: Summary) -> dict[str, list[date]]:
     """The week's days without tables, by why there are none.
 
-    `silent` ones had a nightly run that found nothing: `nights_in_doubt` says so.
+    `silent` ones had a nightly run that found nothing: `nightly_runs_in_doubt` says so.
     """
     seen = summary.not_seen
     silent = {each.day for each in seen.nightly_runs if each.verdict == NOTHING_READ}
     made_on = summary.made_at.date()
     found: dict[str, list[date]] = defaultdict(list)
-    for each in seen.nights_missing:
+    for each in seen.nightly_runs_missing:
         if seen.began is not None and each < seen.began:
             found["not_begun"].append(each)
         elif not seen.week_is_over and (each >= made_on or each == summary.last_day):
@@ -156,15 +156,15 @@ def unread(summary: Summary) -> dict[str, list[date]]:
     return found
 
 
-def nights_read(summary: Summary) -> Iterator[str]:
+def nightly_runs_read(summary: Summary) -> Iterator[str]:
     """How many nightly runs were read, which were not, and which could not have been."""
     days = unread(summary)
     if not summary.days_read:
-        yield "No night of the week was read."
+        yield "No nightly run of the week was read."
     elif days["not_read"]:
         were = "was" if len(days["not_read"]) == 1 else "were"
-        nightly_runs = listed([day(each) for each in days["not_read"]])
-        yield f"{counted(len(days['not_read']), 'nightly')} {were} not read: {nightly_runs}."
+        names = listed([day(each) for each in days["not_read"]])
+        yield f"{counted(len(days['not_read']), 'nightly run')} {were} not read: {names}."
     else:
         yield _read_whole(summary)
     if days["not_begun"] and summary.not_seen.began is not None:
@@ -174,25 +174,25 @@ def nights_read(summary: Summary) -> Iterator[str]:
 
 
 def _read_whole(summary: Summary) -> str:
-    """A day that was read before it was over is none of them; `nights_in_doubt` tells of it."""
+    """A day that was read before it was over is none of them; `nightly_runs_in_doubt` names it."""
     in_part = {each.day for each in summary.not_seen.nightly_runs if each.verdict == PARTIAL}
-    count = summary.days_read - len(in_part - {*summary.not_seen.nights_missing})
+    count = summary.days_read - len(in_part - {*summary.not_seen.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
     if not count:
-        return "No night was read whole."
-    return f"{counted(count, 'nightly')} {'was' if count == 1 else 'were'} read."
+        return "No nightly run was read whole."
+    return f"{counted(count, 'nightly run')} {'was' if count == 1 else 'were'} read."
 
 
 def _coming(days: list[date]) -> str:
     if not days:
         return ""
-    nightly_runs, are = ("nightly", "is") if len(days) == 1 else ("nightly_runs", "are")
-    return f": the {nightly_runs} of {listed([day(each) for each in days])} {are} still to come"
+    runs, are = ("nightly run", "is") if len(days) == 1 else ("nightly runs", "are")
+    return f": the {runs} of {listed([day(each) for each in days])} {are} still to come"
 
 
-def nights_in_doubt(summary: Summary) -> Iterator[str]:
-    """A sentence for each night that read far less than others, too early, or is torn."""
+def nightly_runs_in_doubt(summary: Summary) -> Iterator[str]:
+    """A sentence for each nightly run that read far less than others, too early, or is torn."""
     days = unread(summary)
     judged = [
         each
@@ -205,19 +205,16 @@ def nights_in_doubt(summary: Summary) -> Iterator[str]:
             few = f"far fewer records than usual: {each.records:,}{_usually(each)}"
             yield f"{day(each.day)} had {few}."
         elif each.verdict == TORN:
-            yield f"The tables of {day(each.day)} are not what its night counted: run it again."
+            yield f"The tables of {day(each.day)} are not what its nightly run counted: run it again."
         elif each.verdict == PARTIAL:
             yield f"{day(each.day)} was read before it was over, and not since."
 
 
-def _silent(nightly_runs: list[Nightly]) -> Iterator[str]:
-    if len(nightly_runs) == 1:
-        yield (
-            f"{day(nightly_runs[0].day)} had not one record{_usually(nightly_runs[0])}: is the "
-            "trail on?"
-        )
-    elif nightly_runs:
-        days = listed([day(each.day) for each in nightly_runs])
+def _silent(runs: list[Nightly]) -> Iterator[str]:
+    if len(runs) == 1:
+        yield f"{day(runs[0].day)} had not one record{_usually(runs[0])}: is the trail on?"
+    elif runs:
+        days = listed([day(each.day) for each in runs])
         yield f"{days} had not one record: is the trail on?"
 
 
@@ -227,9 +224,7 @@ def _usually(nightly: Nightly) -> str:
 
 
 def slower_reader(summary: Summary) -> Iterator[str]:
-    """A sentence for each reason why nightly runs went without the fast reader: the rows are the
-    same.
-    """
+    """A sentence for each reason why the fast reader was not used; the rows are the same."""
     nightly_runs: dict[str, list[Nightly]] = defaultdict(list)
     for each in summary.not_seen.nightly_runs:
         if each.reader == SLOWER:
@@ -237,7 +232,7 @@ def slower_reader(summary: Summary) -> Iterator[str]:
     for why, slow in sorted(nightly_runs.items()):
         because = f": {quoted(why)}" if why else ""
         were = "was" if len(slow) == 1 else "were"
-        which = counted(len(slow), "nightly")
+        which = counted(len(slow), "nightly run")
         days = (
             "" if len(slow) == len(summary.days) else f" ({listed([day(it.day) for it in slow])})"
         )

@@ -32,7 +32,7 @@ def read(summary: Mapping[str, Any] | bytes) -> Summary:
     if schema != SCHEMA or isinstance(schema, bool):
         raise SummaryUnreadable(
             f"summary.json has schema {ascii(schema)[:40]} and this report reads schema {SCHEMA}; "
-            "deploy the report and the night of one release"
+            "deploy the report and the nightly job of one release"
         )
     try:
         return msgspec.convert(document, Summary)

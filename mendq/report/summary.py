@@ -142,9 +142,7 @@ class UnreadableFile(Read, frozen=True):
 
 
 class Nightly(Read, frozen=True):
-    """What one night read and how; `usual_records` is None where too few nightly runs came
-    before.
-    """
+    """What one nightly run read and how; `usual_records` is None where too few came before."""
 
     day: date
     reader: str
@@ -157,7 +155,7 @@ class Nightly(Read, frozen=True):
 class NotSeen(Read, frozen=True):
     """What was read, and what was not; `began` is the first day of which anything exists."""
 
-    nights_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS)]
+    nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS)]
     files_read: Whole
     files_unreadable: Whole
     bytes_read: Whole
@@ -317,7 +315,7 @@ class Summary(Read, frozen=True):
         said = {each.day for each in self.per_day} | {
             each.day for each in self.not_seen.nightly_runs
         }
-        if strays := said.union(self.not_seen.nights_missing).difference(self.days):
+        if strays := said.union(self.not_seen.nightly_runs_missing).difference(self.days):
             raise ValueError(f"{min(strays)} must be a day from `from` to `to`")
 
     @property
@@ -334,7 +332,7 @@ class Summary(Read, frozen=True):
 
     @property
     def days_read(self) -> int:
-        return sum(each not in self.not_seen.nights_missing for each in self.days)
+        return sum(each not in self.not_seen.nightly_runs_missing for each in self.days)
 
     @property
     def is_whole(self) -> bool:

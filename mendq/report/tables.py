@@ -200,7 +200,7 @@ def heat(summary: Summary) -> Row | None:
 
 
 def _figure(summary: Summary, day: date, count: int) -> str:
-    return f"{count:,}" if count or day not in summary.not_seen.nights_missing else NOT_READ
+    return f"{count:,}" if count or day not in summary.not_seen.nightly_runs_missing else NOT_READ
 
 
 def level(count: int, most: int) -> int:

@@ -115,7 +115,7 @@ def _fix_caller(recommendation: Recommendation) -> str:
     )
 
 
-def _label_code(recommendation: Recommendation) -> str:
+def _name_code(recommendation: Recommendation) -> str:
     code = marked(recommendation.symptom.removeprefix("unknown:"))
     return f"Find out what {code} means for {_queues(recommendation)}."
 
@@ -131,7 +131,7 @@ _WHAT: dict[str, Callable[[Recommendation], str]] = {
     "decide": _decide,
     "fix": _fix,
     "fix_caller": _fix_caller,
-    "name_code": _label_code,
+    "name_code": _name_code,
 }
 
 

@@ -156,4 +156,4 @@ def test_a_week_is_written_from_the_nightly_runs_that_exist(
     assert document["by_outcome"] == {"healed": 1}
     [case] = document["cases"]
     assert (case["seconds_to_heal"], case["notified"], case["why"]) == (120.0, False, None)
-    assert len(document["not_seen"]["nights_missing"]) == 6
+    assert len(document["not_seen"]["nightly_runs_missing"]) == 6

@@ -39,8 +39,8 @@ def made(
 
 def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     document = made({})
-    assert document["not_seen"]["nights_missing"] == [f"2026-11-{day:02}" for day in range(9, 16)]
-    assert [row["date"] for row in document["per_day"]] == document["not_seen"]["nights_missing"]
+    assert document["not_seen"]["nightly_runs_missing"] == [f"2026-11-{day:02}" for day in range(9, 16)]
+    assert [row["date"] for row in document["per_day"]] == document["not_seen"]["nightly_runs_missing"]
     assert {row["label"] for row in document["per_day"]} == {None}
     assert document["totals"] == {
         "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,
@@ -90,7 +90,7 @@ def test_a_week_is_counted() -> None:
     assert [each["verdict"] for each in nightly_runs] == ["read", *["missing"] * 6]
     assert nightly_runs[0]["records"] == 20
     assert document["not_seen"] == {
-        "nights_missing": ["2026-11-10", *(f"2026-11-{day}" for day in range(12, 16))],
+        "nightly_runs_missing": ["2026-11-10", *(f"2026-11-{day}" for day in range(12, 16))],
         "files_read": 2,
         "files_unreadable": 1,
         "bytes_read": 107,

@@ -196,7 +196,7 @@ def test_a_broken_table_costs_its_nightly_and_not_the_week(
     pq.write_table(broken, account.out / path_of(table, tuesday))
     document = written(account)
     assert document["totals"]["incidents"] == 1
-    assert str(tuesday) in document["not_seen"]["nights_missing"]
+    assert str(tuesday) in document["not_seen"]["nightly_runs_missing"]
     assert [each["verdict"] for each in document["not_seen"]["nightly_runs"][:2]] == [
         "read",
         "torn",

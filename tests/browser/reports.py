@@ -65,7 +65,7 @@ def _all_named(*names: str) -> dict[str, Any]:
     )
 
 
-MISSING = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
 FAR_FEWER = nightly(DAYS[1], records=900, verdict="far_fewer")
 WEEKS = {
     "busy": busy_week(),
@@ -73,7 +73,7 @@ WEEKS = {
     "nothing-read": week(not_seen=MISSING),
     "first": week(
         [incident(), incident("emails", outcome="observed")],
-        not_seen={"nights_missing": ["2026-11-09", "2026-11-10"], "nightly_runs": [FAR_FEWER]},
+        not_seen={"nightly_runs_missing": ["2026-11-09", "2026-11-10"], "nightly_runs": [FAR_FEWER]},
     ),
     "older": without_newer(busy_week()),
     "largest": largest_week(),

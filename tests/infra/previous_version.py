@@ -40,11 +40,7 @@ def remember() -> None:
     """Write all three from this tree; takes the local account a minute."""
     from local_account.process import LocalAccount  # noqa: PLC0415 - readers need none of it
     from tests.infra.synthesized import template_of  # noqa: PLC0415
-    from tests.local_account.queues import (
-        Queue,
-        eventually,
-        fail_late,
-    )
+    from tests.local_account.queues import Queue, eventually, fail_late  # noqa: PLC0415
 
     FOLDER.mkdir(exist_ok=True)
     TEMPLATE.write_text(_lines(template_of("default").raw))

@@ -56,7 +56,9 @@ def largest_week() -> dict[str, Any]:
         ),
         scanned=scanned(healed=90, notified=4, **dict.fromkeys(labels, 3)),
         do_this_week=[
-            recommendation("fix", names[n], reason=why, why="refused", command="mendq show " + "x" * 300)
+            recommendation(
+                "fix", names[n], reason=why, why="refused", command="mendq show " + "x" * 300
+            )
             for n in range(10)
         ],
         do_this_week_left_out=312,

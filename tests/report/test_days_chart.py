@@ -40,7 +40,7 @@ def test_a_bar_for_each_day_and_label(size: Size, look: Look) -> None:
 
 def test_every_day_has_its_number_and_a_day_not_read_has_none() -> None:
     cases = [incident(day=each) for each in (0, 0, 0, 0, 0, 2)]
-    texts = _texts(_week(cases, not_seen={"nights_missing": ["2026-11-10"]}))
+    texts = _texts(_week(cases, not_seen={"nightly_runs_missing": ["2026-11-10"]}))
     assert texts[-14:-7] == ["5", "?", "1", "0", "0", "0", "0"]
 
 

@@ -170,7 +170,7 @@ def test_the_picture_has_words_and_a_table() -> None:
 
 def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
     cases = [incident(day=6), incident(day=6, label="access_denied")]
-    missing = {"nights_missing": [f"{each}" for each in DAYS[:6]]}
+    missing = {"nightly_runs_missing": [f"{each}" for each in DAYS[:6]]}
     html = page(read(week(cases, not_seen=missing)))
     rows = re.findall(r'<tr><th scope="row">(\w+ \d+)</th>(.*?)</tr>', html)
     figures = {day: re.findall(r">([^<]+)</td>", cells) for day, cells in rows}
@@ -182,7 +182,9 @@ def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
 def test_the_heat_map_explains_its_question_mark() -> None:
     said = "?: that day was not read."
     assert said not in _parts(week([incident()])).text
-    assert said in _parts(week([incident()], not_seen={"nights_missing": [f"{DAYS[1]}"]})).text
+    assert (
+        said in _parts(week([incident()], not_seen={"nightly_runs_missing": [f"{DAYS[1]}"]})).text
+    )
 
 
 def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
@@ -229,7 +231,11 @@ def test_a_week_without_incidents_has_no_picture_and_reads_well() -> None:
 
 
 def test_a_week_in_which_nothing_was_read_shows_no_figures() -> None:
-    missing = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+    missing = {
+        "nightly_runs_missing": [f"{each}" for each in DAYS],
+        "files_read": 0,
+        "bytes_read": 0,
+    }
     parts = _parts(week(not_seen=missing))
     assert "Nothing was read this week: whether there were incidents is not known." in parts.text
     assert "Incidents per day" not in parts.text
@@ -237,7 +243,11 @@ def test_a_week_in_which_nothing_was_read_shows_no_figures() -> None:
 
 
 def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:
-    missing = {"nights_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+    missing = {
+        "nightly_runs_missing": [f"{each}" for each in DAYS],
+        "files_read": 0,
+        "bytes_read": 0,
+    }
     found: dict[str, Any] = {
         "reached_a_person": reached_a_person(notified()),
         "do_this_week": [recommendation("approve")],

@@ -100,7 +100,7 @@ def test_nothing_to_do_is_no_heading() -> None:
             "Mendq 2026-W46: 2 incidents, 2 healed, 0 paged",
         ),
         (
-            summary(not_seen={"files_read": 0, "nights_missing": []}),
+            summary(not_seen={"files_read": 0, "nightly_runs_missing": []}),
             "Mendq 2026-W46: nothing was read",
         ),
     ],
@@ -216,7 +216,7 @@ def test_it_says_which_incidents_are_on_the_page(made: Document, holds: str) -> 
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_legend_has_what_the_picture_has() -> None:
-    part = week([incident()], not_seen={"nights_missing": ["2026-11-10"]})
+    part = week([incident()], not_seen={"nightly_runs_missing": ["2026-11-10"]})
     whole = _mail(week([incident()])).html
     assert "? not read" in PageParts(_mail(part).html).text
     assert "? not read" not in PageParts(whole).text

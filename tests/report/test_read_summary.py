@@ -88,13 +88,21 @@ def _put(document: Document, path: str, value: object) -> Document:
         ("cases.0.seconds_to_heal", "40", "cases[0].seconds_to_heal: Expected `float | null`, got"),
         ("cases.0.paged", 1, "cases[0].paged: Expected `bool`, got `int`"),
         ("cases.0.why", 1, "cases[0].why: Expected `str | null`, got `int`"),
-        ("not_seen.nights_missing", ["2026-11-16"], "2026-11-16 must be a day from `from` to `to`"),
+        (
+            "not_seen.nightly_runs_missing",
+            ["2026-11-16"],
+            "2026-11-16 must be a day from `from` to `to`",
+        ),
         (
             "not_seen.nightly runs.0.day",
             "2026-11-08",
             "2026-11-08 must be a day from `from` to `to`",
         ),
-        ("not_seen.nights_missing", ["x"], "not_seen.nights_missing[0]: Invalid RFC3339 encoded d"),
+        (
+            "not_seen.nightly_runs_missing",
+            ["x"],
+            "not_seen.nightly_runs_missing[0]: Invalid RFC3339 encoded d",
+        ),
         ("not_seen.unreadable_files", [{"file": "a"}], "not_seen.unreadable_files[0]: Object miss"),
     ],
 )
@@ -296,7 +304,11 @@ NAMES = {f"n{n}": 1 for n in range(1_001)}
             [{}] * 8,
             "not_seen.nightly runs: Expected `array` of length <= 7",
         ),
-        ("not_seen.nights_missing", [""] * 8, "not_seen.nights_missing: Expected `array` of lengt"),
+        (
+            "not_seen.nightly_runs_missing",
+            [""] * 8,
+            "not_seen.nightly_runs_missing: Expected `array` of lengt",
+        ),
     ],
 )
 def test_more_than_any_week_has_is_refused(path: str, value: object, says: str) -> None:

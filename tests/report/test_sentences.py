@@ -38,7 +38,7 @@ PARTS = {
 }
 LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
 # Classes that carry a meaning of their own.
-NOTIFICATION = ("note", "pill", "heat-", "swatch")
+MEANINGFUL = ("note", "pill", "heat-", "swatch")
 
 
 class _Sections(HTMLParser):
@@ -61,7 +61,7 @@ class _Sections(HTMLParser):
             self._part = tag if tag == "footer" else self._part
         self._quiet = tag in {"style", "title"}
         self._text += " | " * (tag in {"td", "th"}) + " " * (given.get("class") == "small")
-        if given.get("class", "").startswith(NOTIFICATION):
+        if given.get("class", "").startswith(MEANINGFUL):
             self._text += f" [{given['class']}] "
         if tag == "img" and given["class"] == "light":
             self._text += given["alt"]

@@ -91,7 +91,7 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
         "cases": [dict(each) for each in cases],
         "cases_left_out": 0,
         "not_seen": {
-            "nights_missing": [],
+            "nightly_runs_missing": [],
             "files_read": 412,
             "files_unreadable": 0,
             "bytes_read": 81_200_000,

@@ -271,8 +271,9 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
 def test_keys_that_are_there_twice_are_said_with_all_else() -> None:
     raw = parse(
         """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
-        {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"}, "trail": {"create": true,
-        "bucket": "our-logs", "create": false}, "limits": {}, "limits": {"writesPerMinute": 0},
+        {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"},
+        "trail": {"create": true, "bucket": "our-logs", "create": false}, "limits": {},
+        "limits": {"writesPerMinute": 0},
         "environments": [{"region": "eu-west-1", "region": "eu-west-1"}]}"""
     )
     with pytest.raises(SettingsRefused) as refused:
