@@ -255,7 +255,7 @@ def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
 
 
 def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Scanning) -> None:
-    """A look reads every message: `--dry-run` does, and so does a scan's census."""
+    """A look reads every message: `--dry-run` does, and so does a scan's sample."""
     request, dead = approved(scanned)
     for minutes in (15, 10, 5):
         at = scanned.account.now - timedelta(minutes=minutes)
