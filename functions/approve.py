@@ -1,4 +1,4 @@
-"""A person's word on a case: approve, decline or close it."""
+"""Approve, decline or close a case at a person's word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case that waits for its DLQ in, what became of it out."""
+"""Attach the DLQ that a case waits for, and answer what became of the case."""
 
 from __future__ import annotations
 

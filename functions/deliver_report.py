@@ -1,4 +1,4 @@
-"""A week's summary in the report bucket in, its page, its verdict and its mails out."""
+"""Deliver a week's report from its summary in the bucket: page, verdict and mails."""
 
 from __future__ import annotations
 

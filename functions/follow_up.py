@@ -1,4 +1,4 @@
-"""Each minute: the open cases that are due, moved on; the gauges that alarms stand on."""
+"""Follow up the open cases that are due, each minute; send the gauges that alarms stand on."""
 
 from __future__ import annotations
 

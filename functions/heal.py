@@ -1,4 +1,4 @@
-"""Failed calls from the intake queue in, fixed queues out."""
+"""Heal the queues of a batch of failed calls from the intake queue."""
 
 from __future__ import annotations
 

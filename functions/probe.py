@@ -1,4 +1,4 @@
-"""Hourly: a failing call that heal has to see, and a page where it did not."""
+"""Make a failing call each hour that heal has to see, and page where it did not."""
 
 from __future__ import annotations
 

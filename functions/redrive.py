@@ -1,4 +1,4 @@
-"""A case whose DLQ messages go back in, how far it has come out."""
+"""Take up the redrive of a case, move it on by a tick, or stop it."""
 
 from __future__ import annotations
 

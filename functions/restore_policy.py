@@ -1,4 +1,4 @@
-"""A case that waits for its queue's pinned policy in, what became of it out."""
+"""Restore the pinned policy that a case waits for, and answer what became of the case."""
 
 from __future__ import annotations
 

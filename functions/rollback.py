@@ -1,4 +1,4 @@
-"""Takes back what a case wrote into its queue; keeps what people wrote since."""
+"""Take back what a case wrote into its queue; keep what people wrote since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every ten minutes: what is left of the hour's round over the managed queues."""
+"""Scan what is left of the hour's round over the managed queues, every ten minutes."""
 
 from __future__ import annotations
 

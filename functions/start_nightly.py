@@ -1,4 +1,4 @@
-"""The schedule's time in, a run on EMR Serverless out: nightly, and once a week."""
+"""Start a run on EMR Serverless at the schedule's time: nightly, and once a week."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A run's end in, the nightly job's or the week's figures out: failed, written, doubtful,
-missing.
-"""
+"""Watch a run of the nightly or weekly job end: count whether it failed, wrote, or left doubt."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _target(step: AttachDlq) -> str:
 
 
 def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """True where messages would come round to their source; what cannot be followed does not."""
+    """Why messages would come round to their source; None as well where nobody can follow them."""
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
         attributes = _attributes(clients, behind)

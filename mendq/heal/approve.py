@@ -185,12 +185,12 @@ def _once(
     if refusal:
         return refusal
     if case.state is not decision.move.into:
-        announced = _claimed(view, symptom, context) or _moved(
+        recorded = _claimed(view, symptom, context) or _moved(
             case, view, decision, request.actor, context
         )
-        if isinstance(announced, Refusal):
-            return announced
-        case = announced
+        if isinstance(recorded, Refusal):
+            return recorded
+        case = recorded
     return _carried_out(case, context, functions) if decision.is_approval else _of(case)
 
 

@@ -211,14 +211,14 @@ class _Batch:
         return bool(refusal and refusal.code == "mass_symptom" and refusal.heard_in(stopped.mode))
 
     def _tell_once(
-        self, symptom: Symptom, spread: frozenset[str], announced: list[Assessment]
+        self, symptom: Symptom, spread: frozenset[str], assessments: list[Assessment]
     ) -> None:
         """Send the one page for all; where it cannot be sent, the events come again for it."""
         try:
-            reach = self.run.reach(spread, (each.group.queue_arn for each in announced))
+            reach = self.run.reach(spread, (each.group.queue_arn for each in assessments))
             notify_mass_symptom(symptom, reach, self.run)
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
-            for each in announced:
+            for each in assessments:
                 self._fail(each.group, error)
 
     def _try(

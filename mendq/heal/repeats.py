@@ -41,8 +41,8 @@ class DailyPace:
         known = {topic for day, topic in self.notes if day > (now - REMEMBERED).date()}
         room = NEW_FAULTS_A_DAY - sum(day == now.date() for day, _ in self.notes)
         new = [each for each in dict.fromkeys(topics) if each not in known]
-        announced = known | set(new[: max(0, room)])
-        return tuple(each for each in dict.fromkeys(topics) if each in announced)
+        admitted = known | set(new[: max(0, room)])
+        return tuple(each for each in dict.fromkeys(topics) if each in admitted)
 
     def missing(self, admitted: Iterable[str], now: datetime) -> list[str]:
         """The texts to note."""

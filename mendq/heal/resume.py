@@ -208,5 +208,5 @@ class _TakenUp:
             next_command=refusal.next_command,
             changes=changes,
         )
-        announced = record_transition(case, self.view, notification, self.run, self.run.owner)
-        return Outcome(case=announced, refusal=refusal)
+        recorded = record_transition(case, self.view, notification, self.run, self.run.owner)
+        return Outcome(case=recorded, refusal=refusal)

@@ -176,10 +176,10 @@ class _Asked:
         )
         changes = records_after(case, self.view, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
-        announced = record_transition(
+        recorded = record_transition(
             case, self.view, notification, self.context, self.context.owner
         )
-        return _document(announced, (each.done() if each.stops else each for each in found))
+        return _document(recorded, (each.done() if each.stops else each for each in found))
 
     def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
         steps = steps_of(found)

@@ -200,7 +200,7 @@ def test_released_is_released(sqs: Sqs, clock: Clock) -> None:
     assert len(sqs.written) == 2
 
 
-def test_deletes_what_it_is_said_to_and_says_what_is_gone(sqs: Sqs, clock: Clock) -> None:
+def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock) -> None:
     sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
     held = visibility(sqs, clock, *map(message, "abcd"))
     assert held.delete("a", "b", "c", "nobody's") == {"a"}

@@ -41,7 +41,7 @@ def test_one_alone_goes_by_the_call_that_cloudtrail_records_the_refusal_of(
         "AWS.SimpleQueueService.ReceiptHandleIsInvalid",
     ],
 )
-def test_a_code_is_said_in_one_spelling(names: str, spelled: str) -> None:
+def test_a_code_is_reported_in_one_spelling(names: str, spelled: str) -> None:
     sqs = Sqs(codes={"handle-a": spelled})
     refused = {"a": "ReceiptHandleIsInvalid"}
     assert writes(sqs).change(holds(names), 30) == refused

@@ -250,7 +250,7 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
 
 
-def test_an_unverified_sender_is_said_once(made: Lambda) -> None:
+def test_an_unverified_sender_is_reported_once(made: Lambda) -> None:
     made.clients.mail.delete_email_identity(EmailIdentity=SENDER)
     assert not made.invoke()
     assert [subject.partition(":")[0] for subject, _ in made.verdicts] == [
@@ -262,7 +262,7 @@ def test_an_unverified_sender_is_said_once(made: Lambda) -> None:
     assert recipients(made.account) == list(READERS)
 
 
-def test_a_throttled_mail_is_tried_again_and_nobody_is_said(made: Lambda) -> None:
+def test_a_throttled_mail_is_tried_again_and_nobody_is_told(made: Lambda) -> None:
     refuse = _refusing(made, *READERS, code="TooManyRequestsException")
     with pytest.raises(ReportNotDelivered):
         made.run()

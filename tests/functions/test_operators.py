@@ -48,7 +48,7 @@ def test_a_request_without_a_case_is_refused(account: Account, handler: Any) -> 
 
 
 @pytest.mark.parametrize("handler", [approve.handler, rollback.handler])
-def test_without_the_case_store_nothing_is_done_and_that_is_said(
+def test_without_the_case_store_nothing_is_done_and_that_is_reported(
     account: Account, handler: Any
 ) -> None:
     account.clients.dynamodb.delete_table(TableName="case_store")
@@ -57,7 +57,7 @@ def test_without_the_case_store_nothing_is_done_and_that_is_said(
     assert "ask again in two minutes" in answered["reason"]
 
 
-def test_it_rolls_back_where_it_is_said_to(account: Account) -> None:
+def test_it_rolls_back_where_it_is_told_to(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     event = {"case_id": case_of(account).case_id, "actor": ALICE}

@@ -72,7 +72,7 @@ def test_what_went_back_is_counted_where_it_is_stopped(
 
 
 @pytest.mark.parametrize("event", [{}, {"case_id": "x"}, {"cancel": True}, {"Records": []}])
-def test_what_is_no_case_is_said_to_whoever_sent_it(
+def test_what_is_no_case_is_reported_to_whoever_sent_it(
     world: Redriving, event: dict[str, Any]
 ) -> None:
     # There is nothing to count of it, which Powertools warns of.

@@ -75,7 +75,7 @@ def test_a_visibility_is_not_its_to_write(account: Account) -> None:
 
 
 @pytest.mark.parametrize("event", [{}, {"case_id": "x"}, {"Records": []}, {"found": []}])
-def test_what_is_no_case_is_said_to_whoever_sent_it(
+def test_what_is_no_case_is_reported_to_whoever_sent_it(
     account: Account, event: dict[str, Any]
 ) -> None:
     # There is nothing to count of it, which Powertools warns of.

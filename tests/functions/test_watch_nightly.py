@@ -108,7 +108,7 @@ def watching(
     watch_nightly._cold_start.cache_clear()
 
 
-def test_a_good_nightly_is_said_with_every_figure(watching: Lambda) -> None:
+def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
     watching.before()
     watching.nightly(DAY, 9_000)
     watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
@@ -206,7 +206,7 @@ def test_what_emr_says_of_the_run_counts_and_not_the_event(
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
-def test_a_week_that_was_not_summed_up_is_said(watching: Lambda, state: str) -> None:
+def test_a_week_that_was_not_summed_up_is_reported(watching: Lambda, state: str) -> None:
     watching.put("summary/week=2026-W45/summary.json", b"{}")
     assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": "failed"}
     assert metrics(watching.printed) == {"WeeksFailed": 1}

@@ -156,7 +156,7 @@ def test_where_heal_cannot_do_it_the_case_stays_approved(
     assert states(account) == ["proposed", "approved", "applied"]
 
 
-def test_a_freeze_keeps_it_waiting_and_is_said(account: Account, proposed: Case) -> None:
+def test_a_freeze_keeps_it_waiting_and_is_reported(account: Account, proposed: Case) -> None:
     freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
     answered = say(account, "approve", proposed.case_id)

@@ -102,7 +102,7 @@ def test_an_open_case_is_left_alone(account: Account) -> None:
     assert len(account.transitions()) == 1
 
 
-def test_the_same_observation_is_said_once_in_a_while(account: Account) -> None:
+def test_the_same_observation_is_reported_once_in_a_while(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="2")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     account.heal(account.late_deletes(queue, "4", "5", "6"))
@@ -453,7 +453,7 @@ def touched(account: Account, queue: str, times: int, **apart: float) -> list[st
     return seen
 
 
-def test_a_queue_that_is_touched_again_and_again_is_said(account: Account) -> None:
+def test_a_queue_that_is_touched_again_and_again_is_reported(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
     assert account.transitions() == []

@@ -1,4 +1,4 @@
-"""The writer of DLQ messages: what it makes and attaches, and what it leaves alone."""
+"""The writer of DLQs: what it makes and attaches, and what it leaves alone."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_function_that_is_gone_consumes_nothing(clients: Clients) -> None:
         assert reader(clients).consumers(Facts(QUEUE, {}, {})).lambda_consumers == ()
 
 
-def test_what_cannot_be_looked_at_is_said_and_nothing_guessed(clients: Clients) -> None:
+def test_what_cannot_be_looked_at_is_reported_and_nothing_guessed(clients: Clients) -> None:
     with Stubber(clients.functions) as functions:
         functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
         with pytest.raises(FactsUnavailable, match="Lambda consumers of"):

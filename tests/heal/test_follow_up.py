@@ -202,7 +202,7 @@ def test_where_no_step_is_left_a_person_is_called(world: World) -> None:
     assert "VisibilityTimeout: 10 s -> 30 s" in body
 
 
-def test_with_heal_down_a_case_waits_and_is_said_of_within_a_day(world: World) -> None:
+def test_with_heal_down_a_case_waits_and_is_reported_within_a_day(world: World) -> None:
     queue = world.account.queue(VisibilityTimeout="30")
     world.heal_is_up = False
     world.fail(queue, "a")
@@ -267,7 +267,7 @@ def test_a_proposal_expires_and_changes_nothing(world: World) -> None:
     assert world.account.visibility(queue) == 30
 
 
-def test_an_approval_that_came_to_nothing_is_said(world: World) -> None:
+def test_an_approval_that_came_to_nothing_is_reported(world: World) -> None:
     """A person said yes and believes that it is done."""
     queue = world.account.queue(tag="propose", VisibilityTimeout="30")
     world.fail(queue, "a")
@@ -283,7 +283,7 @@ def test_an_approval_that_came_to_nothing_is_said(world: World) -> None:
     assert world.account.pages("urgent") == []
 
 
-def test_what_has_ended_and_could_not_be_said_is_said_later(world: World) -> None:
+def test_what_has_ended_and_could_not_be_reported_is_reported_later(world: World) -> None:
     """Nobody else comes by: it is in no state that anything waits for."""
     queue = world.account.queue(tag="propose", VisibilityTimeout="30")
     world.fail(queue, "a")
@@ -305,7 +305,7 @@ def test_what_has_ended_and_could_not_be_said_is_said_later(world: World) -> Non
     assert context.open_cases.listed() == []
 
 
-def test_an_approved_plan_that_has_changed_is_said(world: World) -> None:
+def test_an_approved_plan_that_has_changed_is_reported(world: World) -> None:
     queue = world.account.queue(tag="propose", VisibilityTimeout="30")
     world.fail(queue, "a")
     move(world.account, case_of(world.account), "approved")
@@ -572,7 +572,7 @@ def freeze(account: Account, reason: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["ineffective", "approved"])
-def test_what_waits_an_hour_to_be_written_is_said_once(world: World, state: str) -> None:
+def test_what_waits_an_hour_to_be_written_is_reported_once(world: World, state: str) -> None:
     """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
     account = world.account
     tag = "heal" if state == "ineffective" else "propose"

@@ -96,7 +96,7 @@ def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str)
 
 
 @pytest.mark.parametrize(("named", "pages"), [((), 0), (("orders.fifo",), 1)])
-def test_a_policy_that_keeps_everybody_out_is_said_where_settings_name_the_queue(
+def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_queue(
     account: Account, named: tuple[str, ...], pages: int
 ) -> None:
     account.settings = settings(queues=named)

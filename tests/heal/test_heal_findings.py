@@ -76,7 +76,7 @@ def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Scanning
     assert noted(scanned, queue) == [True]
 
 
-def test_what_is_said_again_of_a_waiting_case_is_not_measured(
+def test_what_is_reported_again_of_a_waiting_case_is_not_measured(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = dlq(scanned, tag="propose")

@@ -151,7 +151,7 @@ def test_a_person_who_changes_what_a_dead_run_wrote_is_not_overruled(
 
 
 @pytest.mark.parametrize("tag", ["off", "observe"])
-def test_what_a_dead_run_wrote_is_said_even_if_the_queue_is_taken_away(
+def test_what_a_dead_run_wrote_is_reported_even_if_the_queue_is_taken_away(
     account: Account, tag: str
 ) -> None:
     queue = _settled_queue(account)
@@ -178,7 +178,7 @@ def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -
     assert "person_value" not in account.attribute_item(queue)
 
 
-def test_a_write_that_landed_is_said_even_if_another_attribute_was_changed_later(
+def test_a_write_that_landed_is_reported_even_if_another_attribute_was_changed_later(
     account: Account,
 ) -> None:
     """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""

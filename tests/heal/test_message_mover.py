@@ -47,7 +47,7 @@ def test_a_message_goes_whole_and_bears_the_mark(timed: Account, *, fifo: bool) 
     assert queues.left() == []
 
 
-def test_redrive_count_count_up(timed: Account) -> None:
+def test_the_redrive_count_goes_up(timed: Account) -> None:
     queues = two(timed)
     redrive_count = {REDRIVE_COUNT: {"DataType": "Number", "StringValue": "2"}}
     queues.write("again", MessageAttributes=redrive_count)
@@ -55,7 +55,7 @@ def test_redrive_count_count_up(timed: Account) -> None:
     assert [each.redrive_count for each in queues.arrived()] == [3]
 
 
-def test_with_ten_attributes_it_goes_unmarked_and_its_fingerprint_is_said(
+def test_with_ten_attributes_it_goes_unmarked_and_its_fingerprint_is_reported(
     timed: Account,
 ) -> None:
     queues = two(timed)
@@ -143,7 +143,7 @@ def test_the_mark_is_what_it_was_said_to_be(timed: Account) -> None:
 
 
 @BOTH
-def test_what_is_let_go_of_is_said_ten_by_ten(timed: Account, *, fifo: bool) -> None:
+def test_what_is_let_go_of_is_reported_ten_by_ten(timed: Account, *, fifo: bool) -> None:
     queues = two(timed, fifo=fifo)
     for at, text in enumerate(texts(24)):
         queues.write(text, group=f"g{at % 4}")
@@ -153,7 +153,7 @@ def test_what_is_let_go_of_is_said_ten_by_ten(timed: Account, *, fifo: bool) -> 
         assert (mover.in_flight_here, len(queues.left())) == (0, 24)
 
 
-def test_whoever_cannot_wait_is_said_how_many_stay_hidden(timed: Account) -> None:
+def test_whoever_cannot_wait_is_told_how_many_stay_hidden(timed: Account) -> None:
     queues = two(timed)
     queues.write(*texts(24))
     with queues.mover() as mover:

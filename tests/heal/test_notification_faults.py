@@ -147,7 +147,7 @@ def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Accou
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
 
 
-def test_each_approval_that_comes_to_nothing_is_said(account: Account) -> None:
+def test_each_approval_that_comes_to_nothing_is_reported(account: Account) -> None:
     """A day holds two of them: both people believe that it is done."""
     at_the_start_of_an_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")

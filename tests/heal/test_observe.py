@@ -86,7 +86,7 @@ def _taken(
     Decision(_seen(account, entry, facts, view, mode), facts).take()
 
 
-def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_said(
+def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported(
     account: Account, announced: list[tuple[Case, Notification]]
 ) -> None:
     for entry in CATALOGUE:
@@ -106,7 +106,7 @@ def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_said(
     assert remedied == REMEDY_OF_NO_USE
 
 
-def test_what_only_pages_is_said_in_every_mode() -> None:
+def test_what_only_pages_is_reported_in_every_mode() -> None:
     for entry in CATALOGUE:
         if entry.plan is None or not entry.notifies_anyway:
             continue

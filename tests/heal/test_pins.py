@@ -85,7 +85,7 @@ def test_what_is_none_of_ours_is_not_read_as_a_pin(account: Account) -> None:
             _pins(account).of(QUEUE)
 
 
-def test_a_case_store_that_does_not_answer_is_said(account: Account) -> None:
+def test_a_case_store_that_does_not_answer_is_reported(account: Account) -> None:
     def lost(**_: object) -> None:
         raise ReadTimeoutError(endpoint_url="moto")
 

@@ -121,7 +121,7 @@ def test_a_probe_that_cannot_be_noted_is_not_made(heart: Heart) -> None:
     assert not sent
 
 
-def test_an_item_that_is_not_of_our_making_is_said(heart: Heart) -> None:
+def test_an_item_that_is_not_of_our_making_is_reported(heart: Heart) -> None:
     heart.account.clients.dynamodb.put_item(
         TableName="case_store",
         Item={"pk": {"S": "account"}, "sk": {"S": "probe"}, "sent_at": {"S": "yesterday"}},

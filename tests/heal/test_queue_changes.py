@@ -76,7 +76,7 @@ def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
     assert found.of_policy
 
 
-def test_cloudformation_is_said_by_what_aws_writes(account: Account) -> None:
+def test_cloudformation_is_recognised_by_what_aws_writes(account: Account) -> None:
     account.history = [event(account, QUEUE, **by_cloudformation())]
     (found,) = _since(account)
     assert found.by_cloudformation

@@ -66,7 +66,7 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
     assert answered == set(Need) - elsewhere
 
 
-def test_a_dlq_that_is_gone_is_said_from_one_that_is_there(seen: Scanning) -> None:
+def test_a_dlq_that_is_gone_is_told_from_one_that_is_there(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
     there = facts(seen, source, Need.DLQ).dlq
     assert there is not None
@@ -171,7 +171,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     )
 
 
-def test_a_pace_is_retained_evenly() -> None:
+def test_a_rate_is_kept_evenly() -> None:
     slept: list[float] = []
     pace = Pace(4, clock=lambda: 100.0, sleep=slept.append)
     for _ in range(4):

@@ -82,7 +82,7 @@ def test_a_busy_account_says_how_far_it_looked(account: Account) -> None:
         assert "newest" in str(last_change(account.clients, QUEUE))
 
 
-def test_a_refusal_is_said_and_not_raised(account: Account) -> None:
+def test_a_refusal_is_reported_and_not_raised(account: Account) -> None:
     with Stubber(account.clients.cloudtrail) as cloudtrail:
         cloudtrail.add_client_error("lookup_events", "ThrottlingException")
         assert "did not say" in str(last_change(account.clients, QUEUE))

@@ -45,7 +45,7 @@ def test_what_is_only_observed_or_was_fixed_pages_nobody(account: Account, tag: 
 
 
 @pytest.mark.parametrize("tag", ["observe", "propose"])
-def test_in_observe_mode_nobody_is_said_of_a_refusal(account: Account, tag: str) -> None:
+def test_in_observe_mode_nobody_is_told_of_a_refusal(account: Account, tag: str) -> None:
     account.heal(_fail(account, account.queue(tag=tag, VisibilityTimeout="601")))
     assert account.transitions()[0]["to"] == "refused"
     assert len(account.pages("info")) == (tag == "propose")
@@ -59,7 +59,7 @@ def test_a_freeze_pages_nobody(account: Account) -> None:
     assert account.pages("info") == []
 
 
-def test_a_proposal_is_said_once_with_its_change(proposing: Account) -> None:
+def test_a_proposal_is_reported_once_with_its_change(proposing: Account) -> None:
     queue = proposing.queue(VisibilityTimeout="30")
     bodies = _fail(proposing, queue)
     proposing.heal(bodies)
@@ -76,7 +76,7 @@ def test_a_proposal_is_said_once_with_its_change(proposing: Account) -> None:
     assert _page_item(proposing, queue).keys() == {"pk", "sk", "announced", "at", "urgent"}
 
 
-def test_the_same_refusal_is_said_once_a_day_however_often_it_is_written_down(
+def test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_down(
     account: Account,
 ) -> None:
     queue = account.queue(VisibilityTimeout="601")
@@ -117,7 +117,7 @@ def test_a_page_on_its_way_is_not_sent_by_another_run(proposing: Account) -> Non
     assert proposing.pages("info") == []
 
 
-def test_beyond_the_pages_of_an_hour_people_are_said_so_and_the_rest_comes_later(
+def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later(
     account: Account,
 ) -> None:
     names = [f"q{n}.fifo" for n in range(NOTIFICATIONS_PER_HOUR + 3)]
@@ -173,7 +173,7 @@ def test_proposals_take_no_urgent_page_away(account: Account) -> None:
     assert [subject for subject, _ in account.pages("urgent") if "down" in subject]
 
 
-def test_two_kinds_of_refusal_that_take_turns_are_said_once_each(account: Account) -> None:
+def test_two_kinds_of_refusal_that_take_turns_are_reported_once_each(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="601")
     for hour in range(12):
         ceiling = "600" if hour % 2 else "bad"
@@ -184,7 +184,7 @@ def test_two_kinds_of_refusal_that_take_turns_are_said_once_each(account: Accoun
     assert len(account.pages("info")) == 2
 
 
-def test_a_page_about_a_stranger_is_not_retained_back_by_an_older_case(account: Account) -> None:
+def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Account) -> None:
     queue = account.queue(KmsMasterKeyId="alias/orders")
     account.heal(_denied(account, queue, "1", "2", "3"))
     account.later(hours=2)
@@ -225,7 +225,7 @@ def test_a_queue_is_fixed_even_if_an_old_page_cannot_be_sent(account: Account) -
     assert account.visibility(queue) == 150
 
 
-def test_another_mass_symptom_on_the_same_day_is_said(account: Account) -> None:
+def test_another_mass_symptom_on_the_same_day_is_reported(account: Account) -> None:
     for hour, count in ((0, 4), (6, 9), (6, 9)):
         bodies: dict[str, str] = {}
         for n in range(count):

@@ -40,7 +40,7 @@ def ticks(here: Redriven, most: int) -> int:
 @pytest.mark.parametrize(
     "call", ["get_queue_attributes", "receive_message", "list_message_move_tasks"]
 )
-def test_what_cannot_be_looked_at_waits_and_is_said(timed: Account, call: str) -> None:
+def test_what_cannot_be_looked_at_waits_and_is_reported(timed: Account, call: str) -> None:
     here = redriven(timed, *texts(30))
     here.tick()
     here.denies(call, "AccessDenied", BY_IAM)
@@ -85,7 +85,9 @@ def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
 
 
 @pytest.mark.parametrize("messages", [3, 30])
-def test_messages_that_sqs_refuses_are_said_after_an_hour(timed: Account, messages: int) -> None:
+def test_messages_that_sqs_refuses_are_reported_after_an_hour(
+    timed: Account, messages: int
+) -> None:
     here = redriven(timed, *texts(messages))
     here.denies("send_message_batch", "AccessDenied", "no kms:GenerateDataKey")
     ticks(here, TICKS_OF_PATIENCE)
@@ -94,7 +96,7 @@ def test_messages_that_sqs_refuses_are_said_after_an_hour(timed: Account, messag
     assert len(here.bodies(here.dead)) == messages
 
 
-def test_one_message_that_sqs_always_refuses_is_said_soon(timed: Account) -> None:
+def test_one_message_that_sqs_always_refuses_is_reported_soon(timed: Account) -> None:
     here = redriven(timed, *texts(10), "bad")
     here.denies("send_message_batch", "InvalidMessageContents", "U+FFFE", _sends("bad"))
     for _ in range(30):
@@ -107,7 +109,7 @@ def test_one_message_that_sqs_always_refuses_is_said_soon(timed: Account) -> Non
     assert "U+FFFE" in here.progress.because
 
 
-def test_answers_that_are_always_lost_are_said(timed: Account) -> None:
+def test_answers_that_are_always_lost_are_reported(timed: Account) -> None:
     here = redriven(timed, *texts(30))
     for each in ("sqs", "sqs_for_writing"):
         getattr(timed.clients, each).send_message_batch = _loses

@@ -86,7 +86,7 @@ def test_what_somebody_put_there_stays_and_the_rest_goes(timed: Account) -> None
     assert "1 cannot go back there" in here.progress.because
 
 
-def test_messages_of_an_earlier_redrive_are_retained_apart_and_halt_nothing(timed: Account) -> None:
+def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(timed: Account) -> None:
     here = redriven(timed, *texts(10))
     here.write(here.dead, "again", {REDRIVE_COUNT: {"DataType": "Number", "StringValue": "3"}})
     outcome = ticked(here.tick())

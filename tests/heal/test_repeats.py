@@ -71,5 +71,5 @@ def test_what_a_person_left_as_it_is_is_left_alone_for_a_while(
         _case(State.EXPIRED, after=604_800),
     ],
 )
-def test_what_came_back_or_is_another_plan_is_said_at_once(ended: Case) -> None:
+def test_what_came_back_or_is_another_plan_is_reported_at_once(ended: Case) -> None:
     assert not is_repeat_of_a_scan(PROPOSED, ended, NOW + timedelta(minutes=1))

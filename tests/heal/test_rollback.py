@@ -171,7 +171,7 @@ def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixe
     assert states(account) == ["applied"]
 
 
-def test_a_queue_that_is_gone_is_said(account: Account, fixed: str) -> None:
+def test_a_queue_that_is_gone_is_reported(account: Account, fixed: str) -> None:
     account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
     assert undo(account, case_of(account).case_id)["error"] == "queue_gone"
 

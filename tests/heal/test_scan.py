@@ -70,7 +70,7 @@ def measured_queues(scanned: Scanning, how_many: int) -> list[str]:
     return queues
 
 
-def test_what_is_found_is_said_to_heal_and_healed(scanned: Scanning) -> None:
+def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None:
     queue = dlq(scanned)
     done = scanned.scan([DLQ_RETENTION_TOO_SHORT])
     assert done is not None
@@ -163,7 +163,7 @@ def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Scanni
     assert len(scanned.named()) == 1
 
 
-def test_faults_of_configuration_are_said_ten_new_queues_a_day(scanned: Scanning) -> None:
+def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scanning) -> None:
     # In the morning: the three rounds are on one day.
     scanned.account.now = scanned.account.now.replace(hour=6)
     queues = [scanned.account.queue(f"q-{n:02}") for n in range(25)]
@@ -202,7 +202,7 @@ def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> N
     assert len(spread) == len(queues), "heal sees how many there are"
 
 
-def test_what_few_show_is_said_whole(scanned: Scanning) -> None:
+def test_what_few_show_is_reported_whole(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 3)
     scanned.scan([slow()])
     assert scanned.named() == [(each, "slow") for each in queues]
@@ -286,7 +286,7 @@ def test_without_a_budget_nothing_is_measured(scanned: Scanning) -> None:
     assert scanned.announced == []
 
 
-def test_what_is_only_reported_is_not_said_to_heal(scanned: Scanning) -> None:
+def test_what_is_only_reported_is_not_passed_to_heal(scanned: Scanning) -> None:
     scanned.account.queue("plain")
     reported = replace(slow(of_configuration=True), plan=None)
     done = scanned.scan([reported])

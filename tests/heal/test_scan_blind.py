@@ -104,7 +104,7 @@ def test_a_queues_own_policy_rings_no_alarm(
     assert _errors_sent(_scanned(scanned), capsys) == 1
 
 
-def test_where_all_keep_it_out_that_is_said(
+def test_where_all_keep_it_out_that_is_reported(
     scanned: Scanning, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scanned.account.queue("refusing")

@@ -1,4 +1,4 @@
-"""What is wrong with DLQ messages, from the queues as SQS tells of them to the case."""
+"""What is wrong with DLQs, from the queues as SQS tells of them to the case."""
 
 from __future__ import annotations
 

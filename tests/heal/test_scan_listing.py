@@ -59,7 +59,7 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(scanned: Scan
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
 
 
-def test_whoever_needs_all_of_them_is_said_that_they_are_not_known(scanned: Scanning) -> None:
+def test_whoever_needs_all_of_them_is_told_that_they_are_not_known(scanned: Scanning) -> None:
     dlq(scanned, "tagged")
     clients, settings = scanned.account.clients, scanned.settings()
     assert managed_queues(clients, settings.account, settings.consent)

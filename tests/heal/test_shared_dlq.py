@@ -93,7 +93,7 @@ def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> 
     assert scanned.named() == [(queues[1], "consumer_failing")]
 
 
-def test_a_source_that_comes_later_is_said_of_the_open_case(scanned: Scanning) -> None:
+def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -> None:
     queues, _ = sharing(scanned, {"b": "heal"})
     scanned.scan()
     (first,) = cases(scanned)

@@ -28,7 +28,7 @@ def _arns(names: str) -> tuple[str, ...]:
 
 
 @given(_FINDINGS)
-def test_nothing_is_lost_and_no_missing_queue_is_said_twice(findings: list[Finding]) -> None:
+def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[Finding]) -> None:
     retained = one_for_each(findings, (), lambda _: Mode.HEAL)
     announced = [(each.symptom, each.about) for each in retained if each.about]
     assert len(announced) == len(set(announced))
@@ -74,7 +74,7 @@ def test_a_few_are_named_and_the_rest_is_counted() -> None:
         | st.lists(st.text() | st.just(f"{PREFIX}a")),
     )
 )
-def test_what_is_said_to_heal_may_be_anything(document: dict[str, Any]) -> None:
+def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
     read = Shared.read(document)
     assert len(read.others) <= FEW_OTHERS
     assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}

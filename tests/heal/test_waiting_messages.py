@@ -102,7 +102,7 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning
     assert visible == "2", "nothing is moved by saying so"
 
 
-def test_the_soak_that_is_said_is_the_account_s(scanned: Scanning) -> None:
+def test_the_soak_that_is_reported_is_the_account_s(scanned: Scanning) -> None:
     """`timing.soakFactor`: 10 times five receives of 30 seconds."""
     settings = scanned.account.settings
     scanned.account.settings = replace(settings, timing=replace(settings.timing, soak_factor=10))
@@ -172,7 +172,7 @@ def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Scanning) -> None
     assert scanned.account.transitions() == []
 
 
-def test_of_a_shared_one_people_are_said_how_to_take_one_source_s(scanned: Scanning) -> None:
+def test_of_a_shared_one_people_are_told_how_to_take_one_source_s(scanned: Scanning) -> None:
     _, dead = waiting(scanned)
     scanned.account.queue("second", tag=None, RedrivePolicy=Redrive(dead, 5).text)
     (made,) = opened(scanned)
@@ -255,7 +255,7 @@ def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
 
 
 def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Scanning) -> None:
-    """A look reads every message: `--dry-run` does, and so does a scan's census."""
+    """A look reads every message: `--dry-run` does, and so does a scan's sample."""
     request, dead = approved(scanned)
     for minutes in (15, 10, 5):
         at = scanned.account.now - timedelta(minutes=minutes)

@@ -62,10 +62,10 @@ PEOPLE = (
     )),
     Selection((
         f"{_SAID}::test_what_is_only_observed_or_was_fixed_pages_nobody",
-        f"{_SAID}::test_in_observe_mode_nobody_is_said_of_a_refusal",
-        f"{_SAID}::test_the_same_refusal_is_said_once_a_day_however_often_it_is_written_down",
+        f"{_SAID}::test_in_observe_mode_nobody_is_told_of_a_refusal",
+        f"{_SAID}::test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_down",
         f"{_SAID}::test_a_page_on_its_way_is_not_sent_by_another_run",
-        f"{_SAID}::test_beyond_the_pages_of_an_hour_people_are_said_so_and_the_rest_comes_later",
+        f"{_SAID}::test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later",
         f"{_SAID}::test_news_that_was_held_back_for_a_day_is_none_any_more",
         f"{_SAID}::test_proposals_take_no_urgent_page_away",
     ), (
