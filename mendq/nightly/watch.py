@@ -40,7 +40,7 @@ class NightlyBucket:
     name: str
 
     def until(self, day: date) -> dict[date, NightlyRead]:
-        """The nightly runs of `day` and the fourteen before it; what is no night is left out."""
+        """The nightly runs of `day` and the fourteen before it; what is none is left out."""
         found = {each: self._read(key) for each, key in self._keys(day)}
         return {each: nightly for each, nightly in found.items() if nightly and nightly.day == each}
 
@@ -97,7 +97,7 @@ def watch(
     if run.week is not None:
         return WeekEnded(run, run.week, bucket.summed_up_at(run.week))
     if run.day is None:
-        return _not_watched("no_nightly", f"{run_id} is no night; it ended {run.state}")
+        return _not_watched("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
     return watched(run, run.day, bucket.until(run.day), summed_up_at)
 

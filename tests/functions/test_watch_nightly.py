@@ -191,12 +191,12 @@ def test_no_heap_of_other_keys_hides_a_nightly(
     [
         ("RUNNING", "nightly-2026-11-15", "still RUNNING"),
         ("CANCELLING", "nightly-2026-11-15", "still CANCELLING"),
-        ("FAILED", "weekly-2026-W46", "is no night"),
-        ("FAILED", "week-2026-W4", "is no night"),
+        ("FAILED", "weekly-2026-W46", "is no nightly run"),
+        ("FAILED", "week-2026-W4", "is no nightly run"),
         ("RUNNING", "week-2026-W46", "still RUNNING"),
-        ("FAILED", None, "is no night"),
-        ("FAILED", "nightly-0001-01-01", "is no night"),
-        ("FAILED", "nightly-9999-12-31", "is no night"),
+        ("FAILED", None, "is no nightly run"),
+        ("FAILED", "nightly-0001-01-01", "is no nightly run"),
+        ("FAILED", "nightly-9999-12-31", "is no nightly run"),
     ],
 )
 def test_what_emr_says_of_the_run_counts_and_not_the_event(
