@@ -174,9 +174,7 @@ def busy_week() -> Document:
             error_codes=["AccessDenied"],
         ),
         incident("emails", day=2, label="invalid_request", outcome="not_seen", why="count_only"),
-        incident(
-            "emails", day=6, label="unknown:Teapot", outcome="not_seen", why="unknown_code"
-        ),
+        incident("emails", day=6, label="unknown:Teapot", outcome="not_seen", why="unknown_code"),
         incident("thumbnails", day=0, label="kms_throttled", outcome="observed"),
         *[
             incident("invoices" if n % 3 else "orders", day=n % 5, seconds_to_heal=20.0 + n * n)
