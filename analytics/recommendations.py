@@ -257,7 +257,7 @@ def _command(verb: str, case: Case) -> str:
 
 
 def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:
-    """Of incidents without a case: one per caller and label, and one per unlabelled code."""
+    """Of incidents without a case: one per caller and label, and one per unknown code."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in incidents:
         if row["outcome"] != NOT_SEEN:

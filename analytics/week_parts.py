@@ -245,7 +245,7 @@ def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
 
 
 def with_few_labels(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRuns, int]:
-    """`nightly runs` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
+    """`nightly_runs` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
 
     What Mendq labels itself stays; of the codes without a label, those of most incidents.
     """

@@ -1,6 +1,6 @@
 """Denied calls in AWS's words, and the actions that IAM knows.
 
-SQS writes the action in small messages and names the queue; what stands behind them says which kind
+SQS writes the action in lower case and names the queue; what stands behind them says which kind
 of policy refused. The forms are documented, SQS's spelling of them is seen in public reports.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """

@@ -1,9 +1,9 @@
-"""Which channels a week's report has gone out by: an object a channel, written on condition.
+"""The channels that a week's report has gone out by: one object each, written on condition.
 
-A mark is taken, with a visibility timeout, right before its channel sends, and says `sent` right
-after. Whoever dies in between leaves a mark whose visibility timeout ends, so the report is never
-lost for good; it may then have gone out already, and goes out again: neither SES nor SNS can be
-asked, and a report that came twice is the lesser harm.
+A claim is taken, for CLAIM_SECONDS, right before its channel sends, and says `sent` right after.
+Whoever dies in between leaves a claim that runs out, so the report is never lost for good; it may
+have gone out already, and then goes out again: neither SES nor SNS can be asked, and a report that
+comes twice is the lesser harm.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 # Longer than an invocation may take, shorter than Lambda waits until its last try (1 and 2 minutes
 # after the one before): whatever a dead run had taken, a later try of the same event sends.
-LEASE_SECONDS = 150
+CLAIM_SECONDS = 150
 # 404: of a condition on what was removed meanwhile.
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
-# A mark is some 200 bytes.
+# A claim is some 200 bytes.
 _MOST_BYTES = 10_000
 SENT, TAKEN, FAILED = "sent", "taken", "failed"
 
@@ -39,7 +39,7 @@ class HeldByAnother(ComeAgain):
 
 @dataclass(frozen=True)
 class Taken:
-    """A channel that is ours to send by; `etag` is that of our mark."""
+    """A channel that is ours to send by; `etag` is that of our claim."""
 
     channel: str
     etag: str
@@ -47,7 +47,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class DeliveryClaims:
-    """The marks of one week, for the run called `owner`. Raises botocore's errors as they come."""
+    """The claims of one week, for the run called `owner`. Raises botocore's errors as they come."""
 
     client: S3Client
     bucket: str
@@ -63,11 +63,11 @@ class DeliveryClaims:
         if (etag := self._write(channel, TAKEN, IfNoneMatch="*")) is not None:
             return Taken(channel, etag)
         found = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
-        mark = _read(found["Body"].read(_MOST_BYTES))
-        if mark["state"] not in (TAKEN, FAILED):
+        claim = _read(found["Body"].read(_MOST_BYTES))
+        if claim["state"] not in (TAKEN, FAILED):
             return None
-        if mark["state"] == TAKEN and mark["owner"] != self.owner and self._holds(mark):
-            raise HeldByAnother(f"{channel}: another run has it until {mark['until']}")
+        if claim["state"] == TAKEN and claim["owner"] != self.owner and self._holds(claim):
+            raise HeldByAnother(f"{channel}: another run has it until {claim['until']}")
         if (etag := self._write(channel, TAKEN, IfMatch=found["ETag"])) is None:
             raise HeldByAnother(f"{channel}: another run has taken it just now")
         return Taken(channel, etag)
@@ -81,17 +81,17 @@ class DeliveryClaims:
         self._write(taken.channel, FAILED, why, IfMatch=taken.etag)
 
     def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
-        """The ETag of the mark; None where the condition does not hold."""
+        """The ETag of the claim; None where the condition does not hold."""
         now = self.clock()
-        mark = {
+        claim = {
             "schema": 1,
             "state": state,
             "owner": self.owner,
             "at": now.isoformat(),
-            "until": (now + timedelta(seconds=LEASE_SECONDS)).isoformat(),
+            "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
             "why": why,
         }
-        body, key = json.dumps(mark).encode(), self._key(channel)
+        body, key = json.dumps(claim).encode(), self._key(channel)
         try:
             answer = self.client.put_object(
                 Bucket=self.bucket,
@@ -106,9 +106,9 @@ class DeliveryClaims:
             raise
         return answer["ETag"]
 
-    def _holds(self, mark: Mapping[str, Any]) -> bool:
+    def _holds(self, claim: Mapping[str, Any]) -> bool:
         try:
-            return datetime.fromisoformat(mark["until"]) > self.clock()
+            return datetime.fromisoformat(claim["until"]) > self.clock()
         except (TypeError, ValueError):
             return False
 
@@ -117,10 +117,10 @@ class DeliveryClaims:
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """A mark; what is none of ours stands for `sent`, so that a person can stop a delivery."""
+    """A claim; what is none of ours stands for `sent`, so that a person can stop a delivery."""
     nothing = {"state": SENT, "owner": "", "until": ""}
     try:
-        mark = json.loads(body)
+        claim = json.loads(body)
     except (ValueError, RecursionError):
         return nothing
-    return {**nothing, **mark} if isinstance(mark, dict) else nothing
+    return {**nothing, **claim} if isinstance(claim, dict) else nothing

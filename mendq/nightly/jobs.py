@@ -1,4 +1,4 @@
-"""Which job a nightly run or a week is, computed from the time the schedule names."""
+"""The EMR job of a night or of a week, computed from the time that the schedule names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Roots:
 
 @dataclass(frozen=True)
 class Job:
-    """A run of analytics.job: `kind` is night or week, `of` the day or week it is for."""
+    """A run of analytics.job: `kind` is nightly or week, `of` the day or week it is for."""
 
     kind: str
     of: str
@@ -38,9 +38,9 @@ class Job:
         return f"{self.kind}-{self.of}"
 
     def client_token(self, scheduled_at: datetime) -> str:
-        """The same for every delivery of one scheduled time; EMR allows messages, digits, `._-`.
+        """The same for every delivery of one scheduled time; EMR allows A-Z, a-z, 0-9, `._-`.
 
-        Another time gives another token, so that a failed night can be started again by hand.
+        Another time gives another token, so that a failed nightly run can be started again by hand.
         """
         text = " ".join((*self.arguments, scheduled_at.isoformat()))
         return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"

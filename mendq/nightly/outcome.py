@@ -1,4 +1,4 @@
-"""What the run of a nightly run or a week left behind: the figures that alarms watch, and why."""
+"""What a nightly or weekly run left behind: the figures that alarms watch, and why."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 _NIGHTLY = re.compile(r"nightly-([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
-# A week, and what reports differ in length and nightly runs in lateness.
+# A week, and as much more as reports differ in length and nightly runs in lateness.
 REPORT_WITHIN = timedelta(days=8)
 
 
 class NightlyMetric(StrEnum):
-    """One datum each per night that ended, at the time at which it did, without a dimension.
+    """One datum each per nightly run that ended, at the time at which it did, without a dimension.
 
     EventBridge may tell of an end twice: watch the maximum, never the sum.
     """
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def day(self) -> date | None:
-        """The day that it is the night of; None for a week, and for what somebody else named."""
+        """The day of a nightly run; None for a week, and for what somebody else named."""
         found = _NIGHTLY.fullmatch(self.name)
         try:
             day = date.fromisoformat(found[1]) if found else None
@@ -79,7 +79,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Watched:
-    """`night` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
+    """`nightly` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
 
     `report_missing`: no week was summed up for longer than REPORT_WITHIN.
     """
@@ -148,7 +148,7 @@ def watched(
     nightly_runs: Mapping[date, NightlyRead],
     summed_up_at: datetime | None = None,
 ) -> Watched:
-    """What `run` did for `day`; `nightly runs` are that day's and those before it, as they lie
+    """What `run` did for `day`; `nightly_runs` are that day's and those before it, as they lie
     there.
 
     `summed_up_at` is when the newest week was summed up; None where none was.

@@ -1,4 +1,4 @@
-"""Starts the nightly job or the week on EMR Serverless, unless one still runs.
+"""Start the nightly job or the weekly one on EMR Serverless, unless one still runs.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """

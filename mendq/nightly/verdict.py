@@ -24,7 +24,7 @@ LEAST_USUAL_RECORDS = 1_000
 # Fewer than one in five.
 FEWER_TIMES = 5
 _DAY, _WEEK = timedelta(days=1), timedelta(days=7)
-# After a week's end its last night is still to come: by default it starts two hours later.
+# After a week's end its last nightly run is still to come: by default it starts two hours later.
 LAST_NIGHTLY_WITHIN = timedelta(hours=3)
 _MOST_DIGITS = 15
 _BEFORE_SQS, _TOO_FAR = 2004, 9000
@@ -33,7 +33,7 @@ _BEFORE_SQS, _TOO_FAR = 2004, 9000
 class Verdict(StrEnum):
     """`missing`: nothing is there; `failed`, which only a run's end tells: it wrote nothing.
 
-    `partial`: written before the day was over, by the night of a day whose chain touched it.
+    `partial`: written before the day was over, by the nightly run of a day whose chain touched it.
     `torn`: the tables are not those that the nightly job counted, as a run leaves that ends in
     between.
     """
@@ -52,7 +52,7 @@ DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 @dataclass(frozen=True)
 class NightlyRead:
-    """What one UTC day's night read: files and records by publish day, calls by their own.
+    """What one UTC day's nightly run read: files and records by publish day, calls by their own.
 
     `reader` read them; `why_fallback` is empty unless it is the slower one.
     """
@@ -101,7 +101,7 @@ COUNTS = (
 
 
 def read_nightly(content: bytes) -> NightlyRead | None:
-    """None where `content` is no night of ours; nothing is raised."""
+    """None where `content` is no nightly run of ours; nothing is raised."""
     try:
         document = json.loads(content)
         return _nightly(document) if document["schema"] == SCHEMA else None
@@ -138,7 +138,7 @@ def judged(
 ) -> Judged:
     """Whether a nightly run read as much as the nightly runs `before` it, in any order.
 
-    `night` is None where nothing was written; then `run_failed` says whether a run was to do so.
+    `nightly` is None where nothing was written; then `run_failed` says whether a run was to do so.
     `is_torn` says of one that was that its tables are others than it counted.
     """
     if nightly is None:
@@ -177,7 +177,7 @@ def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:
 def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -> bool:
     """Whether a week that ends with `last_day` is summed up for good `at` a moment.
 
-    A last night that is not there is given some hours, where somebody may sum up again after it.
+    A missing last nightly run is given some hours, where somebody may sum up again after it.
     """
     ended = datetime.combine(last_day + _DAY, time(), UTC)
     return at >= (ended + LAST_NIGHTLY_WITHIN if last_nightly_may_come else ended)

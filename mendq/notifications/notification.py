@@ -30,7 +30,9 @@ MOST_BYTES = 8_000
 MOST_SUBJECT = 99
 
 
-MOST_FIRST_LINE = 120
+MOST_FIRST_LINE = 122
+_MOST_SYMPTOM = 28
+_ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 
 
 _MOST_NAMED = 5
@@ -103,7 +105,7 @@ def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
         Section("NEXT", next_lines(case, runbook, next_command), cut=False),
     )
     name = parts_of(case.queue_arn).name
-    words = plain(case.symptom.replace("_", " "), 28)
+    words = symptom_words(case.symptom)
     opening = (
         first_line(f"{name}: {words}.", *_ASKS[case.state]),
         f"What: {plain(sentence, 300)}",
@@ -113,6 +115,12 @@ def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
         subject_of(f"Mendq {case.state}: {words} on", name),
         body(opening, [each for each in sections if each.lines], MOST_BYTES),
     )
+
+
+def symptom_words(symptom: str) -> str:
+    """`dlq_missing` as `DLQ missing`, whole for every symptom of the catalogue."""
+    words = (word.upper() if word in _ACRONYMS else word for word in symptom.split("_"))
+    return plain(" ".join(words), _MOST_SYMPTOM)
 
 
 def first_line(what: str, *asks: str) -> str:
@@ -237,7 +245,7 @@ def of_mass_symptom(  # noqa: PLR0913 - each is one thing that a reader asks
     next_command: str = "",
 ) -> NotificationText:
     """One page for many queues at once; `managed_queues` 0: not counted."""
-    words, where = plain(symptom.replace("_", " "), 28), place(account, region)
+    words, where = symptom_words(symptom), place(account, region)
     of_all = f"{len(queue_arns)} of {managed_queues}" if managed_queues else f"{len(queue_arns)}"
     names = sorted(plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (

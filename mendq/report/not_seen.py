@@ -205,7 +205,8 @@ def nightly_runs_in_doubt(summary: Summary) -> Iterator[str]:
             few = f"far fewer records than usual: {each.records:,}{_usually(each)}"
             yield f"{day(each.day)} had {few}."
         elif each.verdict == TORN:
-            yield f"The tables of {day(each.day)} are not what its nightly run counted: run it again."
+            theirs = f"The tables of {day(each.day)}"
+            yield f"{theirs} are not what its nightly run counted: run it again."
         elif each.verdict == PARTIAL:
             yield f"{day(each.day)} was read before it was over, and not since."
 

@@ -39,8 +39,9 @@ def made(
 
 def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     document = made({})
-    assert document["not_seen"]["nightly_runs_missing"] == [f"2026-11-{day:02}" for day in range(9, 16)]
-    assert [row["date"] for row in document["per_day"]] == document["not_seen"]["nightly_runs_missing"]
+    missing = document["not_seen"]["nightly_runs_missing"]
+    assert missing == [f"2026-11-{day:02}" for day in range(9, 16)]
+    assert [row["date"] for row in document["per_day"]] == missing
     assert {row["label"] for row in document["per_day"]} == {None}
     assert document["totals"] == {
         "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,

@@ -37,7 +37,11 @@ def _nightly_runs_missing() -> dict[str, Any]:
     missing = [f"{DAYS[1]}", f"{DAYS[4]}"]
     return week(
         [incident(), incident("invoices", day=5, outcome="not_seen", why="event_lost")],
-        not_seen={"nightly_runs": nightly_runs, "nightly_runs_missing": missing, "began": f"{DAYS[0]}"},
+        not_seen={
+            "nightly_runs": nightly_runs,
+            "nightly_runs_missing": missing,
+            "began": f"{DAYS[0]}",
+        },
     )
 
 

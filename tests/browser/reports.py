@@ -73,7 +73,10 @@ WEEKS = {
     "nothing-read": week(not_seen=MISSING),
     "first": week(
         [incident(), incident("emails", outcome="observed")],
-        not_seen={"nightly_runs_missing": ["2026-11-09", "2026-11-10"], "nightly_runs": [FAR_FEWER]},
+        not_seen={
+            "nightly_runs_missing": ["2026-11-09", "2026-11-10"],
+            "nightly_runs": [FAR_FEWER],
+        },
     ),
     "older": without_newer(busy_week()),
     "largest": largest_week(),

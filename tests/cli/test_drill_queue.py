@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.cli.deploy.drill_queue import LEASE_SECONDS, drill_queue
+from mendq.cli.deploy.drill_queue import VISIBILITY_SECONDS, drill_queue
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.limits import DRILL_TAG
 from tests.cli.conftest import Operator
@@ -11,7 +11,7 @@ NAME = "orders.fifo"
 
 
 def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) -> None:
-    theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout=str(LEASE_SECONDS))
+    theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout=str(VISIBILITY_SECONDS))
     with (
         pytest.raises(Stopped, match="is there already") as stopped,
         drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
@@ -19,7 +19,7 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
         pytest.fail("the drill took a queue of somebody else")
     assert stopped.value.code is Exit.USAGE
     url = operator.aws.url(theirs)
-    assert operator.aws.visibility(theirs) == LEASE_SECONDS
+    assert operator.aws.visibility(theirs) == VISIBILITY_SECONDS
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 

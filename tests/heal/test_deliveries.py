@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.lambdas.deliver_report import HANDLER, LAMBDA_RETRIES_AFTER_SECONDS
-from mendq.nightly.deliveries import LEASE_SECONDS, DeliveryClaims, HeldByAnother
+from mendq.nightly.deliveries import CLAIM_SECONDS, DeliveryClaims, HeldByAnother
 from tests.heal.conftest import Account
 
 WEEK = "2026-W46"
@@ -36,7 +36,7 @@ def test_what_another_run_has_taken_is_not_ours(account: Account) -> None:
 
 def test_what_a_dead_run_had_taken_is_ours_once_its_visibility_ends(account: Account) -> None:
     assert marked(account).take("verdict")
-    account.later(seconds=LEASE_SECONDS - 1)
+    account.later(seconds=CLAIM_SECONDS - 1)
     with pytest.raises(HeldByAnother):
         marked(account, "run-2").take("verdict")
     account.later(seconds=1)
@@ -51,7 +51,7 @@ def test_a_retry_of_the_run_that_took_it_need_not_wait(account: Account) -> None
 
 def test_the_visibility_fits_between_an_invocation_and_lambdas_last_try() -> None:
     timeout = HANDLER.timeout.to_seconds()
-    assert timeout < LEASE_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
+    assert timeout < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
 
 
 def test_what_went_out_never_goes_out_again(account: Account) -> None:
@@ -76,7 +76,7 @@ def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
 def test_two_that_find_a_visibility_over_do_not_both_take_it(account: Account) -> None:
     """The other one takes it between this one's look and its write."""
     assert marked(account).take("verdict")
-    account.later(seconds=LEASE_SECONDS)
+    account.later(seconds=CLAIM_SECONDS)
     raced: list[bool] = []
 
     def race(**_: Any) -> None:
@@ -92,7 +92,7 @@ def test_two_that_find_a_visibility_over_do_not_both_take_it(account: Account) -
 
 def test_a_late_note_does_not_undo_what_another_run_noted(account: Account) -> None:
     slow = marked(account).take("verdict")
-    account.later(seconds=LEASE_SECONDS)
+    account.later(seconds=CLAIM_SECONDS)
     quick = marked(account, "run-2").take("verdict")
     assert slow
     assert quick
@@ -121,4 +121,4 @@ def test_a_visibility_without_a_readable_end_has_ended(account: Account, until: 
 def test_a_mark_says_how_long_it_holds(account: Account) -> None:
     taken = marked(account).take("verdict")
     assert taken
-    assert mark(account)["until"] == (account.now + timedelta(seconds=LEASE_SECONDS)).isoformat()
+    assert mark(account)["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()

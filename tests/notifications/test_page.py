@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from infra.synthesis import STACK_NAME
+from mendq.catalogue import CATALOGUE
 from mendq.cli.__main__ import COMMANDS
 from mendq.model.case import State
 from mendq.model.steps import SetVisibilityTimeout
@@ -18,7 +19,7 @@ from tests.model.cases_to_page import ATTRIBUTES, CASE, NOW, STEP, notified, sec
 
 LONG_NAME = "q" * 75 + ".fifo"
 LONG_ARN = f"arn:aws:sqs:us-east-1:123456789012:{LONG_NAME}"
-LONGEST_SYMPTOM = "dlq_source_not_allowed"
+LONGEST_SYMPTOM = max((each.name for each in CATALOGUE), key=len)
 NOW_ = "QUEUE NOW"
 DONE = {**STEP, "before": "20", "after": "30"}
 
@@ -36,7 +37,7 @@ def test_the_first_line_is_enough_for_a_phone(state: State) -> None:
         for arn in (CASE.queue_arn, LONG_ARN)
     )
     for line, name in ((short, "orders.fifo"), (long, LONG_NAME)):
-        assert line.startswith(f"{name}: DLQ message access refused. ")
+        assert line.startswith(f"{name}: visibility timeout too short. ")
         assert len(line) <= notification.MOST_FIRST_LINE
     assert "please" in short or "approve it" in short
     ask = long.rpartition(". ")[2]
@@ -47,10 +48,11 @@ def test_the_first_line_is_enough_for_a_phone(state: State) -> None:
 def test_a_subject_keeps_both_ends_of_a_long_name(state: State) -> None:
     subject = notified(state=state, symptom=LONGEST_SYMPTOM, queue_arn=LONG_ARN).subject
     assert len(subject) == notification.MOST_SUBJECT
-    assert subject.startswith(f"Mendq {state}: DLQ message access refused on qqq")
+    assert subject.startswith(f"Mendq {state}: visibility timeout too short on qqq")
     assert subject.endswith("qqq.fifo")
     assert (
-        notified(state=state).subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
+        notified(state=state).subject
+        == f"Mendq {state}: visibility timeout too short on orders.fifo"
     )
 
 
@@ -307,7 +309,7 @@ def mass(
 
 def test_a_mass_symptom_is_one_page_with_some_names() -> None:
     text = mass(12).body
-    assert text.startswith("12 of 40 queues: kms throttled. One cause elsewhere is likely")
+    assert text.startswith("12 of 40 queues: KMS throttled. One cause elsewhere is likely")
     assert section(text, "QUEUES")[-2:] == ["q009", "and 2 more"]
     advice, runbook, _ = section(text, "NEXT")
     assert advice == "Look at the request quota of KMS."
@@ -318,7 +320,7 @@ def test_a_mass_symptom_is_one_page_with_some_names() -> None:
     ]
     assert mass(4, managed_queues=0).body.startswith("4 queues: kms throttled. ")
     assert mass(12).subject == (
-        "Mendq stopped: kms throttled on 12 of 40 queues in 123456789012 us-east-1"
+        "Mendq stopped: KMS throttled on 12 of 40 queues in 123456789012 us-east-1"
     )
 
 

@@ -102,7 +102,7 @@ def test_a_long_body_loses_the_ends_of_its_longest_sections() -> None:
     assert len(text) <= 400
     assert text.startswith("first\n\nONE\n  xxx")
     assert "TWO\n  short" in text
-    assert text.endswith("\n\nLAST\n  kept\n")
+    assert text.endswith("\n\nLAST\n  retained\n")
     dropped = 20 - text.count("x" * 50)
     assert f"(cut: {dropped} more lines)" in text
 

@@ -34,7 +34,7 @@ def largest_week() -> dict[str, Any]:
     queues = queue_days(cases, DAYS)
     for each in queues["queues"]:
         each["incidents"] = [count * 37 for count in each["incidents"]]
-    labels = [f"unlabelled:A{n}" * 4 for n in range(30)]
+    labels = [f"unknown:A{n}" * 4 for n in range(30)]
     return week(
         cases,
         cases_left_out=9_950,

@@ -239,7 +239,7 @@ def test_a_week_in_which_nothing_was_read_shows_no_figures() -> None:
     parts = _parts(week(not_seen=missing))
     assert "Nothing was read this week: whether there were incidents is not known." in parts.text
     assert "Incidents per day" not in parts.text
-    assert "No night of the week was read." in parts.text
+    assert "No nightly run of the week was read." in parts.text
 
 
 def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:

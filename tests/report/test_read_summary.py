@@ -86,7 +86,7 @@ def _put(document: Document, path: str, value: object) -> Document:
         ("cases.0.seconds_to_heal", float("nan"), "cases[0].seconds_to_heal: Expected `float` >="),
         ("cases.0.seconds_to_heal", -0.1, "cases[0].seconds_to_heal: Expected `float` >= 0.0"),
         ("cases.0.seconds_to_heal", "40", "cases[0].seconds_to_heal: Expected `float | null`, got"),
-        ("cases.0.paged", 1, "cases[0].paged: Expected `bool`, got `int`"),
+        ("cases.0.notified", 1, "cases[0].notified: Expected `bool`, got `int`"),
         ("cases.0.why", 1, "cases[0].why: Expected `str | null`, got `int`"),
         (
             "not_seen.nightly_runs_missing",
@@ -94,7 +94,7 @@ def _put(document: Document, path: str, value: object) -> Document:
             "2026-11-16 must be a day from `from` to `to`",
         ),
         (
-            "not_seen.nightly runs.0.day",
+            "not_seen.nightly_runs.0.day",
             "2026-11-08",
             "2026-11-08 must be a day from `from` to `to`",
         ),
@@ -172,16 +172,16 @@ WITH_EVERYTHING = {
         ("do_this_week.0.owner", None, "do_this_week[0].owner: Expected `str`, got `null`"),
         ("do_this_week_left_out", "3", "do_this_week_left_out: Expected `int`, got `str`"),
         (
-            "not_seen.nightly runs.0.usual_records",
+            "not_seen.nightly_runs.0.usual_records",
             "many",
-            "not_seen.nightly runs[0].usual_records: Expected `",
+            "not_seen.nightly_runs[0].usual_records: Expected `",
         ),
         ("not_seen.case_files_unreadable", None, "not_seen.case_files_unreadable: Expected `int`,"),
         ("totals.median_seconds_to_heal", "4", "totals.median_seconds_to_heal: Expected `float |"),
         (
-            "previous_weeks.0.nightly runs",
+            "previous_weeks.0.nightly_runs",
             "7",
-            "previous_weeks[0].nightly runs: Expected `int`, got `str`",
+            "previous_weeks[0].nightly_runs: Expected `int`, got `str`",
         ),
         ("not_seen.week_is_over", 1, "not_seen.week_is_over: Expected `bool`, got `int`"),
         ("not_seen.began", "today", "not_seen.began: Invalid RFC3339 encoded date"),
@@ -298,11 +298,11 @@ NAMES = {f"n{n}": 1 for n in range(1_001)}
         ("previous_weeks", [{}] * 5, "previous_weeks: Expected `array` of length <= 4"),
         ("times_to_heal", [{}] * 1_001, "times_to_heal: Expected `array` of length <= 1000"),
         ("scanned.by_symptom", NAMES, "scanned.by_symptom: Expected `object` of length <= 1000"),
-        ("not_seen.unlabelled", NAMES, "not_seen.unknown: Expected `object` of length <= 1000"),
+        ("not_seen.unknown_code", NAMES, "not_seen.unknown_code: Expected `object` of length <"),
         (
-            "not_seen.nightly runs",
+            "not_seen.nightly_runs",
             [{}] * 8,
-            "not_seen.nightly runs: Expected `array` of length <= 7",
+            "not_seen.nightly_runs: Expected `array` of length <= 7",
         ),
         (
             "not_seen.nightly_runs_missing",

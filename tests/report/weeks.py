@@ -174,9 +174,7 @@ def busy_week() -> Document:
             error_codes=["AccessDenied"],
         ),
         incident("emails", day=2, label="invalid_request", outcome="not_seen", why="count_only"),
-        incident(
-            "emails", day=6, label="unlabelled:Teapot", outcome="not_seen", why="unknown_code"
-        ),
+        incident("emails", day=6, label="unknown:Teapot", outcome="not_seen", why="unknown_code"),
         incident("thumbnails", day=0, label="kms_throttled", outcome="observed"),
         *[
             incident("invoices" if n % 3 else "orders", day=n % 5, seconds_to_heal=20.0 + n * n)
@@ -228,7 +226,7 @@ def busy_week() -> Document:
         not_seen={
             "files_unreadable": 2,
             "bytes_unreadable": 1_250_000,
-            "unknown_code": {"unlabelled:Teapot": 12},
+            "unknown_code": {"unknown:Teapot": 12},
             "unreadable_files": [
                 {"file": "AWSLogs/123456789012/CloudTrail/us-east-1/2026/11/10/a.json.gz",
                  "reason": "the gzip stream ends early"},

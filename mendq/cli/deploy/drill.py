@@ -17,7 +17,7 @@ from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL,
     LATE_CALLS,
-    LEASE_SECONDS,
+    VISIBILITY_SECONDS,
     DrillQueue,
     Ending,
     Stage,
@@ -56,10 +56,9 @@ def drill(
     _require_situation(call, arn)
     name = arn.rpartition(":")[2]
     call.out.say(
-        f"makes queue {name} (tag {MODE_TAG}={mode}, visibility timeout {LEASE_SECONDS} s), lets "
-        f"{LATE_CALLS} "
-        "deletes on it fail for real, waits for Mendq; then takes back what it changed, ends the "
-        "case and removes the queue"
+        f"makes queue {name} (tag {MODE_TAG}={mode}, visibility timeout {VISIBILITY_SECONDS} s), "
+        f"lets {LATE_CALLS} deletes on it fail for real, waits for Mendq; then takes back what it "
+        "changed, ends the case and removes the queue"
     )
     call.out.say(f"with this account's settings Mendq {_WILL[reached]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")

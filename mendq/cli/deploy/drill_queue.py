@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
-LEASE_SECONDS = 2
+VISIBILITY_SECONDS = 2
 
 
 LATE_CALLS = 3
@@ -51,10 +51,10 @@ class DrillQueue:
         """
         handles = self._received()
         record_transition(
-            f"{len(handles)} messages received; their visibility timeout of {LEASE_SECONDS} s "
+            f"{len(handles)} messages received; their visibility timeout of {VISIBILITY_SECONDS} s "
             "runs out"
         )
-        time.sleep(LEASE_SECONDS + 1)
+        time.sleep(VISIBILITY_SECONDS + 1)
         for handle in handles:
             self._delete_late(handle)
         return datetime.now(UTC)
@@ -110,7 +110,7 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
     _require_free(client, name)
     url = client.create_queue(
         QueueName=name,
-        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(LEASE_SECONDS)},
+        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},
         tags={**tags, DRILL_TAG: "true"},
     )["QueueUrl"]
     try:

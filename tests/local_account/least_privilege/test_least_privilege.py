@@ -107,7 +107,7 @@ def test_without_any_one_action_it_does_not(
     with enforced.without(proof.handler, action):
         announced = proof.comes_of(enforced, scene)
     assert announced == proof.without[action], enforced.said
-    # SQS names actions in small messages.
+    # SQS names actions in lower case.
     assert {each.denied.lower() for each in enforced.said} <= {"", action.lower()}, enforced.said
 
 
