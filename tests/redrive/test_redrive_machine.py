@@ -265,6 +265,12 @@ def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
     assert getattr(ended, "state", None) is State.VERIFIED
 
 
+def test_with_nothing_left_its_soak_still_has_to_be_over() -> None:
+    soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))
+    assert decided(soaking, waiting=0).progress.stage is Stage.SOAK
+    assert decided(soaking.with_stage(soak_ends_at=NOW), waiting=0).progress.stage is Stage.DONE
+
+
 def test_nothing_goes_on_for_longer_than_sqs_keeps_a_message() -> None:
     old = replace(progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
     assert decided(old).progress.stage is Stage.HALTED

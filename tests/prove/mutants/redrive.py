@@ -14,13 +14,18 @@ _REFUSALS = "mendq.catalogue._redrive"
 _CLOCK = "mendq.catalogue._time_left"
 _FILTER = "mendq.redrive.message_filter"
 _TICKS = "tests.heal.test_redrive_tick"
+_SIMULATED = "tests.model.test_redrive_simulated"
 
 REDRIVE = (
     Selection((f"{_TICKS}::test_the_first_tick_sends_a_canary_of_five_marked_messages",), (
         Mutant("a redrive begins with more messages than a canary batch", _TICK,
             "_RedriveCase.progress_after", "size=size.canary", "size=size.canary * 2"),
     )),
-    Selection(("tests.redrive.test_redrive_machine", "tests.model.test_redrive_simulated"), (
+    Selection((
+        "tests.redrive.test_redrive_machine",
+        f"{_SIMULATED}::test_good_messages_go_back_in_growing_stages",
+        f"{_SIMULATED}::test_poison_is_retained_apart_and_the_rest_is_handled",
+    ), (
         Mutant("one in ten messages comes back and the redrive goes on", _BOUNDS, "Bounds",
             "halt_share: float = 0.05", "halt_share: float = 0.1"),
         Mutant("eleven messages have to come back before a redrive halts", _BOUNDS, "Bounds",
@@ -71,8 +76,6 @@ REDRIVE = (
             "returned=progress.returned - found.still_back", "returned=progress.returned"),
         Mutant("what is in flight is not written down before it goes", _MACHINE, "move",
             "in_flight=messages", "in_flight=0"),
-        Mutant("what was picked to go is not written down before it goes", _MACHINE,
-            "Tick._send_back", "in_flight=len(picked)", "in_flight=0"),
         Mutant("a redrive is verified for a stage that SQS took nothing of", _MACHINE,
             "stage_is_over", "current.moved > 0 and", ""),
         Mutant("a message may be in a DLQ for longer than SQS keeps it", _MACHINE, "too_old",
