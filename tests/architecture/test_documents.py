@@ -122,7 +122,7 @@ def _leads(page: Path, text: str, link: str) -> bool:
     return not anchor or anchor in anchors_of(text if target == page else target.read_text())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [ROOT / "CHANGELOG.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert _dead(page, page.read_text()) == set()
 
