@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.data_events import DATA_EVENT_NAMES
 from infra.settings.reading import (
     Conflict,
     Reading,
@@ -25,6 +24,7 @@ from infra.settings.reading import (
 )
 from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.names import DATA_EVENT_NAMES
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"

@@ -17,9 +17,9 @@ from typing import Any
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
-from infra.data_events import DATA_EVENT_NAMES
 from local_account.cloudtrail.calls import Answer, Call
 from local_account.where import ACCOUNT
+from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
 HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"

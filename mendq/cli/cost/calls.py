@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from infra.data_events import DATA_EVENT_NAMES
 from mendq.aws.clients import Clients
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
+from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import parts_of
 

@@ -59,15 +59,8 @@ def lint(
 
 def _judged(argument: str) -> list[Linted]:
     """One template is read at a time: a manifest may name more than there is room for."""
-    from mendq.lint import (
-        files,
-        judging,
-    )
-    from mendq.lint.template import (
-        NotATemplate,
-        Work,
-        read,
-    )
+    from mendq.lint import files, judging  # noqa: PLC0415 - the same
+    from mendq.lint.template import NotATemplate, Work, read  # noqa: PLC0415 - the same
 
     work, judged = Work(), list[judging.Linted]()
     try:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from infra.data_events import DATA_EVENT_NAMES
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.model.names import DATA_EVENT_NAMES
 
 _TESTS: dict[str, Callable[[str, str], bool]] = {
     "Equals": str.__eq__,

@@ -348,10 +348,7 @@ def _opened(call: Invocation, path: Path) -> bool:
 
 def _summary(document: bytes | None) -> Summary | None:
     """None where this version cannot read it: the page is there all the same."""
-    from mendq.report.read_summary import (
-        SummaryUnreadable,
-        read,
-    )
+    from mendq.report.read_summary import SummaryUnreadable, read  # noqa: PLC0415
 
     try:
         return None if document is None else read(document)
@@ -360,7 +357,6 @@ def _summary(document: bytes | None) -> Summary | None:
 
 
 def _show(call: Invocation, summary: Summary) -> None:
-    pass
 
     show(call.out, summary)
 

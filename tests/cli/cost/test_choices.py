@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from infra.data_events import DATA_EVENT_NAMES
 from infra.settings.deployment import read
 from mendq.catalogue import CATALOGUE
 from mendq.cli.cost.calls import (
@@ -22,6 +21,7 @@ from mendq.cli.cost.calls import (
     shown_by,
 )
 from mendq.cli.doctor.visibility import Trail, calls_of
+from mendq.model.names import DATA_EVENT_NAMES
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO = f"{ARN}.fifo"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from infra.data_events import DATA_EVENT_NAMES
 from mendq.cli.doctor.cost import Cost, costs
+from mendq.model.names import DATA_EVENT_NAMES
 from tests.cli.conftest import Operator
 
 EVERY = frozenset(DATA_EVENT_NAMES)
