@@ -32,7 +32,7 @@ PAGES = {
     "scan": "docs/scan.md",
     "redrive": "docs/redrive.md",
     "quarantine": "docs/redrive.md",
-    "pin": "docs/runbooks/access_denied.md#a-known-good-policy",
+    "policy": "docs/runbooks/access_denied.md#a-known-good-policy",
     "approve": "docs/operate.md#approving",
     "rollback": "docs/operate.md#undoing",
     "freeze": "docs/operate.md#stopping-it",

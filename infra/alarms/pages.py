@@ -31,7 +31,7 @@ NOT_HEALING = AlarmDescription(
     severity=Severity.URGENT,
 )
 NIGHTLY_FAILING = AlarmDescription(
-    "nightly_runs_failing",
+    "nightly_failing",
     "a nightly run failed, is missing or read too little",
     "The weekly report lacks a day, or comes late; healing goes on.",
     runbook="nightly_and_report",

@@ -29,7 +29,7 @@ def hint(arguments: Sequence[str], assembly: Path) -> list[str]:
     profile = _profile(arguments)
     credentials = ["--profile", profile] if profile else []
     asked = [
-        shlex.join([".venv/bin/mendq", "kept", *credentials, "--region", region])
+        shlex.join([".venv/bin/mendq", "resources", *credentials, "--region", region])
         for region in _regions(arguments, assembly)
     ]
     return [HEAD, *(f"  {each}" for each in dict.fromkeys(asked))]

@@ -23,8 +23,8 @@ from infra.settings.reading import (
     text,
 )
 from mendq.catalogue import CATALOGUE
-from mendq.model.failed_call import DATA_EVENT_NAMES
 from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.names import DATA_EVENT_NAMES
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"

@@ -19,7 +19,7 @@ from ministack.services import iam, sts
 
 from local_account.cloudtrail.calls import Answer, Call
 from local_account.where import ACCOUNT
-from mendq.model.failed_call import DATA_EVENT_NAMES
+from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
 HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"

@@ -1,15 +1,15 @@
-"""`mendq`: the commands, in the order in which an operator meets them."""
+"""`mendq`: the commands, by what an operator is about to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import typer
 
 from mendq.cli.command_group import CommandGroup
 from mendq.cli.decide.decide import approve, close, decline
 from mendq.cli.decide.freeze import freeze, thaw
-from mendq.cli.decide.pin import pin
+from mendq.cli.decide.policy import policy
 from mendq.cli.deploy.drill import drill
 from mendq.cli.deploy.lint import lint
 from mendq.cli.look.cases import cases
@@ -18,7 +18,7 @@ from mendq.cli.look.doctor import doctor
 from mendq.cli.look.explain import explain
 from mendq.cli.look.export import export
 from mendq.cli.look.report import report
-from mendq.cli.look.resources import retained
+from mendq.cli.look.resources import resources
 from mendq.cli.look.scan import scan
 from mendq.cli.look.show import show
 from mendq.cli.output import writable
@@ -26,26 +26,36 @@ from mendq.cli.redrive.quarantine import quarantine
 from mendq.cli.redrive.redrive import redrive
 from mendq.cli.undo.rollback import rollback
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "doctor": doctor,
-    "cases": cases,
-    "show": show,
-    "approve": approve,
-    "decline": decline,
-    "close": close,
-    "rollback": rollback,
-    "pin": pin,
-    "export": export,
-    "scan": scan,
-    "report": report,
-    "explain": explain,
-    "lint": lint,
-    "cost": cost,
-    "redrive": redrive,
-    "drill": drill,
-    "freeze": freeze,
-    "thaw": thaw,
-    "kept": retained,
+# By what an operator is about to do, as `mendq --help` shows them.
+PANELS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
+    "Look": {
+        "doctor": doctor,
+        "cases": cases,
+        "show": show,
+        "scan": scan,
+        "report": report,
+        "cost": cost,
+        "explain": explain,
+        "export": export,
+        "resources": resources,
+    },
+    "Decide": {
+        "approve": approve,
+        "decline": decline,
+        "close": close,
+        "policy": policy,
+        "freeze": freeze,
+        "thaw": thaw,
+    },
+    "Undo": {"rollback": rollback},
+    "Redrive": {"redrive": redrive, "quarantine": quarantine},
+    "Deploy": {"lint": lint, "drill": drill},
+}
+COMMANDS = {
+    name: command
+    for panel in PANELS.values()
+    for name, command in panel.items()
+    if not isinstance(command, typer.Typer)
 }
 
 app = typer.Typer(
@@ -59,10 +69,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-    if command is redrive:
-        app.add_typer(quarantine, name="quarantine")
+for title, panel in PANELS.items():
+    for name, command in panel.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=title)
+        else:
+            app.command(name, rich_help_panel=title)(command)
 
 
 def main() -> None:

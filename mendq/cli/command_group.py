@@ -1,7 +1,8 @@
-"""The group of commands: with --json, a mistake in the arguments is a document too."""
+"""The group of commands: panels in its help; with --json, a usage error is a document too."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,17 +20,30 @@ class CommandGroup(TyperGroup):
     """Arguments that cannot be read end here, before there is an Invocation to say so."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], *parents: Any, **extra: Any
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        as_json = _asks_for_json(args)
+        # A group within the group raises into the outer one's `invoke`, which says it.
+        as_json = parent is None and _asks_for_json(args)
         with _documented(as_json=as_json):
-            context = super().make_context(info_name, args, *parents, **extra)
-        context.meta[_AS_JSON] = as_json
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta.setdefault(_AS_JSON, as_json)
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        with _documented(as_json=ctx.meta[_AS_JSON]):
+        with _documented(as_json=ctx.parent is None and ctx.meta[_AS_JSON]):
             return super().invoke(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each panel."""
+        rows = defaultdict[str, list[tuple[str, str]]](list)
+        limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        for name, command in self.commands.items():
+            rows[command.rich_help_panel or "Commands"].append(
+                (name, command.get_short_help_str(limit))
+            )
+        for title, listed in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(listed)
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

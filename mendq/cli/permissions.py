@@ -115,7 +115,7 @@ LOOKING: Mapping[str, frozenset[str]] = {
         "scheduler:GetSchedule",
     },
     "cost": MANAGED | TRAILS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
-    "kept": frozenset(
+    "resources": frozenset(
         {
             "cloudformation:DescribeStackEvents",
             "cloudformation:ListStackResources",
@@ -125,6 +125,7 @@ LOOKING: Mapping[str, frozenset[str]] = {
             "s3:ListBucket",
         }
     ),
+    "policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"},
     "quarantine list": MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"},
 }
 
@@ -134,7 +135,8 @@ STEERING: Mapping[str, frozenset[str]] = {
     "decline": SHOWN | {INVOKE},
     "close": SHOWN | {INVOKE},
     "rollback": EVERY_CASE | QUEUE | {INVOKE},
-    "pin": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents", "dynamodb:PutItem"},
+    "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
+    "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
     "drill": CASES | SETTINGS | TRAILS | QUEUE | {INVOKE} | DRILLING,
     "freeze": STACK | {"dynamodb:PutItem"},
     "thaw": CASE_STORE | {"dynamodb:DeleteItem"},
@@ -183,8 +185,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# `mendq pin --show` looks too.
-_READS = frozenset().union(*LOOKING.values()) | {"cloudtrail:LookupEvents"}
+_READS = frozenset().union(*LOOKING.values())
 
 
 def look() -> dict[str, Any]:

@@ -202,3 +202,21 @@ def _go_on(ages: Sequence[timedelta]) -> bool:
     """They still come, and if the alarm fired, it did so almost a whole PERIOD ago."""
     old = sum(2 * PERIOD - _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
     return old >= LEAST_FIXES and any(age < _APART for age in ages)
+
+
+# The SQS calls that CloudTrail counts as data events.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
+DATA_EVENT_NAMES = (
+    "ChangeMessageVisibility",
+    "ChangeMessageVisibilityBatch",
+    "DeleteMessage",
+    "DeleteMessageBatch",
+    "GetQueueAttributes",
+    "GetQueueUrl",
+    "ListDeadLetterSourceQueues",
+    "ListQueues",
+    "ListQueueTags",
+    "ReceiveMessage",
+    "SendMessage",
+    "SendMessageBatch",
+)

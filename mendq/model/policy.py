@@ -188,7 +188,7 @@ class Pin:
         return max(self.queue_modified_at, self.pinned_at - MOST_CLOCK_BEHIND)
 
     def document(self) -> dict[str, Any]:
-        """As the case store holds it and `mendq pin --json` prints it."""
+        """As the case store holds it and `mendq policy pin --json` prints it."""
         return {
             "queue_arn": self.queue_arn,
             "policy": self.policy,

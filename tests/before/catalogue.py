@@ -8,8 +8,9 @@ from typing import Any
 from mendq.catalogue import CATALOGUE, examples, match
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
-from mendq.model.failed_call import CODES, DATA_EVENT_NAMES, FailedCall, canonical
+from mendq.model.failed_call import CODES, FailedCall, canonical
 from mendq.model.limits import Limits
+from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.steps import STEPS
 from tests.before.answers import answer_of
 from tests.before.stored import NOT_HERE

@@ -18,14 +18,17 @@ from tests.before.operator_accounts import called, dlq_account, operator_account
 from tests.cli.conftest import Operator
 from tests.heal.operators import case_of, move
 
-_SUBCOMMANDS = {"quarantine": ("list", "peek", "return", "drop")}
+_SUBCOMMANDS = {
+    "policy": ("pin", "unpin", "show"),
+    "quarantine": ("list", "peek", "return", "drop"),
+}
 _CASE = "no-such-case"
 # What each command is called with where nobody sits there to say yes.
 _UNASKED: Mapping[str, tuple[str, ...]] = {
     "freeze": ("freeze", "deploying"),
     "thaw": ("thaw",),
     "drill": ("drill",),
-    "pin": ("pin", "orders.fifo"),
+    "policy pin": ("policy", "pin", "orders.fifo"),
     "redrive": ("redrive", "orders", "--all"),
     "scan": ("scan",),
 }
@@ -94,8 +97,9 @@ def record() -> Any:
 
 def _takes_one(command: tuple[str, ...]) -> bool:
     """Whether it ends without an account where it is called without an argument."""
-    return command[0] in ("show", "approve", "decline", "close", "pin", "redrive", "export") or (
-        command[-1] in ("explain", "lint", "peek", "return", "drop", "quarantine")
+    return command[0] in ("show", "approve", "decline", "close", "redrive", "export") or (
+        command[-1]
+        in ("explain", "lint", "peek", "return", "drop", "quarantine", "policy", "pin", "unpin")
     )
 
 
@@ -258,10 +262,10 @@ def _operating() -> dict[str, Any]:
             ("thaw",),
             ("thaw", "--yes"),
             ("export", "exported"),
-            ("pin", "orders.fifo", "--show"),
-            ("pin", "orders.fifo", "--yes"),
-            ("pin", "orders.fifo", "--remove", "--yes"),
-            ("pin", "nobodys", "--yes"),
+            ("policy", "show", "orders.fifo"),
+            ("policy", "pin", "orders.fifo", "--yes"),
+            ("policy", "unpin", "orders.fifo", "--yes"),
+            ("policy", "pin", "nobodys", "--yes"),
             ("scan", "--dry-run"),
             ("scan", "--dry-run", "--metrics", "0"),
             ("cost", "--all"),
@@ -270,9 +274,9 @@ def _operating() -> dict[str, Any]:
             ("report", "--week", "2026-W99"),
         )
         found["then pinned"] = {
-            "yes": called("pin", "orders.fifo", "--yes", "--json"),
-            "show": _both(("pin", "orders.fifo", "--show")),
-            "remove": called("pin", "orders.fifo", "--remove", "--json"),
+            "yes": called("policy", "pin", "orders.fifo", "--yes", "--json"),
+            "show": _both(("policy", "show", "orders.fifo")),
+            "remove": called("policy", "unpin", "orders.fifo", "--json"),
         }
     return {"unasked": unasked, "asked": found, "symptoms": len(CATALOGUE)}
 

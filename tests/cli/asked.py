@@ -15,9 +15,9 @@ from mendq.cli.permissions import EVERYBODYS, RIGHTS
 from tests.infra.aws_calls import Sent
 
 ROOT = Path(__file__).resolve().parents[2]
-_OURS = tuple(f"{ROOT / each}/" for each in ("cli", "functions"))
+_OURS = tuple(f"{ROOT / each}/" for each in ("mendq", "functions"))
 _TESTS = f"{ROOT / 'tests'}/"
-_OUTERMOST = f"{ROOT / 'cli' / 'invocation.py'}"
+_OUTERMOST = f"{ROOT / 'mendq' / 'cli' / 'invocation.py'}"
 _SEND = "_make_api_call"
 _send = vars(BaseClient)[_SEND]
 

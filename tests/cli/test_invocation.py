@@ -120,6 +120,11 @@ def test_a_refusal_of_aws_with_json_carries_its_code(monkeypatch: pytest.MonkeyP
         (("nonsense",), "nonsense"),
         (("--nonsense",), "--nonsense"),
         (("drill", "--minutes", "soon"), "--minutes"),
+        (("quarantine", "nonsense"), "nonsense"),
+        (("quarantine", "peek"), "QUEUE"),
+        (("quarantine", "peek", "orders", "--limit", "few"), "--limit"),
+        (("quarantine", "--nonsense"), "--nonsense"),
+        (("policy", "show"), "QUEUE"),
         (("explain", "/nonexistent/record.json"), "/nonexistent/record.json"),
     ],
 )

@@ -26,7 +26,7 @@ def _mendq(
     *arguments: str, redirected: str = "", given: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """As a process of its own, with the shell's redirection behind it."""
-    command = f'exec "$0" -W ignore -m cli "$@" {redirected}'
+    command = f'exec "$0" -W ignore -m mendq.cli "$@" {redirected}'
     return subprocess.run(
         ["sh", "-c", command, sys.executable, *arguments],
         cwd=ROOT,
@@ -93,3 +93,30 @@ def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
 def test_who_stops_reading_is_said_nothing() -> None:
     ended = _mendq("--help", redirected="| true")
     assert ended.stderr == ""
+
+
+_WITHOUT_THE_REST = """
+import sys
+for each in ("analytics", "functions", "infra", "local_account", "aws_lambda_powertools"):
+    sys.modules[each] = None  # to import it fails
+from mendq.cli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(("--help",), 0), (("explain", "-"), 0), (("lint", "-"), 0)]
+)
+def test_the_engine_alone_helps_explains_and_lints(arguments: tuple[str, ...], code: int) -> None:
+    """A wheel holds nothing else."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _WITHOUT_THE_REST, *arguments],
+        cwd=ROOT,
+        input='{"Resources": {"Orders": {"Type": "AWS::SQS::Queue"}}}',
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr) == (code, "")
+    assert ended.stdout

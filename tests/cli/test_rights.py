@@ -28,6 +28,7 @@ _CALLED = {
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
 }
+_GROUPS = {"policy": "mendq.cli.decide.policy", "quarantine": "mendq.cli.redrive.quarantine"}
 _READS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
@@ -56,7 +57,7 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 @cache
 def _words_behind(command: str) -> frozenset[str]:
     run = COMMANDS.get(command)
-    module = run.__module__ if run else "mendq.cli.redrive.quarantine"
+    module = run.__module__ if run else _GROUPS[command.partition(" ")[0]]
     return frozenset(
         word
         for path in files_behind(ROOT / Path(*module.split(".")).with_suffix(".py"))

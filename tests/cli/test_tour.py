@@ -40,7 +40,7 @@ class Shell:
             "COLUMNS": f"{COLUMNS}",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "mendq.cli", *arguments],
             env=environment,
             capture_output=True,
             text=True,
@@ -171,7 +171,7 @@ def test_a_persons_value_is_retained(shell: Shell) -> None:
     case_id = shell.case_in(queue, "applied")
     queue.set(VisibilityTimeout="77")
     answer = shell.json("rollback", case_id, "--yes", code=3)
-    assert [each["outcome"] for each in answer["attributes"]] == ["retained"]
+    assert [each["outcome"] for each in answer["attributes"]] == ["kept"]
     assert _visibility(queue) == 77
     shown = shell.text("rollback", case_id, "--dry-run", code=3)
     assert "kept  VisibilityTimeout: 77 s, set since by somebody else" in shown

@@ -92,7 +92,7 @@ def pins_of(account: Account) -> Pins:
 
 
 def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
-    """What stands there now, as `mendq pin` keeps it."""
+    """What stands there now, as `mendq policy pin` keeps it."""
     attributes = account.attributes(queue)
     facts, policy = Facts(queue, attributes, {}), attributes.get("Policy", "")
     assert facts.created_at is not None

@@ -97,10 +97,10 @@ def _live(life: Life) -> None:
     life.answers["would undo"] = life.mendq("rollback", case["case_id"], "--dry-run")
     life.cdk("destroyed", "destroy", "--force")
     life.answers["items left"] = life.items(table)
-    life.answers["retained"] = life.mendq("retained")
+    life.answers["retained"] = life.mendq("resources")
     life.deploy("anew")
     life.answers["items kept"] = life.items(table)
-    life.answers["kept of the new one"] = life.mendq("retained")
+    life.answers["kept of the new one"] = life.mendq("resources")
 
 
 def _left_behind(life: Life) -> None:

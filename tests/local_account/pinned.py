@@ -62,7 +62,7 @@ class PinnedQueue:
 
     @classmethod
     def made(cls, account: LocalAccount, caller: Role | None = None) -> PinnedQueue:
-        """Pinned with `mendq pin`; a change by `deployer` may be undone."""
+        """Pinned with `mendq policy pin`; a change by `deployer` may be undone."""
         queue = new_queue(account, tags={"mendq": "propose"})
         caller = caller or new_role(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
         deployer = new_role(account, ALL_OF_SQS)
@@ -73,7 +73,7 @@ class PinnedQueue:
         queue.set(Policy=good)
         account.put_back(queue.arn, OLD_MINUTES)
         made = cls(account, queue, caller, deployer, good)
-        done = made.mendq("pin", queue.arn, "--automation", deployer.arn, "--yes")
+        done = made.mendq("policy", "pin", queue.arn, "--automation", deployer.arn, "--yes")
         assert done.exit_code == DONE, done.output
         return made
 

@@ -86,12 +86,12 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
 def test_until_cloudtrail_had_the_time_to_tell_the_calls_wait(pinned: PinnedQueue) -> None:
     emptied = pinned.overwritten_by(pinned.deployer.sqs, announced=False)
     pinned.refuse()
-    pin = pinned.announced("pin", pinned.queue.arn, "--show")
+    pin = pinned.announced("policy", "show", pinned.queue.arn)
     assert (pin["good"], pin["passes"]) == (False, True)
     eventually(lambda: _judged_by_heal(pinned, "pin_not_judged_yet"))
     assert pinned.case() == {}
     pinned.account.put_back(pinned.queue.arn, SAID_MINUTES, of="last_change")
-    assert pinned.announced("pin", pinned.queue.arn, "--show")["good"]
+    assert pinned.announced("policy", "show", pinned.queue.arn)["good"]
     pinned.refuse()
     pinned.until("proposed")
     assert pinned.policy == emptied

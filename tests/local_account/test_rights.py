@@ -115,13 +115,13 @@ def test_who_may_look_sees_all_and_changes_nothing(
     assert looker.mendq("scan", "--dry-run")["not_looked_at"] == {}
     looker.mendq("report", code=4)
     assert looker.mendq("cost")["not_looked_at"] == []
-    assert len(looker.mendq("retained")) == RETAINED
+    assert len(looker.mendq("resources")) == RETAINED
     looker.mendq("quarantine", "list")
     looker.is_refused("approve", case_id, "--yes")
     looker.is_refused("rollback", case_id, "--yes")
     looker.is_refused("freeze", "why", "--yes")
     looker.account.put_back(queue.arn, OLD_MINUTES)
-    looker.is_refused("pin", queue.arn, "--yes")
+    looker.is_refused("policy", "pin", queue.arn, "--yes")
     looker.is_refused("drill", "--yes")
     assert looker.mendq("show", case_id)["state"] == "proposed"
 
@@ -136,6 +136,6 @@ def test_who_may_steer_needs_nothing_else_and_all_of_it(
     assert steerer.mendq("approve", case_id, "--yes")["state"] == "applied"
     steerer.mendq("rollback", case_id, "--yes")
     steerer.account.put_back(queue.arn, OLD_MINUTES)
-    steerer.mendq("pin", queue.arn, "--yes")
+    steerer.mendq("policy", "pin", queue.arn, "--yes")
     assert steerer.mendq("drill", "--yes", "--minutes", "2")["done"]
     assert steerer.asked >= _actions(steer())

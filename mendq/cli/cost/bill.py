@@ -10,14 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from aws_lambda_powertools import Metrics
-from aws_lambda_powertools.metrics import EphemeralMetrics
-
-from functions import telemetry
-from functions import telemetry as delivery_telemetry
-from functions import telemetry as follow_up_telemetry
 from mendq.follow_up.follow_up import Followed
 from mendq.heal.batch import Intake
 from mendq.model import prices
@@ -27,6 +21,9 @@ from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import counted
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Metrics
 
 MONTH_DAYS = 30
 MONTH_HOURS = 24 * MONTH_DAYS
@@ -361,11 +358,11 @@ def failed() -> list[Line]:
     ]
 
 
-def _names_sent(record_transition: Callable[[Metrics], None]) -> frozenset[str]:
+def _names_sent(emit: Callable[[Metrics], None]) -> frozenset[str]:
+    from aws_lambda_powertools.metrics import EphemeralMetrics  # noqa: PLC0415 - of the Lambdas
+
     metrics = EphemeralMetrics(namespace=NAMESPACE)
-    record_transition(
-        cast("Metrics", metrics)
-    )  # it keeps to itself what Metrics shares with everybody
+    emit(cast("Metrics", metrics))  # it keeps to itself what Metrics shares with everybody
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
     return frozenset(each["Name"] for each in sent["Metrics"])
 
@@ -377,18 +374,17 @@ def series() -> Mapping[str, frozenset[str]]:
     Derived by letting the Lambdas' telemetry tell of a run that found nothing: what it sends even
     then is there all month. Series per symptom, of redrives and of times to heal come later.
     """
-    now, delivery = datetime(2026, 1, 1, tzinfo=UTC), delivery_telemetry
-    followed = Followed([])
+    from functions import telemetry  # noqa: PLC0415 - no other command needs the Lambdas
+
+    now, followed = datetime(2026, 1, 1, tzinfo=UTC), Followed([])
     return {
-        "follow_up": _names_sent(
-            lambda to: follow_up_telemetry.emit_follow_up(to, followed, now, Limits())
-        ),
+        "follow_up": _names_sent(lambda to: telemetry.emit_follow_up(to, followed, now, Limits())),
         # It makes a failing call, which comes round to heal.
         "probe": _names_sent(lambda to: telemetry.emit_heal(to, Intake(), {}))
         | {OwnMetric.PROBES_LOST},
         # It starts the nightly job, whose end another Lambda counts.
         "start_nightly": frozenset(NightlyMetric) | {OwnMetric.WEEKS_FAILED},
-        "deliver_report": frozenset({delivery.DELIVERED, delivery.NOT_DELIVERED}),
+        "deliver_report": frozenset({telemetry.DELIVERED, telemetry.NOT_DELIVERED}),
     }
 
 

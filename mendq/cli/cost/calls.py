@@ -14,7 +14,7 @@ from typing import Any
 
 from mendq.aws.clients import Clients
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
-from mendq.model.failed_call import DATA_EVENT_NAMES
+from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import parts_of
 

@@ -12,7 +12,7 @@ from typing import Any
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.failed_call import DATA_EVENT_NAMES
+from mendq.model.names import DATA_EVENT_NAMES
 
 _TESTS: dict[str, Callable[[str, str], bool]] = {
     "Equals": str.__eq__,

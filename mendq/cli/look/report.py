@@ -27,11 +27,10 @@ from mendq.cli.output import Output, Yes, confirm, minute
 from mendq.nightly.jobs import Roots
 from mendq.nightly.jobs import week as week_job
 from mendq.report.not_seen import not_seen_in_short
-from mendq.report.read_summary import SummaryUnreadable, read
 from mendq.report.summary import Summary
 from mendq.report.tiles import Tile, tiles
 from mendq.report.to_do import ToDo, left_out, to_do
-from mendq.report.verdict import headline, others, standout, verdict_text
+from mendq.report.verdict import headline, others, standout
 from mendq.report.words import days_of, parts, week_name
 
 if TYPE_CHECKING:
@@ -227,6 +226,10 @@ def _said(sentence: str, style: str = "") -> Text:
     return said
 
 
+if TYPE_CHECKING:
+    from mendq.report.summary import Summary
+
+
 MOST_WEEKS_NAMED = 8
 
 
@@ -255,7 +258,7 @@ def report(
         summary = _summary(reports.summary(chosen))
     path = Path(f"mendq-report-{chosen}.html")
     if summary is not None and not call.as_json:
-        show(call.out, summary)
+        _show(call, summary)
     written = _written(path, page.decode("utf-8", "replace"), yes=yes)
     opened = in_browser and _opened(call, path)
     call.out.document(
@@ -265,7 +268,7 @@ def report(
             "written": written,
             "opened": opened,
             "place": f"s3://{reports.bucket}/{notification_key(chosen)}",
-            "verdict": None if summary is None else verdict_text(summary),
+            "verdict": None if summary is None else _verdict(summary),
             "weeks": weeks,
         }
     )
@@ -345,7 +348,19 @@ def _opened(call: Invocation, path: Path) -> bool:
 
 def _summary(document: bytes | None) -> Summary | None:
     """None where this version cannot read it: the page is there all the same."""
+    from mendq.report.read_summary import SummaryUnreadable, read  # noqa: PLC0415 - msgspec
+
     try:
         return None if document is None else read(document)
     except SummaryUnreadable:
         return None
+
+
+def _show(call: Invocation, summary: Summary) -> None:
+    show(call.out, summary)
+
+
+def _verdict(summary: Summary) -> str:
+    from mendq.report.verdict import verdict_text  # noqa: PLC0415 - charts take a second
+
+    return verdict_text(summary)

@@ -1,4 +1,4 @@
-"""`mendq kept`: the table and the buckets that stay when the stack goes, and where they are."""
+"""`mendq resources`: the table and the buckets that outlive the stack, and where they are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = "403"
 
 
 @dataclass(frozen=True)
-class Resources:
+class Resource:
     """One of them; `destroyed_at` is when its stack went, None while it is there."""
 
     kind: str
@@ -35,7 +35,7 @@ class Resources:
 
 
 @with_invocation
-def retained(call: Invocation) -> None:
+def resources(call: Invocation) -> None:
     """Where the table and the buckets are that outlive the stack.
 
     Of the stack that is there, and of those destroyed in the last 90 days.
@@ -46,7 +46,9 @@ def retained(call: Invocation) -> None:
     place = f"account {call.account.account_id}, {call.account.region}"
     if not found:
         remedy = "see --profile and --region"
-        raise Stopped(f"nothing kept of a stack {call.stack} in {place}: {remedy}", Exit.NOT_FOUND)
+        raise Stopped(
+            f"nothing is left of a stack {call.stack} in {place}: {remedy}", Exit.NOT_FOUND
+        )
     call.out.document([asdict(each) for each in found])
     for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
         since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
@@ -57,18 +59,18 @@ def retained(call: Invocation) -> None:
     call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/deploy.md")
 
 
-def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Resources]:
+def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
     pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
     try:
         for each in (each for page in pages for each in page["StackResourceSummaries"]):
             if kind := KINDS.get(each["ResourceType"]):
-                yield Resources(kind, each.get("PhysicalResourceId", ""), each["LogicalResourceId"])
+                yield Resource(kind, each.get("PhysicalResourceId", ""), each["LogicalResourceId"])
     except ClientError as error:
         if code_of(error) != "ValidationError":  # there is none
             raise
 
 
-def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resources]:
+def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
     """CloudFormation tells of a deleted stack for 90 days, by its id alone."""
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
     for gone in (each for page in pages for each in page["StackSummaries"]):
@@ -76,7 +78,7 @@ def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resou
             yield from _left_by(client, gone.get("StackId", ""))
 
 
-def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Resources]:
+def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Resource]:
     pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
     events = [each for page in pages for each in page["StackEvents"]]
     at = to_text(max((each["Timestamp"] for each in events), default=datetime.now(UTC)))
@@ -84,10 +86,10 @@ def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Resources]
         kind = KINDS.get(event.get("ResourceType", ""))
         if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
             name, logical_id = event["PhysicalResourceId"], event["LogicalResourceId"]
-            yield Resources(kind, name, logical_id, at)
+            yield Resource(kind, name, logical_id, at)
 
 
-def _is_there(account: Account, each: Resources) -> bool:
+def _is_there(account: Account, each: Resource) -> bool:
     """Unless it is certain that it is not."""
     try:
         if each.kind == "table":

@@ -158,10 +158,10 @@ def _groups(out: Output, tally: Tally) -> None:
     shown = table("MESSAGES", "WHICH")
     for written, values in tally.values.items():
         for words, number in _most(values):
-            shown.add_row(Text(f"{number:>7,}"), Text(plain(f"{written} {words}", 160)))
+            shown.add_row(Text(f"{number:>8,}"), Text(plain(f"{written} {words}", 160)))
     for _, words in (*AGES, (0, "over 4 d")):
         if number := tally.ages[words]:
-            shown.add_row(Text(f"{number:>7,}"), Text(f"age {words}"))
+            shown.add_row(Text(f"{number:>8,}"), Text(f"age {words}"))
     out.show(shown)
 
 

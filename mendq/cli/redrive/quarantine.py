@@ -53,7 +53,7 @@ Named = Annotated[
 
 quarantine = typer.Typer(
     cls=CommandGroup,
-    help="See, send back or drop what is kept apart.",
+    help="See, send back or drop quarantined messages.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -26,15 +26,13 @@ _STOPPED = "stopped: the rest is held, and what went back stays there"
 _OVER = "nothing goes on: what went back stays there"
 
 
-RollBackAnswersAnswer = dict[str, Any]
+Answer = dict[str, Any]
 
 
 Histories = Mapping[str, Sequence[Case]]
 
 
-def print_preview(
-    out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories
-) -> None:
+def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
     """Nothing was done yet; what was rolled back before stands under a heading of its own."""
     before = [each for each in answers if was_rolled_back(each)]
     others = [each for each in answers if not was_rolled_back(each)]
@@ -49,15 +47,13 @@ def print_preview(
         print_answers(out, others, histories)
 
 
-def print_done(out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories) -> None:
+def print_done(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
     """What was done just now."""
     out.heading("Done")
     print_answers(out, answers, histories)
 
 
-def print_answers(
-    out: Output, answers: Sequence[RollBackAnswersAnswer], histories: Histories
-) -> None:
+def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
@@ -68,20 +64,18 @@ def print_answers(
                 out.command(each["command"])
 
 
-def _why_by_mover(answer: RollBackAnswersAnswer, attribute: str) -> str:
+def _why_by_mover(answer: Answer, attribute: str) -> str:
     if "error" in answer:
         return f"AWS did not let Mendq write {attribute}"
     return f"no rollback ever writes {attribute}"
 
 
-def was_rolled_back(answer: RollBackAnswersAnswer) -> bool:
+def was_rolled_back(answer: Answer) -> bool:
     """Of the answer to a preview, which changes no state."""
     return answer.get("state") == State.ROLLED_BACK
 
 
-def _print_answer(
-    out: Output, answer: RollBackAnswersAnswer, histories: Histories, lines: Sequence[Line]
-) -> None:
+def _print_answer(out: Output, answer: Answer, histories: Histories, lines: Sequence[Line]) -> None:
     case_id = answer["case_id"]
     queue = parts_of(histories[case_id][-1].queue_arn).name
     out.say(f"{case_id} on {queue}", "bold")
@@ -90,18 +84,18 @@ def _print_answer(
     out.lines(lines)
 
 
-def _of(answer: RollBackAnswersAnswer) -> Sequence[RollBackAnswersAnswer]:
-    attributes: Sequence[RollBackAnswersAnswer] = answer.get("attributes", ())
+def _of(answer: Answer) -> Sequence[Answer]:
+    attributes: Sequence[Answer] = answer.get("attributes", ())
     return attributes
 
 
-def attribute_line(each: RollBackAnswersAnswer) -> Line:
+def attribute_line(each: Answer) -> Line:
     """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
 
 
-def _standing(each: RollBackAnswersAnswer) -> Line:
+def _standing(each: Answer) -> Line:
     """What stands there now of what was taken back."""
     name, stands = each["attribute"], each.get("now")
     if not leaves_a_value(name):
@@ -112,7 +106,7 @@ def _standing(each: RollBackAnswersAnswer) -> Line:
     return label, _STYLES[label], f"{plain(name, 64)}: {_shown(name, stands)} stands there, {says}"
 
 
-def _value(each: RollBackAnswersAnswer) -> str:
+def _value(each: Answer) -> str:
     name = each["attribute"]
     if not leaves_a_value(name):
         return _STOPPED if each["outcome"] == "undone" else _OVER
@@ -128,9 +122,6 @@ def _value(each: RollBackAnswersAnswer) -> str:
 
 def _shown(name: str, text: object) -> str:
     return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
-
-
-Answer = dict[str, Any]
 
 
 def retained_of(answer: Answer) -> list[Answer]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,9 @@ from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import find, undos_now
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
+    Answer,
     Histories,
     LaterWrites,
-    RollBackAnswersAnswer,
     name_later_cases,
     print_done,
     print_preview,
@@ -31,8 +31,6 @@ from mendq.cli.undo.answers import (
 )
 from mendq.heal.undo import Outcome
 from mendq.model.case import Case, State
-
-RollBackPreviewAnswer = dict[str, Any]
 
 
 @dataclass
@@ -43,7 +41,7 @@ class Preview:
     now: datetime
     undone: list[Case] = field(default_factory=list)
 
-    def then(self, history: Sequence[Case], answer: RollBackPreviewAnswer) -> RollBackPreviewAnswer:
+    def then(self, history: Sequence[Case], answer: Answer) -> Answer:
         """The next case's answer, where `answer` is the Lambda's for the queue as it is now."""
         newest = history[-1]
         before = [each for each in self.undone if each.queue_arn == newest.queue_arn]
@@ -55,9 +53,7 @@ class Preview:
             )
         return answer
 
-    def _stands_behind(
-        self, before: Sequence[Case], newest: Case, answer: RollBackPreviewAnswer
-    ) -> bool:
+    def _stands_behind(self, before: Sequence[Case], newest: Case, answer: Answer) -> bool:
         """Whether the answer speaks of what will not be so any more once its turn has come."""
         if "error" not in answer:
             return True
@@ -66,9 +62,7 @@ class Preview:
         in_the_way = self.account.case_store.look(newest.queue_arn, newest.symptom, ()).case
         return in_the_way is not None and in_the_way.case_id in {each.case_id for each in before}
 
-    def _answer_behind(
-        self, before: Sequence[Case], history: Sequence[Case]
-    ) -> RollBackPreviewAnswer:
+    def _answer_behind(self, before: Sequence[Case], history: Sequence[Case]) -> Answer:
         newest = history[-1]
         return {
             "case_id": newest.case_id,
@@ -78,7 +72,7 @@ class Preview:
         }
 
 
-def _writes(answer: RollBackPreviewAnswer) -> tuple[dict[str, str], ...]:
+def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
     """What would be written; nothing where the case was rolled back before."""
     if answer.get("state") == State.ROLLED_BACK:
         return ()
@@ -171,11 +165,9 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
     return {each: every[each] for each in applied_since(transitions, since)}
 
 
-def _asked(
-    call: Invocation, chosen: Histories, preview: Preview | None
-) -> list[RollBackAnswersAnswer]:
+def _asked(call: Invocation, chosen: Histories, preview: Preview | None) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
-    answers: list[RollBackAnswersAnswer] = []
+    answers: list[Answer] = []
     for case_id, history in chosen.items():
         answer = _ask(call, case_id, dry_run=preview is not None)
         answers.append(answer if preview is None else preview.then(history, answer))
@@ -183,9 +175,9 @@ def _asked(
     return answers
 
 
-def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> RollBackAnswersAnswer:
+def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
-    answer = {"case_id": case_id, **call.account.invoke("RollBackFunction", event)}
+    answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
     if "error" not in answer:
         return answer
     word = str(answer["error"])
@@ -194,11 +186,11 @@ def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> RollBackAnswersAns
     return {"case_id": case_id, **announced, **left}
 
 
-def _has(answer: RollBackAnswersAnswer, outcome: str) -> bool:
+def _has(answer: Answer, outcome: str) -> bool:
     return any(each["outcome"] == outcome for each in answer.get("attributes", ()))
 
 
-def _ended(call: Invocation, answers: list[RollBackAnswersAnswer], *, one: bool) -> Exit:
+def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     call.out.document(answers[0] if one else answers)
     errors = {each["error"]["code"] for each in answers if "error" in each}
     if errors:

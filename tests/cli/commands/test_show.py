@@ -160,7 +160,7 @@ def test_undo_is_offered_where_what_it_wrote_stands(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("seconds", "outcome", "says"),
     [
-        ("60", "retained", "60 s, set since by somebody else"),
+        ("60", "kept", "60 s, set since by somebody else"),
         ("30", "nothing", "as before already"),
     ],
 )
@@ -181,7 +181,7 @@ def test_undo_is_not_offered_where_its_value_was_overridden(operator: Operator) 
     case_id = operator.applied()
     move(operator.aws, case_of(operator.aws), "overridden")
     found = operator.json("show", case_id)
-    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "retained")
+    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "kept")
 
 
 def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None:

@@ -21,7 +21,7 @@ from mendq.cli.cost.calls import (
     shown_by,
 )
 from mendq.cli.doctor.visibility import Trail, calls_of
-from mendq.model.failed_call import DATA_EVENT_NAMES
+from mendq.model.names import DATA_EVENT_NAMES
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO = f"{ARN}.fifo"

@@ -184,7 +184,7 @@ def test_each_alarm_is_named_with_its_runbook_and_its_log(
         "mendq-heartbeat-missing": "FollowUp",
         "mendq-own-dlq-follow-up": "FollowUp",
         "mendq-lambda-failing-restore-policy": "RestorePolicy",
-        "mendq-own-dlq-sweep": "Scan",
+        "mendq-own-dlq-scan": "Scan",
         "mendq-own-dlq-start-nightly": "StartNightly",
         "mendq-probe-lost": "Probe",
         "mendq-nightly-missing": "WatchNightly",
@@ -210,7 +210,7 @@ def test_who_may_not_read_lambdas_still_hears_what_rings(
     [
         (["mendq-follow-up-errors"], [Status.FAIL]),
         (["mendq-week-failed"], [Status.WARN]),
-        (["mendq-own-dlq-sweep"], [Status.WARN]),
+        (["mendq-own-dlq-scan"], [Status.WARN]),
         (["mendq-heal-failing"], [Status.WARN]),
         (["mendq-not-healing", "mendq-heal-failing"], [Status.FAIL, Status.FAIL]),
         (["mendq-not-healing", "mendq-nightly-failed"], [Status.FAIL, Status.WARN]),

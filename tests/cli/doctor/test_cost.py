@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from mendq.cli.doctor.cost import Cost, costs
-from mendq.model.failed_call import DATA_EVENT_NAMES
+from mendq.model.names import DATA_EVENT_NAMES
 from tests.cli.conftest import Operator
 
 EVERY = frozenset(DATA_EVENT_NAMES)

@@ -157,9 +157,9 @@ def _message_of(received: Mapping[str, Any]) -> Message:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto's clock stands still, so nobody can wait for a message there."""
     mover = partial(MessageMover, wait_seconds=0)
-    monkeypatch.setattr(mover, "message_of", _message_of)
+    monkeypatch.setattr("mendq.redrive.mover.message_of", _message_of)
     monkeypatch.setattr(asked, "MessageMover", mover)
-    monkeypatch.setattr("mendq.redrive.mover.MessageMover", mover)
+    monkeypatch.setattr("mendq.cli.redrive.quarantine.MessageMover", mover)
     monkeypatch.setattr(output, "somebody_is_there", _somebody_is_there)
 
 

@@ -1,4 +1,4 @@
-"""`mendq pin QUEUE`: say that a queue's policy is good, so that Mendq may propose to put it back.
+"""`mendq policy`: say that a queue's policy is good, so that Mendq may propose to put it back.
 
 What is pinned is the text that was shown, byte for byte, and of the queue as it then was.
 """
@@ -17,6 +17,7 @@ from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue._restore_policy import is_open_to_everybody
+from mendq.cli.command_group import CommandGroup
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, confirm
@@ -29,14 +30,24 @@ from mendq.notifications.configuration import differences
 # What was just written may not be what is read yet:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 SETTLES = timedelta(seconds=60)
+_REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 
 
+Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
+
+policy = typer.Typer(
+    cls=CommandGroup,
+    help="Pin a queue's policy as known good.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@policy.command("pin")
 @with_invocation
-def pin(  # noqa: PLR0913, PLR0917 - the command line is the signature
+def pin(
     call: Invocation,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")],
-    show: Annotated[bool, typer.Option("--show", help="Only show what is pinned.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    queue: Named,
     automation: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,25 +56,51 @@ def pin(  # noqa: PLR0913, PLR0917 - the command line is the signature
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Pin a queue's policy as known good."""
+    """Pin the policy that stands there now, for 30 days."""
     roles = tuple(dict.fromkeys(automation or ()))
-    if show + remove + bool(roles) > 1:
-        raise Stopped("give one of --show, --remove and --automation", Exit.USAGE)
     if strange := [each for each in roles if not is_role(each)]:
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
-    queue_arn = queue_arn_of(call.account, queue)
-    pins = Pins(call.account.clients.dynamodb, call.account.output("CaseTable"))
-    found = pins.look(queue_arn)
-    if found is None and (show or remove):
-        raise Stopped(f"{queue_arn} has no pin: `mendq pin QUEUE` makes one", Exit.NOT_FOUND)
+    queue_arn, pins = queue_arn_of(call.account, queue), _pins(call)
+    before = pins.look(queue_arn)
+    if isinstance(before, UnreadablePin):
+        raise Stopped(f"{_not_readable(before)}. {_REMEDY}")
+    _pin(call, pins, _facts(call, queue_arn), roles, before, yes=yes)
+
+
+@policy.command("unpin")
+@with_invocation
+def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
+    """Take the pin away."""
+    pins = _pins(call)
+    found = _found(pins, queue_arn_of(call.account, queue))
     if isinstance(found, UnreadablePin):
-        _unreadable(call, pins, found, remove=remove, show=show, yes=yes)
-    elif found is not None and show:
-        _show(call, found)
-    elif found is not None and remove:
-        _remove(call, pins, found, yes=yes)
+        _clear(call, pins, found, yes=yes)
     else:
-        _pin(call, pins, _facts(call, queue_arn), roles, found, yes=yes)
+        _remove(call, pins, found, yes=yes)
+
+
+@policy.command("show")
+@with_invocation
+def show(call: Invocation, queue: Named) -> None:
+    """What is pinned, whether it still holds, and what differs now."""
+    found = _found(_pins(call), queue_arn_of(call.account, queue))
+    if isinstance(found, UnreadablePin):
+        call.out.say(_not_readable(found), "yellow")
+        call.out.document({"queue_arn": found.queue_arn, "good": False, "doubt": found.why})
+        call.out.say(_REMEDY, "dim")
+    else:
+        _show(call, found)
+
+
+def _pins(call: Invocation) -> Pins:
+    return Pins(call.account.clients.dynamodb, call.account.output("CaseTable"))
+
+
+def _found(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
+    found = pins.look(queue_arn)
+    if found is None:
+        raise Stopped(f"{queue_arn} has no pin: `mendq policy pin QUEUE` makes one", Exit.NOT_FOUND)
+    return found
 
 
 def _pin(  # noqa: PLR0913 - all that is compared before it is kept
@@ -156,12 +193,12 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
             "and pin nothing before; until then Mendq puts nothing back"
         )
     if stands:
-        return "Mendq does not put it back while that is so; `mendq pin` pins it anew"
+        return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
     return (
-        "Mendq does not put it back. If somebody meant the difference above, `mendq pin` shows it "
-        "again and pins what stands there now; if nobody did, put the policy above back yourself"
+        "Mendq does not put it back. If somebody meant the difference above, `mendq policy pin` "
+        "shows it again and pins what stands there now; if nobody did, put the policy above back yourself"
     )
 
 
@@ -174,19 +211,13 @@ def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
-def _unreadable(  # noqa: PLR0913 - the options of the command
-    call: Invocation, pins: Pins, found: UnreadablePin, *, remove: bool, show: bool, yes: bool
-) -> None:
-    """Nobody can say what was pinned: it can be shown for what it is, and taken away."""
-    line = f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
-    remedy = "`mendq pin QUEUE --remove` takes it away; then `mendq pin QUEUE` makes one"
-    if not (remove or show):
-        raise Stopped(f"{line}. {remedy}")
-    call.out.say(line, "yellow")
-    if show:
-        call.out.document({"queue_arn": found.queue_arn, "good": False, "doubt": found.why})
-        call.out.say(remedy, "dim")
-        return
+def _not_readable(found: UnreadablePin) -> str:
+    return f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
+
+
+def _clear(call: Invocation, pins: Pins, found: UnreadablePin, *, yes: bool) -> None:
+    """Nobody can say what was pinned."""
+    call.out.say(_not_readable(found), "yellow")
     confirm("Take it away?", yes=yes)
     if not pins.clear(found):
         raise Stopped("somebody else has just changed it: nothing was taken away")

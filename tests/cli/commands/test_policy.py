@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mendq.cases.pins import Pins
-from mendq.cli.decide import pin as command
+from mendq.cli.decide import policy as command
 from mendq.model.policy import Pin, digest_of
 from mendq.model.queue import public_url
 from tests.cli.conftest import Operator
@@ -38,13 +38,13 @@ def _pinned(operator: Operator) -> Pin:
 
 
 def _refused(operator: Operator, *arguments: str, code: int) -> str:
-    error: str = operator.json("pin", *arguments, code=code)["error"]["message"]
+    error: str = operator.json("policy", *arguments, code=code)["error"]["message"]
     assert _pins(operator.aws).last_generation(QUEUE) == 0
     return error
 
 
 def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue: str) -> None:
-    result = operator.mendq("pin", queue, "--yes")
+    result = operator.mendq("policy", "pin", queue, "--yes")
     assert result.exit_code == 0, result.output
     shown = "".join(result.output.split())
     for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
@@ -61,30 +61,30 @@ def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue
 @pytest.mark.parametrize("named", ["orders", public_url(QUEUE), QUEUE])
 @pytest.mark.usefixtures("queue")
 def test_a_queue_is_named_in_three_ways(operator: Operator, named: str) -> None:
-    document = operator.json("pin", named, "--yes")
+    document = operator.json("policy", "pin", named, "--yes")
     assert document == _pinned(operator).document()
 
 
 @pytest.mark.usefixtures("queue")
 def test_nothing_is_pinned_unasked(operator: Operator) -> None:
-    assert "not confirmed" in _refused(operator, "orders", code=2)
+    assert "not confirmed" in _refused(operator, "pin", "orders", code=2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("nobodys", "--yes"), 4),
-        (("not a name", "--yes"), 2),
-        ((QUEUE.replace("us-east-1", "eu-west-1"), "--yes"), 4),
-        ((QUEUE.replace("123456789012", "210987654321"), "--yes"), 4),
-        (("orders", "--show"), 4),
-        (("orders", "--remove", "--yes"), 4),
-        (("orders", "--show", "--remove"), 2),
-        (("orders", "--show", "--automation", DEPLOYS), 2),
-        (("orders", "--yes", "--automation", "deploys"), 2),
-        (("orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:root"), 2),
-        (("orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:user/ada"), 2),
-        (("orders", "--yes", "--automation", f"{DEPLOYS} or not"), 2),
+        (("pin", "nobodys", "--yes"), 4),
+        (("pin", "not a name", "--yes"), 2),
+        (("pin", QUEUE.replace("us-east-1", "eu-west-1"), "--yes"), 4),
+        (("pin", QUEUE.replace("123456789012", "210987654321"), "--yes"), 4),
+        (("show", "orders"), 4),
+        (("unpin", "orders", "--yes"), 4),
+        (("unpin", "orders", "--automation", DEPLOYS), 2),
+        (("show", "orders", "--automation", DEPLOYS), 2),
+        (("pin", "orders", "--yes", "--automation", "deploys"), 2),
+        (("pin", "orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:root"), 2),
+        (("pin", "orders", "--yes", "--automation", f"arn:aws:iam::{ACCOUNT}:user/ada"), 2),
+        (("pin", "orders", "--yes", "--automation", f"{DEPLOYS} or not"), 2),
     ],
 )
 @pytest.mark.usefixtures("queue")
@@ -98,13 +98,13 @@ def test_a_queue_without_a_policy_cannot_be_pinned(operator: Operator) -> None:
     operator.aws.later(hours=-1)
     operator.aws.queue("orders")
     operator.aws.later(hours=1)
-    assert "no policy" in _refused(operator, "orders", "--yes", code=1)
+    assert "no policy" in _refused(operator, "pin", "orders", "--yes", code=1)
 
 
 @pytest.mark.usefixtures("queue")
 def test_a_queue_that_was_just_changed_is_not_pinned_yet(operator: Operator) -> None:
     set_policy(operator.aws, QUEUE, EMPTIED)
-    assert "changed just now" in _refused(operator, "orders", "--yes", code=1)
+    assert "changed just now" in _refused(operator, "pin", "orders", "--yes", code=1)
 
 
 @pytest.mark.usefixtures("queue")
@@ -115,23 +115,23 @@ def test_what_changed_while_somebody_looked_is_not_pinned(
         set_policy(operator.aws, QUEUE, EMPTIED)
 
     monkeypatch.setattr(command, "confirm", look)
-    assert "while you looked" in _refused(operator, "orders", code=1)
+    assert "while you looked" in _refused(operator, "pin", "orders", code=1)
 
 
 @pytest.mark.usefixtures("queue")
 def test_a_pin_that_another_made_meanwhile_is_retained(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operator.json("pin", "orders", "--yes")
+    operator.json("policy", "pin", "orders", "--yes")
     first = _pinned(operator)
 
     def look(*_: Any, **__: Any) -> None:
         monkeypatch.undo()
         monkeypatch.setattr("mendq.cli.account.Account.of", lambda *_: operator.account)
-        operator.json("pin", "orders", "--yes", "--automation", DEPLOYS)
+        operator.json("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
 
     monkeypatch.setattr(command, "confirm", look)
-    refused = operator.json("pin", "orders", code=1)["error"]
+    refused = operator.json("policy", "pin", "orders", code=1)["error"]
     assert "somebody else" in refused["message"]
     found = _pinned(operator)
     assert (found.generation, found.automation) == (2, (DEPLOYS,))
@@ -140,11 +140,11 @@ def test_a_pin_that_another_made_meanwhile_is_retained(
 
 @pytest.mark.usefixtures("queue")
 def test_a_new_pin_shows_what_differs_and_counts_on(operator: Operator) -> None:
-    operator.json("pin", "orders", "--yes")
+    operator.json("policy", "pin", "orders", "--yes")
     operator.aws.later(hours=-1)
     set_policy(operator.aws, QUEUE, policy_for(WORKER, DEPLOYS))
     operator.aws.later(hours=1)
-    result = operator.mendq("pin", "orders", "--yes", "--automation", DEPLOYS)
+    result = operator.mendq("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
     assert result.exit_code == 0, result.output
     assert "Different from generation 1" in result.output
     assert "is new" in result.output
@@ -154,19 +154,19 @@ def test_a_new_pin_shows_what_differs_and_counts_on(operator: Operator) -> None:
 
 @pytest.mark.usefixtures("queue")
 def test_it_is_taken_away_and_its_number_stays_taken(operator: Operator) -> None:
-    operator.json("pin", "orders", "--yes")
-    refused = operator.json("pin", "orders", "--remove", code=2)["error"]
+    operator.json("policy", "pin", "orders", "--yes")
+    refused = operator.json("policy", "unpin", "orders", code=2)["error"]
     assert refused["message"].startswith("not confirmed")
-    document = operator.json("pin", "orders", "--remove", "--yes")
+    document = operator.json("policy", "unpin", "orders", "--yes")
     assert document["removed"]["generation"] == 1
     assert _pins(operator.aws).of(QUEUE) is None
-    assert operator.json("pin", "orders", "--yes")["generation"] == 2
+    assert operator.json("policy", "pin", "orders", "--yes")["generation"] == 2
 
 
 @pytest.mark.usefixtures("queue")
 def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
-    operator.json("pin", "orders", "--yes")
-    found = operator.json("pin", "orders", "--show")
+    operator.json("policy", "pin", "orders", "--yes")
+    found = operator.json("policy", "show", "orders")
     assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
     assert found["policy"] == GRANTS
     operator.aws.later(minutes=-25)
@@ -174,43 +174,43 @@ def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
     assert pinned is not None
     set_policy(operator.aws, QUEUE, EMPTIED, **by_cloudformation())
     operator.aws.later(minutes=25)
-    found = operator.json("pin", "orders", "--show")
+    found = operator.json("policy", "show", "orders")
     assert (found["stands"], found["good"]) == (False, True)
     assert found["overwritten_by"] == "CloudFormation"
     operator.aws.later(minutes=-8)
     set_policy(operator.aws, QUEUE, policy_for(DEPLOYS))
     operator.aws.later(minutes=8)
-    found = operator.json("pin", "orders", "--show")
+    found = operator.json("policy", "show", "orders")
     assert not found["good"]
     assert "has changed it since" in found["doubt"]
-    shown = operator.mendq("pin", "orders", "--show").output
+    shown = operator.mendq("policy", "show", "orders").output
     assert "no: " in shown
 
 
 @pytest.mark.usefixtures("queue")
 def test_in_the_first_minutes_after_a_change_it_says_to_wait(operator: Operator) -> None:
-    operator.json("pin", "orders", "--yes")
+    operator.json("policy", "pin", "orders", "--yes")
     operator.aws.later(minutes=-2)
     set_policy(operator.aws, QUEUE, EMPTIED)
     operator.aws.history.clear()  # CloudTrail has not told of it yet
     operator.aws.later(minutes=2)
-    found = operator.json("pin", "orders", "--show")
+    found = operator.json("policy", "show", "orders")
     assert (found["good"], found["passes"]) == (False, True)
     assert found["different"]
-    shown = " ".join(operator.mendq("pin", "orders", "--show").output.split())
+    shown = " ".join(operator.mendq("policy", "show", "orders").output.split())
     assert "wait: CloudTrail tells late" in shown
-    assert "`mendq pin`" not in shown
+    assert "`mendq policy pin`" not in shown
 
 
 @pytest.mark.usefixtures("queue")
 def test_what_stands_now_is_never_offered_without_the_difference(operator: Operator) -> None:
-    operator.json("pin", "orders", "--yes")
+    operator.json("policy", "pin", "orders", "--yes")
     operator.aws.later(minutes=-40)
     set_policy(operator.aws, QUEUE, policy_for(DEPLOYS))
     operator.aws.later(minutes=40)
-    found = operator.json("pin", "orders", "--show")
+    found = operator.json("policy", "show", "orders")
     assert (found["good"], found["passes"], found["stands"]) == (False, False, False)
-    shown = " ".join(operator.mendq("pin", "orders", "--show").output.split())
+    shown = " ".join(operator.mendq("policy", "show", "orders").output.split())
     for line in found["different"]:
         assert " ".join(line.split()) in shown
     assert shown.index("Different now") < shown.index("If somebody meant the difference above")
@@ -229,7 +229,7 @@ def test_a_policy_that_lets_everybody_in_is_said(operator: Operator) -> None:
     operator.aws.later(hours=-1)
     set_policy(operator.aws, QUEUE, policy_for("*"))
     operator.aws.later(hours=1)
-    assert "everybody" in operator.mendq("pin", "orders", "--yes").output
+    assert "everybody" in operator.mendq("policy", "pin", "orders", "--yes").output
 
 
 _UNREADABLE = [
@@ -258,23 +258,26 @@ def test_one_that_cannot_be_read_is_said_and_taken_away(
     operator: Operator, attributes: dict[str, Any]
 ) -> None:
     item = _spoil(operator, attributes)
-    shown = operator.json("pin", "orders", "--show")
+    shown = operator.json("policy", "show", "orders")
     assert (shown["good"], shown["queue_arn"]) == (False, QUEUE)
-    assert "cannot be read" in operator.mendq("pin", "orders", "--show").output
-    assert "--remove" in operator.json("pin", "orders", "--yes", code=1)["error"]["message"]
-    assert "not confirmed" in operator.json("pin", "orders", "--remove", code=2)["error"]["message"]
+    assert "cannot be read" in operator.mendq("policy", "show", "orders").output
+    assert (
+        "policy unpin"
+        in operator.json("policy", "pin", "orders", "--yes", code=1)["error"]["message"]
+    )
+    assert "not confirmed" in operator.json("policy", "unpin", "orders", code=2)["error"]["message"]
     assert _retained(operator) == item, "nothing was changed so far"
-    operator.json("pin", "orders", "--remove", "--yes")
-    operator.json("pin", "orders", "--show", code=4)
+    operator.json("policy", "unpin", "orders", "--yes")
+    operator.json("policy", "show", "orders", code=4)
     number = 4 if attributes.get("generation") == {"N": "3"} else 1
-    assert operator.json("pin", "orders", "--yes")["generation"] == number
+    assert operator.json("policy", "pin", "orders", "--yes")["generation"] == number
 
 
 @pytest.mark.usefixtures("queue")
 def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operator.json("pin", "orders", "--yes")
+    operator.json("policy", "pin", "orders", "--yes")
     good = _retained(operator)
     _spoil(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
 
@@ -282,5 +285,5 @@ def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
         operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=good)
 
     monkeypatch.setattr(command, "confirm", look)
-    assert "somebody else" in operator.json("pin", "orders", "--remove", code=1)["error"]["message"]
+    assert "somebody else" in operator.json("policy", "unpin", "orders", code=1)["error"]["message"]
     assert _retained(operator) == good

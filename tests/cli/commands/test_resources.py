@@ -1,4 +1,4 @@
-"""`mendq kept` with CloudFormation's answers; after a destroy: tests/infra/test_deploying.py."""
+"""`mendq resources` with CloudFormation's answers; after a destroy: infra/test_deploying.py."""
 
 from __future__ import annotations
 
@@ -76,20 +76,18 @@ def _resource(each: dict[str, str], status: str, said: str) -> dict[str, Any]:
     }
 
 
-def test_nothing_retained_is_said_as_such(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_that_nothing_is_left_is_said(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     _answers(monkeypatch, None)
-    said = operator.json("retained", code=4)
+    said = operator.json("resources", code=4)
     where = f"in account {ACCOUNT_ID}, us-east-1: see --profile and --region"
-    assert f"nothing kept of a stack Mendq {where}" in said["error"]["message"]
+    assert f"nothing is left of a stack Mendq {where}" in said["error"]["message"]
 
 
 def test_of_the_stack_the_table_and_the_bucket_and_nothing_else(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _answers(monkeypatch, [QUEUE, TABLE, BUCKET])
-    assert operator.json("retained") == [
+    assert operator.json("resources") == [
         {"kind": "table", "name": "kept-table", "logical_id": "CaseStore", "destroyed_at": None},
         {"kind": "bucket", "name": "kept-bucket", "logical_id": "Cases", "destroyed_at": None},
     ]
@@ -100,7 +98,7 @@ def test_of_a_stack_that_is_gone_what_it_left_and_not_what_went_with_it(
 ) -> None:
     left, went = "DELETE_SKIPPED", "DELETE_COMPLETE"
     _answers(monkeypatch, None, [(TABLE, left), (BUCKET, went), (QUEUE, left)])
-    (said,) = operator.json("retained")
+    (said,) = operator.json("resources")
     assert (said["name"], said["destroyed_at"]) == ("kept-table", "2026-11-22T04:00:00.000Z")
 
 
@@ -109,12 +107,12 @@ def test_what_was_deleted_since_is_not_named(
 ) -> None:
     boto3.client("dynamodb").delete_table(TableName=TABLE["Name"])
     _answers(monkeypatch, [TABLE, BUCKET])
-    assert [each["name"] for each in operator.json("retained")] == ["kept-bucket"]
+    assert [each["name"] for each in operator.json("resources")] == ["kept-bucket"]
 
 
 def test_people_read_the_names_whole(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     _answers(monkeypatch, [BUCKET], [(TABLE, "DELETE_SKIPPED")])
-    shown = operator.mendq("retained").output
+    shown = operator.mendq("resources").output
     for line in (
         f"Mendq in account {ACCOUNT_ID}, us-east-1, deployed",
         "bucket kept-bucket",
@@ -142,5 +140,5 @@ def test_a_bucket_of_another_account_is_not_named(
         return client if service == "s3" else plain(session, service, *rest, **given)
 
     monkeypatch.setattr(boto3.Session, "client", made)
-    assert ("kept-bucket" in {each["name"] for each in operator.json("retained")}) is named
+    assert ("kept-bucket" in {each["name"] for each in operator.json("resources")}) is named
     stub.assert_no_pending_responses()
