@@ -5,18 +5,12 @@ import sys
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import WheelsUnavailable
 from infra.packaging.zips import ForeignLibrary
-from infra.settings.deployment import read
-from infra.settings.reading import SettingsRefused
+from infra.settings import SettingsRefused, read
 from infra.settings.warnings import warnings
 
 try:
     require_node()
-    from infra.synthesis import (
-        new_app,
-        own_place,
-        raw_settings,
-        synthesize,  # it starts Node
-    )
+    from infra.synthesis import new_app, own_place, raw_settings, synthesize  # it starts Node
 
     app = new_app()
     settings = read(raw_settings(app))

@@ -73,7 +73,7 @@ class MendqStack(Stack):
         trail = Trail(self, "Trail", settings.trail).bucket
         cases = CaseBucket(self, "Cases").bucket
         reports = ReportBucket(self, "Reports").bucket
-        topics = Topics(self, "Topics", settings.pages)
+        topics = Topics(self, "Topics", settings.notifications)
         self._nightly(code, Buckets(trail, cases, reports))
         DeliverReport(
             self,
@@ -172,7 +172,7 @@ class MendqStack(Stack):
     def _after_heal(
         self, context: CaseGrants, heal: Heal, owners: Mapping[Owner, OwnerLambda]
     ) -> tuple[FollowUp, Rollback]:
-        """What moves the cases that heal opens, by the clock and by people's word."""
+        """What moves the cases that heal opens, by the clock and by people's decisions."""
         code = self._lambdas
         functions = {owner: each.function for owner, each in owners.items()}
         functions[Owner.HEAL] = heal.function

@@ -1,6 +1,6 @@
-"""Where people are told: what wants somebody now, and what they should know.
+"""Topics of notifications: urgent ones, which want somebody now, and info.
 
-Two topics, so that each may wake other people.
+Two topics, so that each may reach other people.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Topics(Construct):
     https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
     """
 
-    def __init__(self, scope: Construct, name: str, pages: NotificationSettings) -> None:
+    def __init__(self, scope: Construct, name: str, notifications: NotificationSettings) -> None:
         super().__init__(scope, name)
         # The topics keep nothing, so nothing is lost with their key.
         self.key = kms.Key(
@@ -41,8 +41,10 @@ class Topics(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
         self._let_services_encrypt()
-        self.urgent = Topic(self, "Urgent", title="Mendq urgent", to=pages.urgent, key=self.key)
-        self.info = Topic(self, "Info", title="Mendq", to=pages.info, key=self.key)
+        self.urgent = Topic(
+            self, "Urgent", title="Mendq urgent", to=notifications.urgent, key=self.key
+        )
+        self.info = Topic(self, "Info", title="Mendq", to=notifications.info, key=self.key)
 
     def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
         """When it begins and when it ends."""

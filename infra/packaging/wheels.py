@@ -1,5 +1,4 @@
-"""`python -m infra.packaging.wheels` fills `.wheels/` with what Lambda zips and the job's archive
-contain.
+"""`python -m infra.packaging.wheels` fills `.wheels/` with the packages of Lambda zips and job.
 
 Synth installs from there and needs no network.
 """

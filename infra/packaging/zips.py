@@ -51,20 +51,29 @@ class LambdaZip:
     asks_versions: bool = False
 
 
-_SHARED = tuple(
-    f"{each}.py"
-    for each in ("mendq/__init__", "functions/__init__", "functions/entry", "functions/telemetry")
+# What stays behind is what operators run.
+_ENGINE = (
+    "mendq/__init__.py",
+    "mendq/aws",
+    "mendq/cases",
+    "mendq/catalogue",
+    "mendq/consumer",
+    "mendq/follow_up",
+    "mendq/heal",
+    "mendq/model",
+    "mendq/nightly",
+    "mendq/notifications",
+    "mendq/probe",
+    "mendq/redrive",
+    "mendq/scan",
 )
-_ENGINE = tuple(
-    f"mendq/{room}"
-    for room in ("aws", "cases", "catalogue", "consumer", "follow_up", "heal", "model")
-) + tuple(f"mendq/{room}" for room in ("nightly", "notifications", "probe", "redrive", "scan"))
+_SHARED = ("functions/__init__.py", "functions/entry.py", "functions/telemetry.py")
 # The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
 _DELIVERS = "functions/deliver_report.py"
-LAMBDAS = LambdaZip(LOCK, ("mendq/__init__.py", *_ENGINE, "functions"), left_out=(_DELIVERS,))
+LAMBDAS = LambdaZip(LOCK, (*_ENGINE, "functions"), left_out=(_DELIVERS, "functions/report"))
 REPORT = LambdaZip(
     REPORT_LOCK,
-    (*_SHARED, *_ENGINE, _DELIVERS, "mendq/report"),
+    (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS),
     asks_versions=True,  # Altair, of itself and of what draws for it
 )
 
@@ -112,7 +121,11 @@ def _copy(folder: Path, ours: Sequence[str], left_out: Sequence[str]) -> None:
         else:
             shutil.copy(source, copy)
     for name in left_out:
-        (folder / name).unlink()
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a deployment. Nothing here knows CDK or AWS: a mistake is told in a blink."""
+"""The settings of a deployment. Nothing here knows CDK or AWS: a mistake is found at once."""
 
 from infra.settings.deployment import (
     DeploymentSettings,

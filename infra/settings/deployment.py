@@ -80,18 +80,18 @@ class TrailSettings:
     """Where failed calls are seen."""
 
     create: bool = True
-    """Whether Mendq makes a trail of its own; else `bucket` is an existing one's."""
+    """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
     bucket: Annotated[str, _BUCKET] | None = None
     """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
-    trail, the key's policy must let the role `mendq-nightly-<region>` decrypt, and so must the policy
-    of a bucket of another account let it read."""
+    trail, the key's policy must let the role `mendq-nightly-<region>` decrypt; the policy of a
+    bucket in another account must let it read."""
     bucket_region: Region | None = None
     """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
     job, which has no VPC, reaches this region alone. A bucket elsewhere is refused; while its
-    region is not said, `mendq doctor` finds out, or the first night."""
+    region is not said, `mendq doctor` finds out, or the first nightly run."""
     management_events: bool = False
-    """Whether the trail also logs management events that write, such as SetQueueAttributes. AWS
-    bills every copy of them but the first."""
+    """The trail also logs management events that write, such as SetQueueAttributes. AWS bills every
+    copy of them but the first."""
     queue_arn_prefixes: Annotated[
         tuple[Annotated[str, _QUEUE_ARN_PREFIX], ...], entries("starts of queue ARNs", 400)
     ] = ()
@@ -120,10 +120,10 @@ class TrailSettings:
 
 @dataclass(frozen=True)
 class NotificationSettings:
-    """Whom pages reach."""
+    """Whom notifications reach."""
 
     urgent: Subscribers = ()
-    """Whom pages reach that want somebody now."""
+    """Whom urgent notifications reach, which want somebody now."""
     info: Subscribers = ()
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
 
@@ -147,7 +147,7 @@ class ReportSettings:
 
     @property
     def mails(self) -> bool:
-        """Whether anything goes by mail."""
+        """True where the report goes by mail."""
         return self.sender is not None and bool(self.recipients)
 
     def conflicts(self) -> Iterator[Conflict]:
@@ -257,12 +257,12 @@ class DeploymentSettings:
     trail: TrailSettings = TrailSettings()
     limits: Annotated[Limits, LimitsBounds] = field(default=Limits())
     timing: Annotated[Timing, TimingBounds] = field(default=Timing())
-    pages: NotificationSettings = NotificationSettings()
+    notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
     nightly: NightlySettings = NightlySettings()
     dashboard: bool = True
-    """Whether there is a dashboard, which AWS bills by the month where the payer has three others;
-    without one the alarms are the same."""
+    """A dashboard, which AWS bills by the month where the payer has three others; without one the
+    alarms are the same."""
     freeze_calendars: Annotated[
         tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
     ] = ()

@@ -1,4 +1,4 @@
-"""docs/settings.md, told by the settings classes; `make docs` writes it."""
+"""docs/settings.md, derived from the settings classes; `make docs` writes it."""
 
 from __future__ import annotations
 

@@ -251,5 +251,5 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def is_there_twice(value: object) -> bool:
-    """Whether `parse` found the key of the value twice."""
+    """True where `parse` found the key of the value twice."""
     return isinstance(value, Mapping) and _TWICE in value

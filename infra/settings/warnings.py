@@ -104,7 +104,7 @@ def warnings(
     if settings.trail.bucket is not None and settings.trail.bucket_region is None:
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
-            "region, every night fails"
+            "region, every nightly run fails"
         )
     yield from _of_people(settings)
 
@@ -128,19 +128,19 @@ def known_regions() -> frozenset[str]:
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:
     """Alarms are sent in every mode; who deploys the defaults to see them is left in peace."""
-    urgent, info = settings.pages.urgent, settings.pages.info
+    urgent, info = settings.notifications.urgent, settings.notifications.info
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
     if acts and not (urgent or info):
         yield (
-            "nobody is subscribed: Mendq may propose or heal, and neither pages.urgent nor "
-            "pages.info names an address, so its pages reach nobody"
+            "nobody is subscribed: Mendq may propose or heal, and neither notifications.urgent nor "
+            "notifications.info names an address, so its notifications reach nobody"
         )
     elif info and not urgent:
-        yield "nobody is woken: pages.urgent names no address, so urgent pages reach nobody"
+        yield "nobody is woken: notifications.urgent names no address, so pages reach nobody"
     elif urgent and not info:
         yield (
-            "nobody reads what can wait: pages.info names no address, so proposals, the week's "
-            "verdict and alarms that are not urgent reach nobody"
+            "nobody reads what can wait: notifications.info names no address, so proposals, the "
+            "week's verdict and alarms that are not urgent reach nobody"
         )
     if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"

@@ -113,7 +113,7 @@ def operator_account() -> Iterator[Operator]:
         account.lambdas["ApproveFunction"] = lambda event: say(
             made, event["decision"], event["case_id"]
         )
-        account.lambdas["RollBackFunction"] = lambda event: undo(
+        account.lambdas["RollbackFunction"] = lambda event: undo(
             made, event["case_id"], dry_run=bool(event.get("dry_run"))
         )
         yield Operator(made, account)

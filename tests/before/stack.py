@@ -29,7 +29,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "timing": {"probeMinutes": 20, "watchHours": 24},
     },
     "notifications": {
-        "pages": {
+        "notifications": {
             "urgent": ["on-call@example.com", "https://events.example.com/key"],
             "info": ["sqs@example.com"],
         },

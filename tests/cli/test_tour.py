@@ -213,7 +213,7 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
     shown = shell.text("doctor")
     assert "functions: " in shown
     assert "topic urgent: nobody is subscribed" in shown
-    assert "-> set pages.urgent and deploy" in shown
+    assert "-> set notifications.urgent and deploy" in shown
     for each in found["checks"]:
         assert each["status"] == "ok" or f"{each['check']}: {each['says']}" in _on_one_line(shown)
     for symptom in sights:

@@ -49,7 +49,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"probeMinutes": 20}},
     "named": {
         "mode": "heal",
-        "pages": {
+        "notifications": {
             "urgent": ["on-call@example.com", "https://events.example.com/key"],
             "info": ["sqs@example.com", "https://events.example.com/key"],
         },

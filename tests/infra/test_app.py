@@ -12,8 +12,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from infra import synthesis
-from infra.packaging import cdk_cli
+from infra import node, synthesis
 from infra.packaging.wheels import ROOT
 from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, raw_settings
@@ -76,7 +75,7 @@ def test_three_environments_are_a_stack_each_without_credentials(tmp_path: Path)
 
 
 def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdk_cli, "require_node", partial(cdk_cli.require_node, tmp_path / "node"))
+    monkeypatch.setattr(node, "require_node", partial(node.require_node, tmp_path / "node"))
     with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
         runpy.run_path(str(ROOT / "app.py"))
 

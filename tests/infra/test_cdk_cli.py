@@ -40,9 +40,11 @@ def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) 
 
 def test_a_file_of_settings_takes_the_place_of_the_whole_object(cli: Path, tmp_path: Path) -> None:
     """Over several lines, and with what shells and the CLI split at."""
-    pages = {"urgent": ["https://events.example.com/in?key=a=b"]}
+    notifications = {"urgent": ["https://events.example.com/in?key=a=b"]}
     path = tmp_path / "it's prod.json"
-    path.write_text(json.dumps({"queues": ["it's orders", "a b"], "pages": pages}, indent=2))
+    path.write_text(
+        json.dumps({"queues": ["it's orders", "a b"], "notifications": notifications}, indent=2)
+    )
     done = cdk(
         cli,
         tmp_path,
@@ -51,11 +53,11 @@ def test_a_file_of_settings_takes_the_place_of_the_whole_object(cli: Path, tmp_p
     )
     assert done.returncode == 1
     assert "it's orders" in done.stderr
-    path.write_text(json.dumps({"mode": "observe", "pages": pages}, indent=2))
+    path.write_text(json.dumps({"mode": "observe", "notifications": notifications}, indent=2))
     words = with_settings(["--settings", str(path), "synth", "--quiet"])
     done = cdk(cli, tmp_path, *words, "--output", str(tmp_path / "cdk.out"))
     assert done.returncode == 0, done.stderr
-    assert pages["urgent"][0] in (tmp_path / "cdk.out" / "Mendq.template.json").read_text()
+    assert notifications["urgent"][0] in (tmp_path / "cdk.out" / "Mendq.template.json").read_text()
 
 
 def test_a_file_without_settings_starts_nothing(

@@ -37,6 +37,7 @@ def test_it_holds_our_modules_and_the_same_bytes_each_time(
     names = zipfile.ZipFile(package.modules).namelist()
     assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(names)
     assert not [name for name in names if name.startswith(("mendq/aws", "functions"))]
+    assert not [name for name in names if name.startswith(("mendq/cli", "mendq/report"))]
     again = stage(tmp_path / "again", THIS_MACHINE)
     assert again.modules.read_bytes() == package.modules.read_bytes()
     assert again.entry_point.read_bytes() == package.entry_point.read_bytes()
@@ -141,11 +142,31 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     more = with_archive(package, account, environment) if compiled else ()
     done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    nightly = json.loads((account.folder / "out/nightly runs/dt=2026-11-10/night.json").read_text())
+    nightly = json.loads((account.folder / "out/nightly_runs/dt=2026-11-10/night.json").read_text())
     assert nightly["reader"] == reader, nightly
     assert why in nightly["why_fallback"]
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
+
+
+def test_every_module_of_it_imports_alone(package: EmrPackage, tmp_path: Path) -> None:
+    """Without the compiled packages too, which the job can do without."""
+    environment = bare_environment(tmp_path)
+    environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
+    names = [
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        for name in zipfile.ZipFile(package.modules).namelist()
+    ]
+    script = "import importlib, sys; [importlib.import_module(each) for each in sys.argv[1:]]"
+    done = subprocess.run(
+        [str(BARE_PYTHON), "-s", "-c", script, *names],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_entry_point_is_a_script_beside_the_zip(package: EmrPackage, tmp_path: Path) -> None:

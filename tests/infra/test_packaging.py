@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.packaging.wheels import WheelsUnavailable
+from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.packaging.zips import (
     THIS_MACHINE,
     ForeignLibrary,
@@ -19,7 +19,7 @@ from infra.packaging.zips import (
 from mendq.model.settings import HealSettings
 from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, asset_of
 from tests.infra.test_elf import X86_64, elf
-from tests.infra.zips import digest, in_isolation, modules, ours
+from tests.infra.zips import digest, imported_from_elsewhere, in_isolation, modules, ours, rooms
 
 MESSAGE_ID = "059f36b4-87a3-44ab-83d2-661975830a7d"
 OWN_CALL = {
@@ -107,6 +107,10 @@ def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None
         _handle(_batch("{}"), host_zip)
 
 
+def test_alone_with_boto3_every_module_imports(host_zip: Path, runtime: Path) -> None:
+    assert imported_from_elsewhere(host_zip, runtime) == []
+
+
 def test_alone_with_boto3_it_handles_a_call_of_our_own(host_zip: Path, runtime: Path) -> None:
     handled = _handle(_batch(json.dumps(OWN_CALL)), host_zip, runtime)
     assert handled["outside"] == []
@@ -135,20 +139,15 @@ def test_a_library_for_another_processor_is_not_shipped(tmp_path: Path) -> None:
 
 def test_the_zip_holds_our_code_and_the_sub_lock_and_nothing_else(lambda_zip: Path) -> None:
     assert {each.name for each in lambda_zip.iterdir()} == {
+        "mendq",
         "functions",
         "aws_lambda_powertools",
         "jmespath",
         "typing_extensions.py",
     }
-    assert ours(lambda_zip) == {
-        "__init__.py",
-        "settings.py",
-        "aws",
-        "catalogue",
-        "handlers",
-        "healing",
-    }
-    assert not (lambda_zip / "functions" / "handlers" / "deliver_report.py").exists()
+    every = {each.name for each in (ROOT / "functions").glob("*.py")}
+    assert ours(lambda_zip) == every - {"deliver_report.py"}
+    assert rooms(lambda_zip) == rooms(ROOT) - {"cli", "lint", "report"}
     assert not [each for each in lambda_zip.rglob("*") if each.name == "__pycache__"]
 
 

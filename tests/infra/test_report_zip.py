@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.packaging.wheels import ROOT
 from infra.packaging.zips import (
     AARCH64,
     LAMBDAS,
@@ -17,11 +18,21 @@ from infra.packaging.zips import (
     stage,
 )
 from tests.infra.synthesized import asset_of
-from tests.infra.zips import digest, in_isolation, megabytes, modules, ours
+from tests.infra.zips import (
+    digest,
+    imported_from_elsewhere,
+    in_isolation,
+    megabytes,
+    modules,
+    ours,
+    rooms,
+)
 from tests.report.weeks import busy_week
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LIMIT_MEGABYTES = 250
+# Beside the handlers of both zips.
+SHARED = {"__init__.py", "entry.py", "telemetry.py"}
 CHARTS = ("altair", "vl_convert")
 
 DRAW = """
@@ -49,6 +60,10 @@ def shipped() -> Path:
 def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None:
     with pytest.raises(AssertionError, match="No module named 'boto"):
         in_isolation(DRAW, "{}", [host_zip], {})
+
+
+def test_alone_with_boto3_every_module_imports(host_zip: Path, runtime: Path) -> None:
+    assert imported_from_elsewhere(host_zip, runtime) == []
 
 
 def test_alone_with_boto3_it_draws_a_page(host_zip: Path, runtime: Path) -> None:
@@ -91,9 +106,8 @@ def test_the_other_lambdas_do_not_carry_the_charts() -> None:
 
 
 def test_it_holds_what_delivers_the_report_and_no_other_handler(shipped: Path) -> None:
-    handlers = {each.name for each in (shipped / "functions" / "handlers").iterdir()}
-    assert handlers == {"__init__.py", "deliver_report.py"}
-    assert ours(shipped) == {"__init__.py", "settings.py", "aws", "handlers", "healing", "report"}
+    assert ours(shipped) == {*SHARED, "deliver_report.py"}
+    assert rooms(shipped) == rooms(ROOT) - {"cli", "lint"}
     assert not list((shipped / "functions").rglob("requirements.*"))
     assert not list(shipped.rglob("__pycache__"))
 
@@ -104,9 +118,8 @@ def test_staging_twice_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> No
 
 
 def test_every_handler_is_shipped_once() -> None:
-    handlers = {each.name for each in Path("functions").glob("[!_]*.py")}
-    lambdas = asset_of("Heal") / "functions" / "handlers"
-    report = asset_of("DeliverReport") / "functions" / "handlers"
-    shipped = [each.name for folder in (lambdas, report) for each in folder.glob("[!_]*.py")]
-    assert sorted(shipped) == sorted(handlers)
+    handlers = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
+    lambdas, report = ours(asset_of("Heal")) - SHARED, ours(asset_of("DeliverReport")) - SHARED
+    assert lambdas | report == handlers
+    assert not lambdas & report
     assert LAMBDAS.lock != REPORT.lock

@@ -51,7 +51,7 @@ def test_outsiders_find_the_outputs_by_name() -> None:
     assert outputs["TrailBucket"]["Value"].startswith("TrailBucket")
     assert outputs["CaseBucket"]["Value"].startswith("CasesBucket")
     assert outputs["ReportBucket"]["Value"].startswith("ReportsBucket")
-    assert outputs["CaseTable"]["Value"].startswith("CaseTable")
+    assert outputs["CaseTable"]["Value"].startswith("CaseStoreTable")
     assert outputs["IntakeQueue"]["Value"].startswith("IntakeQueue")
 
 

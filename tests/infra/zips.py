@@ -56,9 +56,34 @@ def in_isolation(
     return json.loads(done.stdout.splitlines()[-1])
 
 
+_IMPORT = """
+import importlib
+
+for name in json.load(sys.stdin):
+    importlib.import_module(name)
+print(json.dumps(outside()))
+"""
+
+
+def imported_from_elsewhere(folder: Path, *beside: Path) -> Any:
+    """The modules from elsewhere, after each of ours in a staged folder was imported."""
+    names = [
+        ".".join(each.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for room in ("functions", "mendq")
+        for each in (folder / room).rglob("*.py")
+    ]
+    assert names
+    return in_isolation(_IMPORT, json.dumps(sorted(names)), [folder, *beside], {})
+
+
 def ours(folder: Path) -> set[str]:
-    """What of our own code a staged folder holds."""
+    """The files of `functions` that a staged folder holds."""
     return {each.name for each in (folder / "functions").iterdir()}
+
+
+def rooms(folder: Path) -> set[str]:
+    """The rooms of the engine that a folder holds."""
+    return {each.name for each in (folder / "mendq").iterdir() if each.name[0] != "_"}
 
 
 def modules(folder: Path) -> set[str]:

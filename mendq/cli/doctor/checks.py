@@ -97,7 +97,9 @@ def topics(doctor: Doctor) -> Iterator[Check]:
         pending = found.count(_PENDING)
         label, says = f"topic {name}", f"{pending} of {len(found)} subscription(s) not confirmed"
         if not found:
-            yield Check(label, Status.WARN, "nobody is subscribed", f"set pages.{name} and deploy")
+            yield Check(
+                label, Status.WARN, "nobody is subscribed", f"set notifications.{name} and deploy"
+            )
         elif pending:
             status = Status.WARN if pending < len(found) else Status.FAIL
             yield Check(label, status, says, "follow the link in AWS's mail; it is good for 3 days")

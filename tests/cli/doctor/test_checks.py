@@ -36,7 +36,7 @@ BUCKET, HERE, THERE = "our-logs", "us-east-1", "eu-west-1"
 @pytest.mark.parametrize(
     ("subscriptions", "status", "remedy"),
     [
-        ((), Status.WARN, "set pages.urgent and deploy"),
+        ((), Status.WARN, "set notifications.urgent and deploy"),
         ((PENDING,), Status.FAIL, "follow the link"),
         ((PENDING, CONFIRMED), Status.WARN, "follow the link"),
         ((CONFIRMED,), Status.OK, ""),

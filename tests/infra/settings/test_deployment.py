@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import functions
 import infra
+import mendq
 from infra.settings.deployment import (
     DeploymentSettings,
     FileRefused,
@@ -23,11 +23,11 @@ from infra.settings.page import page
 from infra.settings.reading import SettingsRefused, bounds_of, camel, settings_of
 from mendq.model.limits import Limits, Mode, Timing
 
-FUNCTIONS = Path(functions.__file__).parent
+ENGINE = Path(mendq.__file__).parent
 STACK = Path(infra.__file__).parent / "stack.py"
 
 
-def test_nothing_said_watches_and_changes_nothing() -> None:
+def test_the_defaults_watch_and_change_nothing() -> None:
     settings = read({})
     assert settings == DeploymentSettings()
     assert settings.mode is settings.tag_may_raise_to is Mode.OBSERVE
@@ -36,7 +36,7 @@ def test_nothing_said_watches_and_changes_nothing() -> None:
     assert settings.trail.queue_arn_prefixes == ()
 
 
-def test_everything_that_can_be_said_is_read() -> None:
+def test_every_setting_is_read() -> None:
     settings = read(
         {
             "mode": "propose",
@@ -46,7 +46,7 @@ def test_everything_that_can_be_said_is_read() -> None:
             "trail": {"create": False, "bucket": "our-logs"},
             "limits": {"writesPerMinute": 5, "massSymptomShare": 0.1},
             "timing": {"soakFactor": 2, "watchHours": 24},
-            "pages": {"urgent": ["on-call@example.com", "https://events.example.com/key"]},
+            "notifications": {"urgent": ["on-call@example.com", "https://events.example.com/key"]},
             "report": {"timeZone": "UTC", "sender": "a@b.io", "recipients": ["c@d.io"]},
             "nightly": {"hourUtc": 3},
             "dashboard": False,
@@ -60,7 +60,7 @@ def test_everything_that_can_be_said_is_read() -> None:
     assert settings.trail.bucket == "our-logs"
     assert settings.limits == Limits(writes_per_minute=5, mass_symptom_share=0.1)
     assert settings.timing == Timing(soak_factor=2, watch_hours=24)
-    assert settings.pages.urgent[1] == "https://events.example.com/key"
+    assert settings.notifications.urgent[1] == "https://events.example.com/key"
     assert settings.dashboard is False
     assert settings.environments[0].region == "us-gov-west-1"
 
@@ -122,7 +122,7 @@ def test_without_floors_the_other_bounds_still_hold() -> None:
 
 
 def test_a_limit_counts_as_used_once_the_lambdas_or_the_stack_read_it() -> None:
-    read_by = [each for each in FUNCTIONS.rglob("*.py") if each.name != "limits.py"]
+    read_by = [each for each in ENGINE.rglob("*.py") if each.name != "limits.py"]
     sources = "\n".join(each.read_text() for each in (*read_by, STACK))
     for section, shape in (("limits", Limits), ("timing", Timing)):
         for each in fields(shape):

@@ -135,9 +135,24 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
         "whole number from 60 to 900",
     ),
     ({"timing": {"cooldown": 30}}, "timing.cooldown", "no such", "did you mean cooldownMinutes?"),
-    ({"pages": {"urgent": ["http://x.io"]}}, "pages.urgent[0]", "is not an e-mail", "use https://"),
-    ({"pages": {"info": ["on-call"]}}, "pages.info[0]", "is not an e-mail", "on-call@example.com"),
-    ({"pages": {"info": ["a@b"]}}, "pages.info[0]", "is not an e-mail", "on-call@example.com"),
+    (
+        {"notifications": {"urgent": ["http://x.io"]}},
+        "notifications.urgent[0]",
+        "is not an e-mail",
+        "use https://",
+    ),
+    (
+        {"notifications": {"info": ["on-call"]}},
+        "notifications.info[0]",
+        "is not an e-mail",
+        "on-call@example.com",
+    ),
+    (
+        {"notifications": {"info": ["a@b"]}},
+        "notifications.info[0]",
+        "is not an e-mail",
+        "on-call@example.com",
+    ),
     *(
         ({"report": {"sender": each}}, "report.sender", "is not an e-mail", "sqs@example.com")
         for each in (
@@ -168,8 +183,8 @@ ALONE: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"environments": [7]}, "environments[0]", "7 is not an object", "write it as {..}"),
     ({"report": {"recipients": ["a@b.io"]}}, "report.sender", "is missing", "name it"),
-    ({"nightly": {"hourUtc": -1}}, "night.hourUtc", "-1 is out of range", "from 0 to 23"),
-    ({"nightly": {"maximumVcpu": 3}}, "night.maximumVcpu", "3 is out of range", "from 4 to 400"),
+    ({"nightly": {"hourUtc": -1}}, "nightly.hourUtc", "-1 is out of range", "from 0 to 23"),
+    ({"nightly": {"maximumVcpu": 3}}, "nightly.maximumVcpu", "3 is out of range", "from 4 to 400"),
     ({"freezeCalendars": ["quiet-days"]}, "freezeCalendars[0]", "is not the ARN", "arn:aws:ssm"),
     ({"freezeCalendars": [CALENDAR] * 2}, "freezeCalendars[1]", "is there twice", "leave one out"),
     (
@@ -268,7 +283,7 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
     assert {each for each in said if "no_such_symptom" not in each} == expected
 
 
-def test_keys_that_are_there_twice_are_said_with_all_else() -> None:
+def test_duplicate_keys_are_named_with_all_else() -> None:
     raw = parse(
         """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
         {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"},

@@ -133,7 +133,7 @@ def test_synth_refuses_a_bucket_elsewhere_and_writes_no_template(
     assert not list(tmp_path.glob("*.template.json"))
 
 
-def test_a_region_that_is_not_said_is_a_warning() -> None:
+def test_a_region_that_is_not_given_is_a_warning() -> None:
     assert any("trail.bucketRegion" in each for each in warnings(read(_settings())))
     assert not list(warnings(read(_settings(bucketRegion=HERE))))
     assert not list(warnings(read({})))

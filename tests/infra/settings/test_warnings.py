@@ -17,8 +17,8 @@ SOMEBODY = ["on-call@example.com"]
     [
         {},
         {"mode": "observe", "tagMayRaiseTo": "observe"},
-        {"mode": "heal", "pages": {"urgent": SOMEBODY, "info": SOMEBODY}},
-        {"tagMayRaiseTo": "propose", "pages": {"urgent": SOMEBODY, "info": SOMEBODY}},
+        {"mode": "heal", "notifications": {"urgent": SOMEBODY, "info": SOMEBODY}},
+        {"tagMayRaiseTo": "propose", "notifications": {"urgent": SOMEBODY, "info": SOMEBODY}},
     ],
 )
 def test_what_only_watches_or_reaches_somebody_is_no_warning(settings: dict[str, Any]) -> None:
@@ -30,8 +30,8 @@ def test_what_only_watches_or_reaches_somebody_is_no_warning(settings: dict[str,
 def test_acting_while_pages_reach_nobody_is_one(key: str, mode: str) -> None:
     (line,) = warnings(read({key: mode}))
     assert line.startswith("nobody is subscribed: ")
-    assert "pages.urgent" in line
-    assert "pages.info" in line
+    assert "notifications.urgent" in line
+    assert "notifications.info" in line
 
 
 @pytest.mark.parametrize("mode", ["observe", "heal"])
@@ -40,9 +40,9 @@ def test_acting_while_pages_reach_nobody_is_one(key: str, mode: str) -> None:
     [("info", "urgent", "nobody is woken: "), ("urgent", "info", "nobody reads what can wait: ")],
 )
 def test_a_topic_that_reaches_nobody_is_one(mode: str, given: str, missing: str, line: str) -> None:
-    (said,) = warnings(read({"mode": mode, "pages": {given: SOMEBODY}}))
+    (said,) = warnings(read({"mode": mode, "notifications": {given: SOMEBODY}}))
     assert said.startswith(line)
-    assert f"pages.{missing} names no address" in said
+    assert f"notifications.{missing} names no address" in said
 
 
 def test_a_sender_without_recipients_is_one() -> None:
