@@ -62,7 +62,7 @@ def install(memory: SqsMemory) -> None:
     move_tasks.install()
 
     @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
-    @around(sqs, "_expire_retained", "_dlq_scan")
+    @around(sqs, "_expire_retained", "_dlq_sweep")
     def locked(inner: Any, *given: Any) -> Any:
         """A mapping's poller replaces a queue's list of messages: nothing is added meanwhile."""
         with sqs._queues_lock:
@@ -156,7 +156,7 @@ def _tell_of_dlq() -> None:
     """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
 
-    @around(sqs, "_dlq_scan")
+    @around(sqs, "_dlq_sweep")
     def move_dead(inner: Any, queue: Queue) -> None:
         """A FIFO queue's DLQ message gets its own id as its deduplication id, and a new time."""
         dead = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
