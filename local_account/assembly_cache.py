@@ -21,7 +21,7 @@ from local_account.where import CACHE, REGION, REPOSITORY
 
 RETAINED = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
-SOURCES = ("analytics", "functions", "infra", "app.py", "cdk.json", "requirements.txt")
+SOURCES = ("analytics", "functions", "infra", "mendq", "app.py", "cdk.json", "requirements.txt")
 SYNTHESIZE = "local_account.synthesize"
 
 
