@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "incidents": "incident_id string, account string, region string, queue_arn string, "
         "label string, error_codes array<string>, first_failure timestamp, "
         "last_failure timestamp, failed_calls bigint, principals array<string>, outcome string, "
-        "why string, case_id string, seconds_to_heal double, paged boolean",
+        "why string, case_id string, seconds_to_heal double, notified boolean",
         "failed_calls": "event_id string, event_time timestamp, event_name string, "
         "error_code string, queue_arn string, account string, region string, "
         "principal_arn string, request_id string, label string, file string",

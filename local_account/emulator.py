@@ -28,7 +28,6 @@ from local_account.lambdas import failures, mappings, processes
 from local_account.mail import Mails
 from local_account.not_emulated import NotEmulated
 from local_account.permissions import AccessAnalyzer
-from local_account.sqs import move_task_ramp
 from local_account.sqs.counting import MINUTE_SECONDS
 from local_account.sqs.install import SqsMemory
 from local_account.sqs.install import install as install_sqs
@@ -67,7 +66,6 @@ class Emulator:
         failures.install()
         mappings.install()
         install_sqs(self.memory)
-        move_task_ramp.install()
         cloudwatch.install(self.memory.counting)
         events.install()
         cloudformation.install(not_emulated.accept)

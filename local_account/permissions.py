@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import ministack.app
-from ministack.core import iam_actions, iam_evaluator
+from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import iam, sns
 from ministack.services.cloudformation import provisioners
@@ -139,6 +139,7 @@ class AccessAnalyzer:
     def install(self) -> None:
         """Hook MiniStack, once per process."""
         ministack.app.SERVICE_HANDLERS[ANALYZER] = self._handle
+        router.SERVICE_PATTERNS[ANALYZER] = {"credential_scope": ANALYZER}  # not searched for
         iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
         iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
 

@@ -119,6 +119,9 @@ class EmrServerless:
     def install(self) -> None:
         """Hook MiniStack, once per process: the calls, their permissions, the type."""
         ministack.app.SERVICE_HANDLERS[SERVICE] = self._handle
+        # MiniStack looks for an unlisted name in all of botocore's models, and answers nobody
+        # meanwhile: seconds, in which Lambdas give up their own calls.
+        router.SERVICE_PATTERNS[SERVICE] = {"credential_scope": SERVICE}
         iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
         iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
         provisioners._RESOURCE_HANDLERS[TYPE] = {

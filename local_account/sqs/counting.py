@@ -185,11 +185,6 @@ class Counting:
         return self._values[queue["attributes"]["QueueArn"], name]
 
 
-def note_moved(message: dict[str, Any], from_arn: str) -> None:
-    """Say of a message that has just been put in a queue that it comes from another one."""
-    message[_IN] = from_arn
-
-
 def _minute(at_seconds: float) -> float:
     return float(at_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
 
