@@ -13,7 +13,7 @@ from typing import Any
 from mendq.model.evidence import to_text
 
 SCHEMA = 1
-NIGHTLY_RUNS = "nightly_runs"
+NIGHTLY_RUNS = "nightly"
 # The second needs no native wheel: slower, the same rows.
 NATIVE, FALLBACK = "native", "standard_library"
 UNREADABLE_SHARE = 0.01

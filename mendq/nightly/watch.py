@@ -57,7 +57,7 @@ class NightlyBucket:
     def _keys(self, day: date) -> Iterator[tuple[date, str]]:
         """Listed, because a miss of what is not there would be an error of its own.
 
-        Day by day, a key each: whatever else lies below nightly runs/ crowds none of them out.
+        Day by day, a key each: whatever else lies below nightly/ crowds none of them out.
         """
         for back in range(LOOKED_BACK_DAYS, -1, -1):
             of_day = day - timedelta(days=back)
