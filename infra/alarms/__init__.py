@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import failing, liveness, nightly_runs, open_cases, pages, parked, spike, sweeping
+from infra.alarms import failing, liveness, nightly_runs, open_cases, pages, parked, scanning, spike
 from infra.alarms.description import AlarmDescription
 from infra.alarms.failing import Failing
 from infra.alarms.liveness import Liveness
@@ -20,13 +20,13 @@ from infra.alarms.open_cases import OpenCases
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
 from infra.alarms.spike import Spike
-from infra.alarms.sweeping import Sweeping
+from infra.alarms.scanning import Sweeping
 from infra.alarms.watched import Watched
 from infra.alarms.watching import Ringing
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 
-_PARTS = (spike, liveness, failing, sweeping, open_cases, parked, nightly_runs)
+_PARTS = (spike, liveness, failing, scanning, open_cases, parked, nightly_runs)
 # Those that reach people, and those that composites stand on.
 NOTIFIED = (
     *pages.COMPOSITES,

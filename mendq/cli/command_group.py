@@ -38,7 +38,7 @@ class CommandGroup(TyperGroup):
         rows = defaultdict[str, list[tuple[str, str]]](list)
         limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
         for name, command in self.commands.items():
-            rows[command.rich_help_panel or "Commands"].append(
+            rows[getattr(command, "rich_help_panel", "") or "Commands"].append(
                 (name, command.get_short_help_str(limit))
             )
         for title, listed in rows.items():

@@ -222,7 +222,7 @@ class _Asked:
             return replace(found, outcome=Outcome.UNDONE)
         is_theirs = was_undone or found.outcome is Outcome.UNDONE
         return (
-            replace(found, outcome=Outcome.RETAINED, step=None, command="") if is_theirs else found
+            replace(found, outcome=Outcome.KEPT, step=None, command="") if is_theirs else found
         )
 
 

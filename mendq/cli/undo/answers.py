@@ -16,7 +16,7 @@ from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
-_STYLES = {"undone": "green", "retained": "bold yellow", "printed": "yellow", "nothing": "dim"}
+_STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
 
 
 # Of messages on their way: no value of the queue's says where they are.
@@ -102,7 +102,7 @@ def _standing(each: Answer) -> Line:
         return "undone", _STYLES["undone"], f"{plain(name, 64)}: {_STOPPED}"
     is_back = stands == each.get("before")
     says = "as before the fix" if is_back else "not what was put back: somebody else has set it"
-    label = "undone" if is_back else "retained"
+    label = "undone" if is_back else "kept"
     return label, _STYLES[label], f"{plain(name, 64)}: {_shown(name, stands)} stands there, {says}"
 
 
@@ -111,9 +111,9 @@ def _value(each: Answer) -> str:
     if not leaves_a_value(name):
         return _STOPPED if each["outcome"] == "undone" else _OVER
     now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
-    if each["outcome"] == "retained" and each.get("later_case"):
+    if each["outcome"] == "kept" and each.get("later_case"):
         return f"{now}, by a later case of Mendq: {each['later_case']}"
-    if each["outcome"] == "retained":
+    if each["outcome"] == "kept":
         return f"{now}, set since by somebody else"
     if each["outcome"] == "nothing":
         return f"{now}, as before already"
@@ -126,7 +126,7 @@ def _shown(name: str, text: object) -> str:
 
 def retained_of(answer: Answer) -> list[Answer]:
     """The attributes at which somebody else's value stands."""
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.RETAINED]
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.KEPT]
 
 
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
