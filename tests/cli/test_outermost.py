@@ -105,7 +105,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(("--help",), 0), (("explain", "-"), 0), (("lint", "-"), 0)]
+    ("arguments", "code"), [(("--help",), 0), (("explain", "-"), 0), (("lint", "-"), 1)]
 )
 def test_the_engine_alone_helps_explains_and_lints(arguments: tuple[str, ...], code: int) -> None:
     """A wheel holds nothing else."""

@@ -198,7 +198,8 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
     return (
         "Mendq does not put it back. If somebody meant the difference above, `mendq policy pin` "
-        "shows it again and pins what stands there now; if nobody did, put the policy above back yourself"
+        "shows it again and pins what stands there now; if nobody did, put the policy above back "
+        "yourself"
     )
 
 
