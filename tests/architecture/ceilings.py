@@ -32,7 +32,7 @@ class Ceiling:
 CEILINGS = (
     Ceiling("code lines of the product", "product", "code_lines", 28_486, 22_000),
     Ceiling("code lines beside it", "beside", "code_lines", 6_329, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 50_229, 28_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 50_461, 28_000),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 4, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 1, 0),
@@ -42,8 +42,8 @@ CEILINGS = (
     Ceiling("classes over 15 fields", "cut", "classes_over_15_fields", 5, 0),
     # What is left at the end are AWS's own names, such as DeadLetterQueueSourceArn.
     Ceiling("old words in identifiers", "old_words", "in_identifiers", 57, 0),
-    Ceiling("old words in strings", "old_words", "in_strings", 43, 0),
-    Ceiling("old words in pages", "old_words", "in_pages", 24, 0),
+    Ceiling("old words in strings", "old_words", "in_strings", 42, 0),
+    Ceiling("old words in pages", "old_words", "in_pages", 16, 0),
 )
 # Rooms that may hold more than 15 files, and how many; the target is the catalogue alone.
 ROOMS = {"mendq/catalogue": 37, "infra": 16}

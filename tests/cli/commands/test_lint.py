@@ -65,7 +65,7 @@ def test_a_finding_ends_with_1_and_is_said_with_place_and_remedy() -> None:
         "runbook": "docs/runbooks/visibility_timeout_too_short.md",
         "aws_page": VISIBILITY.aws_page,
     }
-    assert template["defaults"] == [{"parameter": "Visibility timeout", "value": "20"}]
+    assert template["defaults"] == [{"parameter": "Timeout", "value": "20"}]
     (not_judged,) = template["not_judged"]
     assert not_judged["line"] == 9
     assert "redrive_cycle" in not_judged["symptoms"]
