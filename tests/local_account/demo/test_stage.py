@@ -33,7 +33,7 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return times
 
 
-class AlarmDescription(Stage):
+class StageAfterwards(Stage):
     """The stage as `ended(LIFE, over)` left it, with calls that only note what becomes of them."""
 
     def __init__(
@@ -66,94 +66,94 @@ class AlarmDescription(Stage):
 
 
 def test_what_does_not_come_is_named() -> None:
-    announced = AlarmDescription(messages={"cases": cases_of(BAD["messages"])[:1]})
-    with pytest.raises(ScriptFailed, match=r"^rolled_back of messages did not come within"):
-        announced.until_in("rolled_back", "messages")
+    stage = StageAfterwards(refunds={"cases": cases_of(BAD["refunds"])[:1]})
+    with pytest.raises(ScriptFailed, match=r"^rolled_back of refunds did not come within"):
+        stage.until_in("rolled_back", "refunds")
 
 
 def test_it_reads_until_all_are_there() -> None:
-    announced = AlarmDescription(
-        reader=lambda: announced.watch.cases.append(case_of(BAD["messages"], 2)),
-        messages={"cases": cases_of(BAD["messages"])[:1]},
+    stage = StageAfterwards(
+        reader=lambda: stage.watch.cases.append(case_of(BAD["refunds"], 2)),
+        refunds={"cases": cases_of(BAD["refunds"])[:1]},
     )
-    announced.until_in("rolled_back", "messages", "messages")
-    assert announced.states("messages") == ["applied", "rolled_back"]
+    stage.until_in("rolled_back", "refunds", "refunds")
+    assert stage.states("refunds") == ["applied", "rolled_back"]
 
 
 def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None:
     def look() -> None:
         if len(fired) == 2:
-            announced.watch.cases.append(case_of(BAD["reports.fifo"], 2))
+            stage.watch.cases.append(case_of(BAD["reports.fifo"], 2))
 
-    announced = AlarmDescription(reader=look, reports={"cases": cases_of(BAD["reports.fifo"])[:1]})
-    announced.put_forward_until_proven("reports.fifo")
-    announced.follow_up("ineffective", "reports.fifo")
+    stage = StageAfterwards(reader=look, reports={"cases": cases_of(BAD["reports.fifo"])[:1]})
+    stage.put_forward_until_proven("reports.fifo")
+    stage.follow_up("ineffective", "reports.fifo")
     first, second = fired
     assert first == second
-    announced.follow_up("ineffective", "reports.fifo")
+    stage.follow_up("ineffective", "reports.fifo")
     assert len(fired) == 2
-    announced.next_minute()
+    stage.next_minute()
     assert fired[-1] > first
 
 
 def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -> None:
-    announced = AlarmDescription(code=1)
-    failed = r"^rollback case-letters --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
+    stage = StageAfterwards(code=1)
+    failed = r"^rollback case-refunds --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
     with pytest.raises(ScriptFailed, match=failed):
-        announced.mendq("rollback {messages} --since {begun}", 0)
-    assert "exit 1" in announced.printed
+        stage.mendq("rollback {refunds} --since {begun}", 0)
+    assert "exit 1" in stage.printed
 
 
 def test_nobody_calls_any_more_once_calls_are_ended() -> None:
-    announced = AlarmDescription()
-    announced.begin("messages")
-    announced.end("messages", "parcels")
-    ends = ["put_down messages", "put_down parcels", "stop messages", "stop parcels"]
-    assert announced.happened == ["start messages", *ends]
+    stage = StageAfterwards()
+    stage.begin("refunds")
+    stage.end("refunds", "parcels")
+    ends = ["put_down refunds", "put_down parcels", "stop refunds", "stop parcels"]
+    assert stage.happened == ["start refunds", *ends]
 
 
 @pytest.mark.parametrize(("late", "suffices"), [(2, False), (3, True)])
 def test_only_calls_that_fail_after_the_longer_timeout_say_that_it_does_not_help(
     late: int, suffices: bool
 ) -> None:
-    announced = AlarmDescription(reports={"failures_at": []})
-    seen = announced.seen("reports.fifo")
+    stage = StageAfterwards(reports={"failures_at": []})
+    seen = stage.seen("reports.fifo")
     seen.changed_at = AT
     for seconds in (1, 2, *range(4, 4 + late)):
         seen.heard("expired", AT + timedelta(seconds=seconds))
     if suffices:
-        announced.until_failing_again("reports.fifo")
+        stage.until_failing_again("reports.fifo")
     else:
         with pytest.raises(ScriptFailed, match=r"^3 more failed calls did not come"):
-            announced.until_failing_again("reports.fifo")
+            stage.until_failing_again("reports.fifo")
 
 
 @pytest.mark.parametrize(("well_after", "holds"), [(1, False), (4, False), (6, False), (7, True)])
 def test_a_fix_holds_by_a_delete_after_the_longer_timeout_and_the_last_failure(
     well_after: int, holds: bool
 ) -> None:
-    announced = AlarmDescription(invoices={"failures_at": []})
-    seen = announced.seen("invoices.fifo")
+    stage = StageAfterwards(invoices={"failures_at": []})
+    seen = stage.seen("invoices.fifo")
     seen.changed_at = AT
     seen.heard("expired", AT + timedelta(seconds=5))
     seen.heard(None, AT + timedelta(seconds=well_after))
     if holds:
-        announced.until_deleted_in_time("invoices.fifo")
+        stage.until_deleted_in_time("invoices.fifo")
     else:
         with pytest.raises(ScriptFailed, match=r"^deletes of invoices.fifo in time"):
-            announced.until_deleted_in_time("invoices.fifo")
+            stage.until_deleted_in_time("invoices.fifo")
 
 
 def test_how_far_the_clock_is_put_forward_is_said() -> None:
-    announced = AlarmDescription()
-    announced.put_forward_until_proven("invoices.fifo", "tickets.fifo")
-    announced.put_forward_the_watch()
-    said = [each.split(" by ")[1].split(" instead")[0] for each in announced.clock_put_forward]
+    stage = StageAfterwards()
+    stage.put_forward_until_proven("invoices.fifo", "tickets.fifo")
+    stage.put_forward_the_watch()
+    said = [each.split(" by ")[1].split(" instead")[0] for each in stage.clock_put_forward]
     assert said == ["16 min", "48 h"]
-    assert all(each in announced.printed for each in announced.clock_put_forward)
+    assert all(each in stage.printed for each in stage.clock_put_forward)
 
 
 def test_calls_that_do_not_work_stop_the_script() -> None:
-    announced = AlarmDescription(messages={"calls_well": 0})
-    with pytest.raises(ScriptFailed, match=r"^calls of messages and parcels that work"):
-        announced.until_working("messages", "parcels")
+    stage = StageAfterwards(refunds={"calls_well": 0})
+    with pytest.raises(ScriptFailed, match=r"^calls of refunds and parcels that work"):
+        stage.until_working("refunds", "parcels")

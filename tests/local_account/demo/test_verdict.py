@@ -32,11 +32,11 @@ BAD: Mapping[str, BadQueue] = {
 VISIBILITY, CATALOGUE, LIFE = (STORIES[name] for name in ("visibility", "catalogue", "life"))
 KEY_REUSE = "KmsDataKeyReusePeriodSeconds"
 INVOICES, ORDERS, PARCELS = (
-    BAD[name] for name in ("visibility timeout invoices", "catalogue orders", "catalogue parcels")
+    BAD[name] for name in ("visibility invoices", "catalogue orders", "catalogue parcels")
 )
 TWICE = [case_of(INVOICES), case_of(INVOICES, case_id="again", to="refused", steps=[])]
-MESSAGES = BAD["life messages"]
-NOT_BACK = [case_of(MESSAGES), case_of(MESSAGES, 2, steps=case_of(MESSAGES)["steps"])]
+REFUNDS = BAD["life refunds"]
+NOT_BACK = [case_of(REFUNDS), case_of(REFUNDS, 2, steps=case_of(REFUNDS)["steps"])]
 OTHER_STEPS = [case_of(ORDERS, steps=case_of(PARCELS)["steps"])]
 
 
@@ -63,28 +63,28 @@ def test_the_claimed_end_has_no_fault(name: str) -> None:
 @pytest.mark.parametrize(
     ("of", "over", "about"),
     [
-        ("visibility timeout invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
-        ("visibility timeout mails", {"attributes": {"VisibilityTimeout": "3"}}, "changed"),
-        ("visibility timeout exports", {"now": {"VisibilityTimeout": "2"}}, "changed"),
-        ("visibility timeout invoices", {"cases": TWICE}, "visibility_timeout_too_short refused"),
+        ("visibility invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
+        ("visibility mails", {"attributes": {"VisibilityTimeout": "3"}}, "changed"),
+        ("visibility exports", {"now": {"VisibilityTimeout": "2"}}, "changed"),
+        ("visibility invoices", {"cases": TWICE}, "visibility_timeout_too_short refused"),
         (
-            "visibility timeout invoices",
+            "visibility invoices",
             {"cases": [case_of(INVOICES, symptom="x")]},
             "its cases are x applied",
         ),
-        ("visibility timeout exports", {"cases": []}, "its cases are none"),
-        ("visibility timeout invoices", {"calls_well": 0}, "0 deletes in time"),
-        ("visibility timeout mails", {"failures_at": []}, "0 calls failed"),
+        ("visibility exports", {"cases": []}, "its cases are none"),
+        ("visibility invoices", {"calls_well": 0}, "0 deletes in time"),
+        ("visibility mails", {"failures_at": []}, "0 calls failed"),
         ("scan thumbnails", {"failures_at": [AT]}, "1 calls failed"),
         ("catalogue parcels", {"calls_well": 2}, "2 sends accepted, expected 3"),
         ("catalogue scans", {"attributes": {"MaximumMessageSize": "1048576"}}, "changed"),
         ("catalogue orders", {"cases": OTHER_STEPS}, f"its cases are .* {KEY_REUSE}"),
         ("catalogue refunds", {"attributes": {"Policy": "{}"}}, "changed"),
-        ("life messages", {"attributes": {KEY_REUSE: "300"}}, "messages: changed"),
+        ("life refunds", {"attributes": {KEY_REUSE: "300"}}, "refunds: changed"),
         ("life parcels", {"attributes": {KEY_REUSE: "300"}}, "parcels: changed"),
         ("life invoices", {"cases": cases_of(BAD["life invoices"])[:-1]}, "its cases are"),
         ("life reports", {"cases": cases_of(BAD["life reports"])[:1]}, "ineffective .*, .* esc"),
-        ("life messages", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
+        ("life refunds", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
         ("life tickets", {"calls_well": 0}, "0 sends accepted"),
         ("redrive orders-dlq", {"cases": []}, "its cases are none"),
     ],
@@ -134,7 +134,7 @@ def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str)
         (incidents(VISIBILITY, mails={"failed_calls": 4}), "mails.fifo: the nightly job found"),
         (incidents(VISIBILITY, mails={"notified": True}), "mails.fifo: the nightly job found"),
         (
-            incidents(VISIBILITY, exports={"label": "unlabelled:Teapot"}),
+            incidents(VISIBILITY, exports={"label": "unknown:Teapot"}),
             "exports.fifo: the nightly job",
         ),
         (
