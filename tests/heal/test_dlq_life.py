@@ -193,7 +193,7 @@ def test_a_persons_policy_is_not_taken_back(scanned: Scanning, account: Account)
     account.clients.sqs.set_queue_attributes(
         QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs}
     )
-    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "retained"
+    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "kept"
     assert redrive_of(account, queue) == theirs
 
 

@@ -112,7 +112,7 @@ def test_done_twice_it_answers_the_same(account: Account, fixed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stands", "outcome"), [(44, "retained"), (90, "retained"), (30, "nothing")]
+    ("stands", "outcome"), [(44, "kept"), (90, "kept"), (30, "nothing")]
 )
 def test_a_persons_value_is_retained(
     account: Account, fixed: str, stands: int, outcome: str
@@ -123,7 +123,7 @@ def test_a_persons_value_is_retained(
 
 
 @pytest.mark.parametrize(
-    ("stands", "outcome"), [(30, "undone"), (45, "retained"), (44, "retained"), (90, "retained")]
+    ("stands", "outcome"), [(30, "undone"), (45, "kept"), (44, "kept"), (90, "kept")]
 )
 def test_asked_again_it_says_what_is_true_now(
     account: Account, fixed: str, stands: int, outcome: str
@@ -297,7 +297,7 @@ def test_said_again_while_a_later_case_is_open(account: Account, fixed: str) -> 
     answered = undo(account, case_id)
     assert (answered["state"], outcomes(answered)) == (
         "rolled_back",
-        {"VisibilityTimeout": "retained"},
+        {"VisibilityTimeout": "kept"},
     )
     assert account.visibility(fixed) == 45
 
@@ -310,4 +310,4 @@ def test_said_again_about_a_queue_that_was_made_anew(account: Account, fixed: st
     account.later(minutes=5)
     assert undo(account, case_id)["error"] == "queue_gone"
     account.queue(VisibilityTimeout="30")
-    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "retained"}
+    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "kept"}

@@ -118,7 +118,7 @@ def test_a_persons_change_before_any_call_but_the_write_is_retained(
     answered = undo(account, case_id)
     assert account.visibility(queue) == (30 if strike_at == WRITE else 77)
     if strike_at < WRITE:
-        assert outcomes(answered) == {"VisibilityTimeout": "retained"}
+        assert outcomes(answered) == {"VisibilityTimeout": "kept"}
         assert states(account) == ["applied"]
         assert not {"claim_owner", "overridden_until"} & set(account.attribute_item(queue))
     assert (person.call == "sqs.SetQueueAttributes") == (strike_at == WRITE)
