@@ -19,8 +19,8 @@ from infra.alarms.nightly_runs import NightlyRuns
 from infra.alarms.open_cases import OpenCases
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
-from infra.alarms.spike import Spike
 from infra.alarms.scanning import Sweeping
+from infra.alarms.spike import Spike
 from infra.alarms.watched import Watched
 from infra.alarms.watching import Ringing
 from infra.settings.deployment import DeploymentSettings

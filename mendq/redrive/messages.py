@@ -11,7 +11,7 @@ from hashlib import sha256
 from mendq.model.queue import parsed
 
 # How often Mendq sent a message back to its source.
-REDRIVE_COUNT = "mendq.redrives"
+REDRIVE_COUNT = "mendq.redrive"
 
 
 # Why and when it came to the quarantine: one attribute, JSON, in the place of the redrives.

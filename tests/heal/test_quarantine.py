@@ -100,7 +100,7 @@ def test_a_message_in_it_says_why_and_when_and_goes_whole(timed: Account, *, fif
             message, "it came back", at=timed.now, source_arn=queues.there, case_id="case-1"
         )
 
-    redrive_count = {"mendq.redrives": {"DataType": "Number", "StringValue": "1"}}
+    redrive_count = {"mendq.redrive": {"DataType": "Number", "StringValue": "1"}}
     queues.write("poison", MessageAttributes=redrive_count)
     moved = queues.move(Destination(made, timed.url(made), "case-1", mark))
     assert moved.moved == 1

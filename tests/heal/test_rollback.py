@@ -111,9 +111,7 @@ def test_done_twice_it_answers_the_same(account: Account, fixed: str) -> None:
     assert account.visibility(fixed) == 45
 
 
-@pytest.mark.parametrize(
-    ("stands", "outcome"), [(44, "kept"), (90, "kept"), (30, "nothing")]
-)
+@pytest.mark.parametrize(("stands", "outcome"), [(44, "kept"), (90, "kept"), (30, "nothing")])
 def test_a_persons_value_is_retained(
     account: Account, fixed: str, stands: int, outcome: str
 ) -> None:

@@ -343,7 +343,7 @@ def test_when_the_first_expires_is_said(queues: Dlq, retained: str, says: str) -
 def test_a_message_that_was_sent_before_is_said_and_counted_on(queues: Dlq) -> None:
     queues.write(**{REDRIVE_COUNT: "2"})
     result = queues.operator.mendq("redrive", "orders", "--all", "--yes")
-    assert "were sent back before (mendq.redrives)" in " ".join(result.output.split())
+    assert "were sent back before (mendq.redrive)" in " ".join(result.output.split())
     assert [each.redrive_count for each in queues.seen(queues.source)] == [3]
 
 
