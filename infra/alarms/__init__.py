@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import failing, liveness, nightly_runs, open_cases, pages, parked, spike, sweeping
+from infra.alarms import failing, liveness, nightly_runs, open_cases, pages, parked, scanning, spike
 from infra.alarms.description import AlarmDescription
 from infra.alarms.failing import Failing
 from infra.alarms.liveness import Liveness
@@ -19,14 +19,14 @@ from infra.alarms.nightly_runs import NightlyRuns
 from infra.alarms.open_cases import OpenCases
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
+from infra.alarms.scanning import Scanning
 from infra.alarms.spike import Spike
-from infra.alarms.sweeping import Sweeping
 from infra.alarms.watched import Watched
 from infra.alarms.watching import Ringing
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 
-_PARTS = (spike, liveness, failing, sweeping, open_cases, parked, nightly_runs)
+_PARTS = (spike, liveness, failing, scanning, open_cases, parked, nightly_runs)
 # Those that reach people, and those that composites stand on.
 NOTIFIED = (
     *pages.COMPOSITES,
@@ -65,11 +65,11 @@ class Alarms(Construct):
             self,
             "Parked",
             undelivered=watched.intake.undelivered,
-            dlq=watched.dlq,
+            dlqs=watched.dlqs,
             writers=watched.writers,
         )
         cases = OpenCases(self, "OpenCases")
-        scanned = Sweeping(self, "Sweeping", watched.scan)
+        scanned = Scanning(self, "Scanning", watched.scan)
         for part in (fixes, alive, broken, scanned, cases, given_up, by_day):
             self._tell(part.alarms)
 

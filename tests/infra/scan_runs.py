@@ -52,8 +52,8 @@ def found(account: Account, watched: Account) -> None:
     assert account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
 
 
-def sweeping() -> Recorded:
-    """A round that took two scans, the second of which finds the first's findings."""
+def scanning() -> Recorded:
+    """An hour's scan in two runs, the second of which finds the first's findings."""
     at = datetime.now(UTC) + timedelta(hours=23)
     metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
     recorded = recording({**ANSWERS, "GetMetricData": metrics})

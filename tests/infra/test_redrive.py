@@ -108,7 +108,7 @@ def test_a_quarantine_is_made_and_sent_to_and_never_emptied(
 @pytest.mark.parametrize("settings", ["tagged", "proposing", "named"])
 @pytest.mark.parametrize("tags", [{}, {"mendq": "heal"}])
 def test_no_other_lambda_touches_a_quarantine(settings: str, tags: dict[str, str]) -> None:
-    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollBackRole"):
+    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollbackRole"):
         statements = template_of(settings).statements(name)
         for quarantine in OF_A_PREFIX:
             for action in (*MANUAL_TRANSITIONS, *write_actions(STEPS)):
@@ -157,7 +157,7 @@ def test_it_may_do_nothing_else(action: str) -> None:
 
 @pytest.mark.parametrize("action", MESSAGE_ACTIONS)
 def test_no_other_lambda_moves_a_message_of_a_managed_queue(action: str) -> None:
-    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollBackRole"):
+    for name in ("HealRole", "AttachDlqRole", "RestorePolicyRole", "RollbackRole"):
         statements = template_of("named").statements(name)
         assert decision(statements, action, ORDERS, {"mendq": "heal"}) == "ImplicitDeny", name
 

@@ -27,7 +27,7 @@ from tests.infra.owner_runs import attaching
 from tests.infra.permissions import decision
 from tests.infra.redrive_runs import redriven
 from tests.infra.restore_runs import restoring
-from tests.infra.scan_runs import sweeping
+from tests.infra.scan_runs import scanning
 from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, template_of
 
 LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
@@ -41,7 +41,7 @@ LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "follow_up": following_up,
     "approve": approving,
     "rollback": rolling_back,
-    "scan": sweeping,
+    "scan": scanning,
     "probe": pulsing,
 }
 # Asked in its own file, both ways too: Spark's answers take a while.

@@ -48,7 +48,7 @@ def hostile_calls(random: Random, first_day: date, bursts: int, chained: int) ->
 
 
 def some_place(random: Random) -> Place:
-    queue = random.choice(["orders", "orders.fifo", "mails", "mendq-pulse.fifo", "Ö x/y", None])
+    queue = random.choice(["orders", "orders.fifo", "mails", "mendq-probe.fifo", "Ö x/y", None])
     return Place(random.choice(ACCOUNTS), random.choice(REGIONS), queue)
 
 
