@@ -53,8 +53,7 @@ _ALWAYS = (
         "Reports/Bucket",
         "AwsSolutions-S1",
         "Only the nightly job and deliver_report may write here, and versions are kept; reads "
-        "show in "
-        "CloudTrail's S3 data events where wanted.",
+        "show in CloudTrail's S3 data events where wanted.",
     ),
     *(
         Meant(path, "AwsSolutions-SQS3", "It is a DLQ itself, of what is no queue.")
@@ -77,13 +76,12 @@ _ON_QUEUES = (
 _ON_PREFIXES = "The settings name the start of these queues' names."
 _ON_QUARANTINES = (
     "A quarantine is called after its source and bears no tag; it is made where messages first "
-    "come "
-    "back, and may only be sent to."
+    "come back, and may only be sent to."
 )
 _ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
 _ON_CONFIGURATION_SETS = "Which one an identity sends by is set in SES; the sender is one alone."
-_ON_RUNS = "Every run of our own application; each night has a new one."
+_ON_RUNS = "Every run of our own application; each night starts a new one."
 _ON_READS = {
     "queue": _ON_QUEUES,
     "function": "Any function of the account may read a managed queue; its timeout is looked at.",
@@ -123,7 +121,7 @@ def _wildcards(stack: Stack, settings: DeploymentSettings) -> Iterator[Meant]:
         ),
         ("Redrive/Role", _of_messages(stack)),
         ("Rollback/Role", _of_reads(stack, ROLLBACK_READS) | writes | cases),
-        ("Night/Role", _of_the_nightly(stack, settings)),
+        ("Nightly/Role", _of_the_nightly(stack, settings)),
         ("WatchNightly/Role", _of_the_watch(stack)),
         ("DeliverReport/Role", _of_the_report(stack, settings)),
     ):

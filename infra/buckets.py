@@ -50,7 +50,7 @@ LOGS_RETAINED_DAYS = 90
 
 
 class ReportBucket(Construct):
-    """Tells EventBridge what was written; what a later night replaced can be read for 30 days."""
+    """Tells EventBridge what was written; what was replaced can be read for 30 days."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)

@@ -29,7 +29,7 @@ from mendq.model.steps import (
 
 
 def look_statements(stack: Stack, reader: Iterable[ReadAction]) -> Iterator[iam.PolicyStatement]:
-    """One statement for each kind of resource among `looks`."""
+    """One statement for each kind of resource among `reader`."""
     wanted = sorted(reader, key=lambda each: each.iam_action)
     for kind, resource in looked_at(stack, wanted).items():
         actions = [each.iam_action for each in wanted if each.resource == kind]
@@ -37,7 +37,7 @@ def look_statements(stack: Stack, reader: Iterable[ReadAction]) -> Iterator[iam.
 
 
 def looked_at(stack: Stack, reader: Iterable[ReadAction]) -> dict[str, str]:
-    """The resources of `looks` by kind; cdk-nag is told from here why they are so wide."""
+    """The resources of `reader` by kind; the reasons given to cdk-nag are taken from here too."""
     return {kind: _RESOURCES[kind](stack) for kind in sorted({each.resource for each in reader})}
 
 

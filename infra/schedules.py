@@ -29,14 +29,14 @@ class Patience:
     tries: int
 
 
-# The next night must not meet the last one's.
+# The next nightly run must not meet the last one.
 OF_A_JOB = Patience(4 * 3_600, 20)
 # The next one comes soon and does what this one would have done.
 OF_A_TICK = Patience(5 * 60, 2)
 
 
 class Schedules(Construct):
-    """Each sends the time that it stands for to a Lambda, and parks in that one's DLQ messages."""
+    """Each sends the time that it stands for to a Lambda, whose DLQ takes what it cannot."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
@@ -64,10 +64,10 @@ class Schedules(Construct):
         self._add("FollowUp", follow_up, _rate(1), OF_A_TICK, does="looks after open cases")
 
     def every_ten_minutes(self, scan: ParkingLambda) -> None:
-        self._add("Scan", scan, _rate(10), OF_A_TICK, does="looks at queues where no call fails")
+        self._add("Scan", scan, _rate(10), OF_A_TICK, does="scans the managed queues")
 
     def probe(self, probe: ParkingLambda, minutes: int) -> None:
-        self._add("Probe", probe, _rate(minutes), OF_A_TICK, does="makes a probe")
+        self._add("Probe", probe, _rate(minutes), OF_A_TICK, does="sends a probe")
 
     def _add(  # noqa: PLR0913 - what tells one schedule from another
         self,

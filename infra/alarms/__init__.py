@@ -19,7 +19,7 @@ from infra.alarms.nightly_runs import NightlyRuns
 from infra.alarms.open_cases import OpenCases
 from infra.alarms.pages import page
 from infra.alarms.parked import Parked
-from infra.alarms.scanning import Sweeping
+from infra.alarms.scanning import Scanning
 from infra.alarms.spike import Spike
 from infra.alarms.watched import Watched
 from infra.alarms.watching import Ringing
@@ -65,11 +65,11 @@ class Alarms(Construct):
             self,
             "Parked",
             undelivered=watched.intake.undelivered,
-            dlq=watched.dlq,
+            dlqs=watched.dlqs,
             writers=watched.writers,
         )
         cases = OpenCases(self, "OpenCases")
-        scanned = Sweeping(self, "Sweeping", watched.scan)
+        scanned = Scanning(self, "Scanning", watched.scan)
         for part in (fixes, alive, broken, scanned, cases, given_up, by_day):
             self._tell(part.alarms)
 

@@ -1,4 +1,4 @@
-"""Whether a failed call still comes round to a fix: signs of life, the probe, the intake, heal."""
+"""Alarms on the way from a failed call to a fix: heartbeat, probe, intake, heal."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ FAILING_PERIODS = 3
 
 SILENT = AlarmDescription(
     "heartbeat_missing",
-    f"follow_up, which runs each minute, did not end well or told nothing for {SILENT_MINUTES} "
+    f"follow_up, which runs each minute, did not end well or sent no metrics for {SILENT_MINUTES} "
     "minutes",
     "Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
 )
 PROBE_LOST = AlarmDescription(
     "probe_lost",
-    f"{LOST_IN_A_ROW} probes in a row did not come round, or none is made any more",
+    f"{LOST_IN_A_ROW} probes in a row were lost, or none is sent any more",
     BLIND,
     severity=Severity.URGENT,
 )
@@ -83,7 +83,7 @@ class Liveness(Construct):
 
 
 def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
-    """A run that ended well, which AWS counts and nobody else can, and that told its figures.
+    """A run that ended well, which AWS counts and nobody else can, and that sent its metrics.
 
     A minute that lacks one of the three has no value, as an expression on missing data has none.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html

@@ -15,24 +15,24 @@ from mendq.nightly.outcome import REPORT_WITHIN, NightlyMetric
 MISSING_HOURS = 27
 # Three tries of one delivery, with what lies between them.
 DELIVERY_PERIOD = Duration.minutes(15)
-IMPACT = "The week's report lacks what this night was to tell; healing goes on."
+IMPACT = "The week's report lacks this nightly run; queues are fixed all the same."
 RUNBOOK = "nightly_and_report"
 FAILED = AlarmDescription(
-    "nightly_failed", "the newest night ended and wrote nothing", IMPACT, runbook=RUNBOOK
+    "nightly_failed", "the newest nightly run ended and wrote nothing", IMPACT, runbook=RUNBOOK
 )
 MISSING = AlarmDescription(
     "nightly_missing",
-    f"no night was written for {MISSING_HOURS} hours, nor has one ever been",
+    f"no nightly run wrote anything for {MISSING_HOURS} hours, or none ever has",
     IMPACT,
     runbook=RUNBOOK,
 )
 DOUBTFUL = AlarmDescription(
     "nightly_doubtful",
-    "the newest night read nothing, or far less than is usual",
+    "the newest nightly run read nothing, or far less than is usual",
     IMPACT,
     runbook=RUNBOOK,
 )
-NO_REPORT = "There is no new weekly report; healing goes on."
+NO_REPORT = "There is no new weekly report; queues are fixed all the same."
 WEEK_FAILED = AlarmDescription(
     "week_failed",
     "the newest weekly run ended and summed nothing up",
@@ -42,7 +42,7 @@ WEEK_FAILED = AlarmDescription(
 )
 REPORT_MISSING = AlarmDescription(
     "report_missing",
-    f"no week was summed up for {REPORT_WITHIN.days} days; looked at after each night",
+    f"no week was summed up for {REPORT_WITHIN.days} days; checked after each nightly run",
     NO_REPORT,
     runbook=RUNBOOK,
     severity=Severity.INFO,
@@ -59,7 +59,7 @@ ANNOUNCED = (FAILED, MISSING, DOUBTFUL, WEEK_FAILED, REPORT_MISSING, NOT_DELIVER
 
 
 class NightlyRuns(Construct):
-    """What the newest night, week or report said holds until the next one speaks."""
+    """What the newest nightly run, week or report said holds until the next one."""
 
     def __init__(self, scope: Construct, name: str, *, mails: bool) -> None:
         super().__init__(scope, name)

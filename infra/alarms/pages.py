@@ -1,6 +1,6 @@
-"""Who is told by composites: of alarms that have one cause, so that they are one page.
+"""Composite alarms: several alarms of one cause make one page.
 
-What has a cause of its own tells of itself, or a lasting one would hide the next.
+An alarm with a cause of its own notifies by itself, or a lasting one would hide the next.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOT_HEALING = AlarmDescription(
 NIGHTLY_FAILING = AlarmDescription(
     "nightly_failing",
     "a nightly run failed, is missing or read too little",
-    "The weekly report lacks a day, or comes late; healing goes on.",
+    "The weekly report lacks a day, or comes late; queues are fixed all the same.",
     runbook="nightly_and_report",
     severity=Severity.INFO,
 )

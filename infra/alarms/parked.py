@@ -41,7 +41,7 @@ ANNOUNCED = (UNDELIVERED, DLQ, FAILING)
 class Parked(Construct):
     """Each tells of itself: what lies in one queue for days must not hide the next.
 
-    `dlq` and `writers` by what they belong to, such as `start-nightly`.
+    `dlqs` and `writers` by what they belong to, such as `start-nightly`.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Parked(Construct):
         name: str,
         *,
         undelivered: sqs.Queue,
-        dlq: Mapping[str, sqs.Queue],
+        dlqs: Mapping[str, sqs.Queue],
         writers: Mapping[str, lambda_.Function],
     ) -> None:
         super().__init__(scope, name)
         again = Firing(1, FINE, FAILS_IN, FAILING_PERIODS)
         self.alarms = (
             self._messages(UNDELIVERED, undelivered),
-            *(self._messages(DLQ, each, of) for of, each in dlq.items()),
+            *(self._messages(DLQ, each, of) for of, each in dlqs.items()),
             *(
                 watch(self, FAILING, each.metric_errors(period=FIVE_MINUTES), again, of)
                 for of, each in writers.items()

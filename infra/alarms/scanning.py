@@ -1,4 +1,4 @@
-"""Whether the scan sees what no failed call tells; nothing else misses it."""
+"""Alarms on the scan, which finds what makes no call fail; nothing else would miss it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mendq.model.names import OwnMetric
 # Three scans are started in each half hour.
 PERIOD_MINUTES = 30
 MISSING_HOURS = 2
-# Rounds are an hour apart: two that fail may be one service's bad morning.
+# Hourly scans: two that fail may be one service's bad morning.
 FAILS_IN, PERIODS = 3, 4
 UNSEEN = "What fails no call is found by the scan alone, and stays unseen where it cannot look."
 RUNBOOK = "scan_failing"
@@ -35,7 +35,7 @@ MISSING = AlarmDescription(
 ANNOUNCED = (ERRORS, MISSING)
 
 
-class Sweeping(Construct):
+class Scanning(Construct):
     """Two causes: it is not run, or it runs and is not let look."""
 
     def __init__(self, scope: Construct, name: str, scan: lambda_.Function) -> None:

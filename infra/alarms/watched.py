@@ -13,7 +13,7 @@ from infra.intake import Intake
 
 @dataclass(frozen=True)
 class Watched:
-    """`dlq` are all of Mendq's own but the rule's, and `writers` all that write but heal.
+    """`dlqs` are all of Mendq's own but the rule's, and `writers` all that write but heal.
 
     Both go by the name of what they belong to.
     """
@@ -22,5 +22,5 @@ class Watched:
     heal: lambda_.Function
     follow_up: lambda_.Function
     scan: lambda_.Function
-    dlq: Mapping[str, sqs.Queue]
+    dlqs: Mapping[str, sqs.Queue]
     writers: Mapping[str, lambda_.Function]

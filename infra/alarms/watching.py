@@ -60,7 +60,7 @@ def watch(
     firing: Firing,
     of: str = "",
 ) -> Ringing:
-    """An alarm that tells what `told` says; `of` names what it watches where there are several."""
+    """An alarm as `announced` describes it; `of` names what it watches where there are several."""
     name = announced.called(of)
     alarm = cloudwatch.Alarm(
         scope,

@@ -1,4 +1,4 @@
-"""One page that answers: is the healer well, what is broken now, what did it do today."""
+"""One page that answers: is Mendq well, what is broken now, what did it do today."""
 
 from __future__ import annotations
 

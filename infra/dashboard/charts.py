@@ -68,7 +68,7 @@ def intake(queue: sqs.Queue) -> cloudwatch.GraphWidget:
 
 
 def given_up(watched: Watched) -> cloudwatch.GraphWidget:
-    queues = {**watched.dlq, "undelivered": watched.intake.undelivered}
+    queues = {**watched.dlqs, "undelivered": watched.intake.undelivered}
     waiting = [
         queue.metric_approximate_number_of_messages_visible(
             period=FIVE_MINUTES, statistic="Maximum", label=name

@@ -1,4 +1,4 @@
-"""The Lambda that takes a person's word about a case: approved, declined, closed."""
+"""The Lambda that takes a person's decision on a case: approved, declined, closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mendq.model.steps import Owner
 
 HANDLER = Handler(
     "approve",
-    "Mendq: takes a person's word about a case",
+    "Mendq: takes a person's decision on a case",
     # It waits for the owner of the write, and writes down before and after.
     timeout=HEAL_TIMEOUT.plus(Duration.seconds(30)),
     memory_mb=512,

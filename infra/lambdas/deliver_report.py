@@ -62,7 +62,7 @@ def _domains_of(address: str) -> Iterator[str]:
 
 
 class DeliverReport(ParkingLambda):
-    """What EventBridge cannot hand over, and what the Lambda gives up, is kept for a person."""
+    """What EventBridge cannot deliver, and what the Lambda gives up, is kept for a person."""
 
     def __init__(  # noqa: PLR0913 - what it reads, and whom it reaches
         self,

@@ -43,7 +43,7 @@ class HealRole(Construct):
             allow(self.role, ["ssm:GetCalendarState"], *settings.freeze_calendars)
 
     def works_at(self, context: CaseGrants) -> None:
-        """Where it writes down what it did, and tells people."""
+        """What recording its work and notifying people takes."""
         context.let_move_cases(self.role)
         context.let_check_freeze(self.role)
         context.let_page(self.role)

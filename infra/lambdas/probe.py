@@ -19,7 +19,7 @@ from mendq.probe.probe import QUEUE_NAME
 PATIENCE = Duration.minutes(10)
 HANDLER = Handler(
     "probe",
-    "Mendq: makes a failing call that heal has to see",
+    "Mendq: sends a failing call that heal has to see",
     timeout=Duration.seconds(30),
     memory_mb=256,
 )

@@ -1,4 +1,4 @@
-"""The Lambda that looks at every managed queue once an hour, in as many goes as that takes."""
+"""The Lambda that looks at every managed queue once an hour, in as many runs as that takes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from mendq.model.facts import ReadAction, scan_read_actions
 from mendq.model.names import SCAN
 from mendq.model.settings import ScanSettings
 
-# The next go comes as soon, and does what this one would have done.
+# The next run comes as soon, and does what this one would have done.
 PATIENCE = Duration.minutes(10)
 HANDLER = Handler(
     "scan",
-    "Mendq: looks for what is wrong with queues although no call fails",
-    # As long as Lambda lets it: what it does not get to waits for the next go.
+    "Mendq: scans managed queues for what makes no call fail",
+    # As long as Lambda lets it: what it does not get to waits for the next run.
     timeout=Duration.minutes(15),
     memory_mb=1_024,
 )
 
 
 class Scan(ParkingLambda):
-    """It writes no queue and moves no case: it tells heal where to look."""
+    """It writes no queue and moves no case: it invokes heal for what it finds."""
 
     def __init__(
         self,

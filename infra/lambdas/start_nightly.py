@@ -22,7 +22,7 @@ HANDLER = Handler(
 
 
 class StartNightly(ParkingLambda):
-    """It may hand the job's role to EMR Serverless and to nothing else."""
+    """It may pass the job's role to EMR Serverless and to nothing else."""
 
     def __init__(
         self, scope: Construct, name: str, *, code: lambda_.Code, nightly: Nightly, buckets: Buckets

@@ -1,4 +1,4 @@
-"""The Lambda that looks at every night and week that ended, well or not."""
+"""The Lambda that checks each nightly and weekly run that ended, well or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mendq.nightly.verdict import NIGHTLY_RUNS
 
 HANDLER = Handler(
     "watch_nightly",
-    "Mendq: tells of a nightly run that failed or read too little",
+    "Mendq: checks nightly runs that ended, and counts what failed or read too little",
     timeout=Duration.seconds(60),
     memory_mb=256,
 )
@@ -27,7 +27,7 @@ PATIENCE = Duration.hours(6)
 
 
 class WatchNightly(ParkingLambda):
-    """It reads what nightly runs say of themselves, asks about our own runs, and lists weeks."""
+    """It reads the accounts of nightly runs, asks EMR about them, and lists weeks."""
 
     def __init__(
         self,

@@ -150,7 +150,7 @@ class _killed_before_writing:  # noqa: N801 - reads as what it does
 
 
 def pulsing() -> Recorded:
-    """Three probes, of which none comes round."""
+    """Three probes, all of which are lost."""
     return _recorded({}, _lost)
 
 

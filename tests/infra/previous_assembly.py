@@ -17,9 +17,9 @@ STUB = "def handler(event, context):\n    return {}\n"
 def write(folder: Path) -> Path:
     """Write it below `folder`, with a stub for every file of code that the template names."""
     template = previous_version.template()
-    code = folder / "asset.stub" / "functions" / "handlers"
+    code = folder / "asset.stub" / "functions"
     code.mkdir(parents=True)
-    for handler in set(re.findall(r"functions\.handlers\.(\w+)\.handler", json.dumps(template))):
+    for handler in set(re.findall(r"functions\.(\w+)\.handler", json.dumps(template))):
         (code / f"{handler}.py").write_text(STUB)
     files = {key: _file(key) for key in sorted(_keys(template))}
     artifacts = {

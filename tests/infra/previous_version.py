@@ -15,7 +15,7 @@ TEMPLATE, CASE_STORE, CASES = (
     FOLDER / f"{each}.json" for each in ("template", "case_store", "cases")
 )
 QUEUE = "orders.fifo"
-LEASE_SECONDS = 2
+VISIBILITY_SECONDS = 2
 
 
 def template() -> dict[str, Any]:
@@ -40,17 +40,17 @@ def remember() -> None:
     """Write all three from this tree; takes the local account a minute."""
     from local_account.process import LocalAccount  # noqa: PLC0415 - readers need none of it
     from tests.infra.synthesized import template_of  # noqa: PLC0415
-    from tests.local_account.queues import Queue, eventually, fail_late  # noqa: PLC0415
+    from tests.local_account import queues  # noqa: PLC0415
 
     FOLDER.mkdir(exist_ok=True)
     TEMPLATE.write_text(_lines(template_of("default").raw))
     with LocalAccount() as account:
         sqs, s3 = account.client("sqs"), account.client("s3")
-        attributes = {"FifoQueue": "true", "VisibilityTimeout": str(LEASE_SECONDS)}
+        attributes = {"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)}
         made = sqs.create_queue(QueueName=QUEUE, Attributes=attributes, tags={"mendq": "heal"})
-        queue = Queue(sqs, made["QueueUrl"], is_fifo=True)
-        fail_late(queue, times=4)
-        eventually(lambda: int(queue.attributes()["VisibilityTimeout"]) > LEASE_SECONDS)
+        queue = queues.Queue(sqs, made["QueueUrl"], is_fifo=True)
+        queues.fail_late(queue, times=4)
+        queues.eventually(lambda: int(queue.attributes()["VisibilityTimeout"]) > VISIBILITY_SECONDS)
         bucket, table = account.outputs["CaseBucket"], account.outputs["CaseTable"]
         dynamodb = account.client("dynamodb")
         keys: list[str] = []

@@ -82,7 +82,7 @@ def _refused(world: Redriving, recorded: Recorded) -> None:
 
 
 def _expired(world: Redriving, recorded: Recorded) -> None:
-    """The facts do not bear it any more, which whoever approved it is told."""
+    """The facts do not bear it any more, and whoever approved it is notified."""
     case = world.case(State.PROPOSED, State.APPROVED)
     outcome = redrive(request_about(case), world.run(recorded.clients))
     assert outcome.case is not None
@@ -91,7 +91,7 @@ def _expired(world: Redriving, recorded: Recorded) -> None:
 
 
 def _sent_back(world: Redriving, recorded: Recorded) -> None:
-    """Five of eight, the others are let go; one that was sent back before is kept apart."""
+    """Five of eight, the others are let go; one that came back before goes to quarantine."""
     world.send(*"abcdefgh")
     world.account.clients.sqs.send_message(
         QueueUrl=world.account.url(world.dlq),

@@ -53,7 +53,7 @@ def found(account: Account, watched: Account) -> None:
 
 
 def scanning() -> Recorded:
-    """A round that took two scans, the second of which finds the first's findings."""
+    """An hour's scan in two runs, the second of which finds the first's findings."""
     at = datetime.now(UTC) + timedelta(hours=23)
     metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
     recorded = recording({**ANSWERS, "GetMetricData": metrics})

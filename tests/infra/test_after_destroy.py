@@ -14,7 +14,7 @@ IRELAND = "Mendq-444455556666-eu-west-1"
 
 
 @pytest.mark.parametrize("arguments", [["deploy"], ["diff"], ["ls", "--profile", "staging"], []])
-def test_nothing_is_said_where_nothing_was_destroyed(arguments: list[str]) -> None:
+def test_nothing_is_printed_where_nothing_was_destroyed(arguments: list[str]) -> None:
     assert hint(arguments, folder_of("default")) == []
 
 

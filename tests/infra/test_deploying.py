@@ -182,7 +182,7 @@ def test_destroying_leaves_the_table_and_the_buckets_and_what_they_hold(life: Li
     assert {life.outputs["over"][each] for each in RETAINED - {"CaseTable"}} <= names
 
 
-def test_it_is_said_where_they_are(life: Life) -> None:
+def test_where_they_are_is_printed(life: Life) -> None:
     retained = {each["name"]: each for each in life.answers["retained"]}
     assert retained.keys() == set(_retained(life.outputs["over"]).values())
     assert all(each["destroyed_at"] for each in retained.values())

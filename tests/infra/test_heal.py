@@ -54,7 +54,7 @@ def test_it_reads_its_settings_back_as_they_were_set() -> None:
     assert settings.tag_may_raise_to is Mode.OBSERVE
     assert settings.queues == ("orders", "billing-*")
     assert settings.freeze_calendars == (CALENDAR,)
-    assert settings.case_table.startswith("CaseTable")
+    assert settings.case_table.startswith("CaseStoreTable")
     assert settings.case_bucket.startswith("CasesBucket")
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert settings.info_topic_arn.startswith("TopicsInfoTopic")

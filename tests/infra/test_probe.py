@@ -63,7 +63,7 @@ def test_it_knows_its_queue_its_case_store_and_whom_to_page() -> None:
     settings = ProbeSettings.from_environment(variables)
     assert variables == settings.to_environment(), "and it gets nothing beside them"
     assert settings.probe_queue_url.startswith("ProbeQueue")
-    assert settings.case_table.startswith("CaseTable")
+    assert settings.case_table.startswith("CaseStoreTable")
     assert settings.urgent_topic_arn.startswith("TopicsUrgentTopic")
     assert function["Handler"] == "functions.probe.handler"
 

@@ -71,7 +71,7 @@ def test_open_cases_are_looked_after_each_minute() -> None:
     assert _schedule("FollowUp")["ScheduleExpression"] == "rate(1 minute)"
 
 
-def test_what_is_left_of_an_hours_round_is_scanned_every_ten_minutes() -> None:
+def test_what_is_left_of_an_hours_scan_is_done_every_ten_minutes() -> None:
     assert _schedule("Scan")["ScheduleExpression"] == "rate(10 minutes)"
 
 

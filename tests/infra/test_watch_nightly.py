@@ -144,7 +144,7 @@ def test_it_knows_its_application_and_the_bucket_and_nothing_beside() -> None:
 def test_it_goes_in_the_small_zip_of_the_others() -> None:
     functions = template_of("default").all("AWS::Lambda::Function")
     code = {
-        name.removesuffix("Function")[:10]: each["Properties"]["Code"]
+        name.partition("Function")[0]: each["Properties"]["Code"]
         for name, each in functions.items()
     }
     assert code["WatchNightly"] == code["StartNightly"]

@@ -126,7 +126,7 @@ class Days:
 
     def _sent(self, template: Template, end: int) -> dict[Series, dict[int, float]]:
         sent: dict[Series, dict[int, float]] = {}
-        for part in (self._followed, self._pulsed, self._slept, self._mailed):
+        for part in (self._followed, self._probed, self._slept, self._mailed):
             part(
                 lambda name, minute, value: sent.setdefault(own(name), {}).update({minute: value}),
                 end,
@@ -159,7 +159,7 @@ class Days:
         return sent
 
     def _scans(self, end: int) -> Iterator[int]:
-        """When they end; those of a round that is done end well as well."""
+        """When they end; those of a scan that is done end well as well."""
         for minute in range(-2 * DAY + SCAN_ENDS, end, SCANNED_EACH):
             if minute >= self.starts and minute not in self.scan_down:
                 yield minute
@@ -182,7 +182,7 @@ class Days:
             for name, value in sums.items():
                 put(name, minute, value)
 
-    def _pulsed(self, put: Callable[[str, int, float], None], end: int) -> None:
+    def _probed(self, put: Callable[[str, int, float], None], end: int) -> None:
         """Each hour, at a quarter past."""
         probe: Probe | None = None
         for minute in range(-2 * DAY + 15, end, HOUR):
@@ -213,7 +213,7 @@ class Days:
                 put(name.value, minute, value)
 
     def _summed_up(self, day: int) -> datetime | None:
-        """When the newest week was by the night of a day; nobody has failed before they began."""
+        """When the newest week was summed up; nobody has failed before they began."""
         done = [each for each, well in self.weeks.items() if well and each < day]
         return at(max(done) * DAY + WEEK_ENDS) if done else None
 

@@ -154,7 +154,7 @@ def test_probes_that_are_not_made_any_more_are_missed() -> None:
     assert 2 * HOUR <= begun.minute - NOON <= 4 * HOUR
 
 
-def test_a_nightly_that_failed_is_said_until_one_is_written() -> None:
+def test_a_failed_nightly_run_rings_until_one_is_written() -> None:
     begun, ended = Days(nightly_runs={0: "failed"}).run(2)
     assert in_order([begun, ended]) == [("nightly-failing", ALARM), ("nightly-failing", OK)]
     assert not _urgent(begun.topic)
@@ -177,7 +177,7 @@ def test_a_nightly_that_read_nothing_is_doubtful_until_the_next() -> None:
     assert (begun.minute, ended.minute) == (DAY + NIGHTLY_ENDS, 2 * DAY + NIGHTLY_ENDS)
 
 
-def test_a_report_that_is_not_delivered_is_said_until_one_is() -> None:
+def test_an_undelivered_report_rings_until_one_is_delivered() -> None:
     tries = {NOON: False, NOON + 2: False, NOON + 5: False, DAY + NOON: True}
     begun, ended = Days(deliveries=tries).run(3)
     assert in_order([begun, ended]) == [
@@ -191,7 +191,7 @@ def test_without_a_sender_no_report_is_missed() -> None:
     assert Days(settings="default", deliveries={NOON: False}).run(1) == []
 
 
-def test_a_dlq_of_ours_is_said_of_until_it_is_taken_away() -> None:
+def test_a_dlq_of_ours_rings_until_it_is_emptied() -> None:
     messages = {"StartNightlyDlq": range(NOON, NOON + 3 * DAY)}
     begun, ended = Days(messages=messages).run(5)
     assert in_order([begun, ended]) == [
@@ -230,7 +230,7 @@ def test_one_failure_is_nothing_and_several_are(
 
 
 def test_a_first_deployment_says_what_is_true_and_ends_it_soon() -> None:
-    """Until the first scan and probe, here 5 and 15 minutes later; until the first night."""
+    """Until the first scan and probe, here 5 and 15 minutes later; until the first nightly run."""
     notices = Days(starts=NOON, nightly_runs=dict.fromkeys(range(-20, 1), "none")).run(2)
     alive, *_ = [each.minute for each in notices if in_order([each]) == [("probe-lost", OK)]]
     assert {each.alarm for each in notices} == {"probe-lost", "scan-missing", "nightly-failing"}

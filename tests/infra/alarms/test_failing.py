@@ -18,7 +18,7 @@ def _announced(metric: OwnMetric, minutes: Collection[int]) -> list[tuple[str, i
     return [(e.alarm, e.minute, e.topic.startswith("TopicsUrgentTopic")) for e in notices]
 
 
-def test_one_failed_call_that_heal_can_never_do_is_said_before_it_is_parked() -> None:
+def test_a_failed_call_that_heal_can_never_handle_rings_before_it_is_parked() -> None:
     """It comes again every six minutes, five times."""
     begun, ended = _announced(OwnMetric.HEAL_ERRORS, range(NOON, NOON + 30, 6))
     assert begun[0] == ended[0] == "heal-errors"
@@ -28,7 +28,7 @@ def test_one_failed_call_that_heal_can_never_do_is_said_before_it_is_parked() ->
 
 
 @pytest.mark.parametrize("metric", [OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS])
-def test_what_the_third_try_does_is_said_to_nobody(metric: OwnMetric) -> None:
+def test_what_the_third_try_does_notifies_nobody(metric: OwnMetric) -> None:
     assert _announced(metric, [NOON]) == []
     assert _announced(metric, [NOON, NOON + 6]) == []
 
@@ -53,7 +53,7 @@ def test_one_queue_that_heal_can_do_nothing_for_hides_no_heal_that_is_gone() -> 
     assert "not-healing" in others
 
 
-def test_a_follow_up_that_moves_nothing_is_said_within_twenty_minutes_and_once() -> None:
+def test_a_follow_up_that_moves_nothing_rings_once_within_twenty_minutes() -> None:
     """A case that it could not look at is tried again every five to six minutes."""
     begun, ended = _announced(OwnMetric.FOLLOW_UP_ERRORS, range(NOON, DAY - 2 * HOUR, 6))
     assert begun[0] == ended[0] == "follow-up-errors"

@@ -73,7 +73,7 @@ def test_a_report_that_was_not_delivered_hides_no_nightly() -> None:
     assert begun["nightly-failing"] < 2 * DAY
 
 
-def test_a_week_that_failed_is_said_at_once_and_a_report_that_is_missing_two_days_later() -> None:
+def test_a_failed_week_rings_at_once_and_a_missing_report_two_days_later() -> None:
     notices = Days(weeks={-14: True, -7: True, 0: False, 7: True}).run(9)
     assert in_order(notices) == [
         ("week-failed", ALARM),

@@ -30,7 +30,7 @@ def _failing(minutes: Minutes) -> Days:
     return Days(errors={"ScanFunction": minutes})
 
 
-def test_a_scan_that_is_late_or_fails_for_an_hour_is_said_to_nobody() -> None:
+def test_a_scan_that_is_late_or_fails_for_an_hour_notifies_nobody() -> None:
     assert Days(scan_down=range(NOON, NOON + 80)).run(1) == []
     assert _failing(range(FROM_NOON, FROM_NOON + 80, SCANNED_EACH)).run(1) == []
 
@@ -40,7 +40,7 @@ def test_one_scan_in_three_that_ends_well_is_enough() -> None:
     assert _failing([each for n, each in enumerate(every) if n % 3]).run(1) == []
 
 
-def test_two_rounds_that_fail_at_a_queue_are_said_to_nobody() -> None:
+def test_two_scans_that_fail_at_a_queue_notify_nobody() -> None:
     assert _failed_at([FROM_NOON, FROM_NOON + HOUR]).run(1) == []
     assert _failed_at(range(FROM_NOON, FROM_NOON + HOUR, SCANNED_EACH), queues=500.0).run(1) == []
 
@@ -62,9 +62,9 @@ def test_where_no_scan_ends_well_people_hear_of_it_within_three_hours(days: Days
 
 
 @pytest.mark.parametrize(
-    "apart", [HOUR, SCANNED_EACH], ids=["some queues, each round", "all, each ten minutes"]
+    "apart", [HOUR, SCANNED_EACH], ids=["some queues, each hour", "all, each ten minutes"]
 )
-def test_queues_that_it_is_not_let_look_at_are_said_of_within_three_hours(apart: int) -> None:
+def test_queues_that_it_may_not_look_at_ring_within_three_hours(apart: int) -> None:
     begun, ended = _failed_at(range(FROM_NOON, FROM_NOON + 6 * HOUR, apart)).run(1)
     assert in_order([begun, ended]) == [("scan-errors", ALARM), ("scan-errors", OK)]
     assert begun.topic.startswith("TopicsInfoTopic")
