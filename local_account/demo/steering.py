@@ -79,7 +79,7 @@ class OperatorShell:
             "COLUMNS": f"{self.columns}",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "mendq.cli", *arguments],
             cwd=REPOSITORY,
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,

@@ -149,7 +149,7 @@ def test_an_interrupt_lets_go_and_says_what_was_done(shell: Shell, ending: signa
     }
     command = ["redrive", _name(source), "--all", "--yes", "--rate", "2/s", "--json"]
     with subprocess.Popen(
-        [sys.executable, "-m", "cli", *command],
+        [sys.executable, "-m", "mendq.cli", *command],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
