@@ -40,7 +40,7 @@ class Shell:
             "COLUMNS": f"{COLUMNS}",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "mendq.cli", *arguments],
             env=environment,
             capture_output=True,
             text=True,
