@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mendq.model.case import Case
-from tests.local_account.least_privilege.cases import Ledgers, is_filed, request_about
+from tests.local_account.least_privilege.cases import CaseStores, is_filed, request_about
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 from tests.local_account.queues import Queue, new_queue
@@ -26,16 +26,16 @@ def coming_back(here: Enforced) -> Queue:
 
 
 def _approved(here: Enforced) -> Scene:
-    queue, ledgers = coming_back(here), Ledgers(here)
+    queue, case_stores = coming_back(here), CaseStores(here)
     here.call("heal", {"found": [{"queue_arn": queue.arn, "symptom": SYMPTOM}]})
-    ledgers.spread(SYMPTOM)
-    return queue, ledgers.approved(ledgers.case(queue.arn, SYMPTOM))
+    case_stores.spread(SYMPTOM)
+    return queue, case_stores.approved(case_stores.case(queue.arn, SYMPTOM))
 
 
 def _attached(here: Enforced, scene: Scene) -> str:
     queue, case = scene
     answer = here.call("attach_dlq", request_about(case))
-    now = Ledgers(here).case(queue.arn, SYMPTOM)
+    now = CaseStores(here).case(queue.arn, SYMPTOM)
     made = queue.sqs.list_queues(QueueNamePrefix=f"{queue.arn.rpartition(':')[2]}-dlq")
     announced = [
         answer.error or answer.document["code"] or "done",

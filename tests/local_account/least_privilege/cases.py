@@ -28,7 +28,7 @@ A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Ledgers:
+class CaseStores:
     """The case store, by an operator's credentials."""
 
     here: Enforced
@@ -88,7 +88,7 @@ def is_filed(here: Enforced, case_id: str, state: str) -> bool:
     return any(json.loads(text)["to"] == state for text in texts)
 
 
-def leased_queue(here: Enforced, tag: str) -> Queue:
+def queue_with_short_timeout(here: Enforced, tag: str) -> Queue:
     """A FIFO queue whose Lambda consumer needs more than its visibility timeout."""
     sqs, functions = here.account.client("sqs"), here.account.client("lambda")
     url = sqs.create_queue(
@@ -126,7 +126,7 @@ def hear_of(here: Enforced, queue_arn: str, call: Mapping[str, Any]) -> Answer:
 
 def a_fixed_case(here: Enforced, tag: str = "heal") -> tuple[Queue, Case]:
     """A queue and the case that heal opened of it: a proposal where the tag says so."""
-    queue = leased_queue(here, tag)
+    queue = queue_with_short_timeout(here, tag)
     answer = hear_of(here, queue.arn, LATE_DELETE)
     assert answer.document == {"batchItemFailures": []}, answer
-    return queue, Ledgers(here).case(queue.arn, VISIBILITY)
+    return queue, CaseStores(here).case(queue.arn, VISIBILITY)

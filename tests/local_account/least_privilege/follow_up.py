@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.steps import SetVisibilityTimeout
-from tests.local_account.least_privilege.cases import VISIBILITY, Ledgers, a_fixed_case, is_filed
+from tests.local_account.least_privilege.cases import VISIBILITY, CaseStores, a_fixed_case, is_filed
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import LAST_CHANGE, Proof
 from tests.local_account.queues import new_queue
@@ -21,12 +21,12 @@ UNREAD = "0 called, 4 errors" + ", applied unfiled" * 2 + ", approved unfiled"
 
 def _due(here: Enforced) -> Scene:
     """A fix that helps, one that a person overruled, an old approval; a redrive that goes on."""
-    ledgers = Ledgers(here)
-    ledgers.wipe()
+    case_stores = CaseStores(here)
+    case_stores.wipe()
     _, proposed = a_fixed_case(here, "propose")
     redriven(here.account, messages=0)
-    fixed = [ledgers.put(_fixed(here, visibility)) for visibility in (OURS, OURS + 1)]
-    return (*fixed, ledgers.approved(proposed))
+    fixed = [case_stores.put(_fixed(here, visibility)) for visibility in (OURS, OURS + 1)]
+    return (*fixed, case_stores.approved(proposed))
 
 
 def _fixed(here: Enforced, visibility: int) -> Case:
@@ -55,7 +55,7 @@ def _followed(here: Enforced, scene: Scene) -> str:
         return answer.error
     announced = [f"{answer.document[each]} {each}" for each in ("called", "errors")]
     for before in scene:
-        case = Ledgers(here).case(before.queue_arn, before.symptom)
+        case = CaseStores(here).case(before.queue_arn, before.symptom)
         filed = is_filed(here, case.case_id, case.state)
         announced.append(f"{case.state}{'' if filed else ' unfiled'}")
     return ", ".join(announced)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.local_account.least_privilege.cases import (
     LATE_DELETE,
     VISIBILITY,
-    Ledgers,
+    CaseStores,
     hear_of,
     is_filed,
-    leased_queue,
+    queue_with_short_timeout,
 )
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import LAST_CHANGE, Proof
@@ -18,9 +18,9 @@ Scene = tuple[Queue, Queue]
 
 
 def _two_queues(here: Enforced) -> Scene:
-    Ledgers(here).wipe()
-    Ledgers(here).spread(VISIBILITY)
-    return leased_queue(here, "heal"), leased_queue(here, "propose")
+    CaseStores(here).wipe()
+    CaseStores(here).spread(VISIBILITY)
+    return queue_with_short_timeout(here, "heal"), queue_with_short_timeout(here, "propose")
 
 
 def _heard(here: Enforced, scene: Scene) -> str:
@@ -28,7 +28,7 @@ def _heard(here: Enforced, scene: Scene) -> str:
     for queue in scene:
         answer = hear_of(here, queue.arn, LATE_DELETE)
         again = len(answer.document["batchItemFailures"])
-        case = Ledgers(here).newest(queue.arn, VISIBILITY)
+        case = CaseStores(here).newest(queue.arn, VISIBILITY)
         visibility = queue.attributes("VisibilityTimeout")["VisibilityTimeout"]
         state = case.state if case else "no case"
         filed = case is None or is_filed(here, case.case_id, case.state)

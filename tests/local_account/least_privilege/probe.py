@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from mendq.probe.probe import Probe
 from mendq.probe.send import ProbeRecord
-from tests.local_account.least_privilege.cases import Ledgers
+from tests.local_account.least_privilege.cases import CaseStores
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 
 
 def _one_lost(here: Enforced) -> ProbeRecord:
-    Ledgers(here).wipe()  # of lost probes people are told once a day
+    CaseStores(here).wipe()  # of lost probes people are told once a day
     record = ProbeRecord(here.account.client("dynamodb"), here.outputs["CaseTable"])
     at = datetime.now(UTC) - timedelta(hours=1)
     assert record.note_sent(Probe(at, at, lost_in_a_row=1, lost_since=at))

@@ -11,7 +11,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, digest_of
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy
-from tests.local_account.least_privilege.cases import Ledgers, hear_of, is_filed, request_about
+from tests.local_account.least_privilege.cases import CaseStores, hear_of, is_filed, request_about
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 from tests.local_account.pinned import OLD_MINUTES, PinnedQueue, Role, new_role, statement
@@ -53,7 +53,7 @@ def _pinned(here: Enforced) -> PinnedQueue:
 
 def _approved(here: Enforced) -> Scene:
     here.account.have_access_analyzer_answer("PASS")
-    pinned, ledgers = _pinned(here), Ledgers(here)
+    pinned, case_stores = _pinned(here), CaseStores(here)
     pinned.overwritten_by(pinned.deployer.sqs)
     code, message = error_of(partial(pinned.send))
     issuer = {"type": "Role", "arn": pinned.caller.arn}
@@ -68,8 +68,8 @@ def _approved(here: Enforced) -> Scene:
         },
     }
     hear_of(here, pinned.queue.arn, denied)
-    ledgers.spread(SYMPTOM)
-    return pinned, ledgers.approved(ledgers.case(pinned.queue.arn, SYMPTOM))
+    case_stores.spread(SYMPTOM)
+    return pinned, case_stores.approved(case_stores.case(pinned.queue.arn, SYMPTOM))
 
 
 def _restored(here: Enforced, scene: Scene) -> str:
@@ -77,7 +77,7 @@ def _restored(here: Enforced, scene: Scene) -> str:
     answer = here.call("restore_policy", request_about(case))
     announced = [
         answer.error or answer.document["code"] or "done",
-        Ledgers(here).case(case.queue_arn, SYMPTOM).state,
+        CaseStores(here).case(case.queue_arn, SYMPTOM).state,
         *(["put back"] if json.loads(pinned.policy) == json.loads(pinned.good) else []),
         *(["filed"] if is_filed(here, case.case_id, "applied") else []),
     ]

@@ -9,7 +9,11 @@ from mendq.cases.archive import FindingsBucket
 from mendq.cases.finding import Scanned, round_of
 from mendq.model.evidence import to_text
 from tests.local_account.dlq import naming
-from tests.local_account.least_privilege.cases import Ledgers, leased_queue, new_queue_named
+from tests.local_account.least_privilege.cases import (
+    CaseStores,
+    new_queue_named,
+    queue_with_short_timeout,
+)
 from tests.local_account.least_privilege.enforced import Enforced
 from tests.local_account.least_privilege.proof import Proof
 
@@ -23,12 +27,12 @@ Scene = tuple[FindingsBucket, set[str]]
 
 def _half_scanned(here: Enforced) -> Scene:
     _no_managed_queue(here)
-    Ledgers(here).wipe()
+    CaseStores(here).wipe()
     messages = new_queue_named(here, MESSAGES, MessageRetentionPeriod="86400")
     source = new_queue_named(here, SOURCE, RedrivePolicy=naming(messages, receives=5))
     for each in (source, messages):
         each.send()
-    read_by_a_lambda = leased_queue(here, "heal")
+    read_by_a_lambda = queue_with_short_timeout(here, "heal")
     now = datetime.now(UTC)
     findings = FindingsBucket(here.account.client("s3"), here.outputs["CaseBucket"])
     findings.put(round_of(now), Scanned().document(now))
