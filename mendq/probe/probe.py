@@ -14,7 +14,7 @@ from mendq.model.queue import partition_of
 from mendq.notifications.notification import MOST_BYTES, NotificationText
 from mendq.notifications.text import Section, body, moment, plain, value
 
-QUEUE_NAME = "mendq-pulse.fifo"
+QUEUE_NAME = "mendq-probe.fifo"
 EVENT_NAME = "SendMessage"
 RUNBOOK = "docs/runbooks/probe_lost.md"
 SEEN_WITHIN = timedelta(minutes=20)

@@ -34,7 +34,7 @@ def test_an_existing_trail_is_left_alone() -> None:
 def test_without_named_queues_only_our_own_probe_and_drills_are_logged() -> None:
     (own,) = _selectors("default")
     assert own["resources.ARN"] == {
-        "StartsWith": [f"{QUEUE_ARNS}mendq-pulse.fifo", f"{QUEUE_ARNS}mendq-drill-"]
+        "StartsWith": [f"{QUEUE_ARNS}mendq-probe.fifo", f"{QUEUE_ARNS}mendq-drill-"]
     }
     assert "eventName" not in own
 

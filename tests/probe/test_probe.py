@@ -59,9 +59,9 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
         {"role": "arn:aws:iam::444455556666:role/mendq-probe-us-east-1"},
         {"role": f"{ROLE}-of-others"},
         {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders.fifo"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:mendq-pulse"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:444455556666:mendq-pulse.fifo"},
-        {"queue_arn": "arn:aws:sqs:eu-west-1:123456789012:mendq-pulse.fifo"},
+        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:mendq-probe"},
+        {"queue_arn": "arn:aws:sqs:us-east-1:444455556666:mendq-probe.fifo"},
+        {"queue_arn": "arn:aws:sqs:eu-west-1:123456789012:mendq-probe.fifo"},
         {"eventName": "DeleteMessage"},
     ],
 )
