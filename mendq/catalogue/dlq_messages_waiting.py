@@ -45,7 +45,7 @@ def detect(facts: Facts) -> Found | None:
     left = time_left(facts)
     wait = "waits" if facts.visible == 1 else "wait"
     return Found(
-        f"{counted(facts.visible, 'dead message')} {wait}, and {causes} is fixed; "
+        f"{counted(facts.visible, 'DLQ message')} {wait}, and {causes} is fixed; "
         f"the first expires {left}",
         seconds_left=left.at_least.total_seconds(),
     )

@@ -103,7 +103,7 @@ def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
         Section("NEXT", next_lines(case, runbook, next_command), cut=False),
     )
     name = parts_of(case.queue_arn).name
-    words = plain(case.symptom.replace("_", " "), 26)
+    words = plain(case.symptom.replace("_", " "), 28)
     opening = (
         first_line(f"{name}: {words}.", *_ASKS[case.state]),
         f"What: {plain(sentence, 300)}",
@@ -237,7 +237,7 @@ def of_mass_symptom(  # noqa: PLR0913 - each is one thing that a reader asks
     next_command: str = "",
 ) -> NotificationText:
     """One page for many queues at once; `managed_queues` 0: not counted."""
-    words, where = plain(symptom.replace("_", " "), 26), place(account, region)
+    words, where = plain(symptom.replace("_", " "), 28), place(account, region)
     of_all = f"{len(queue_arns)} of {managed_queues}" if managed_queues else f"{len(queue_arns)}"
     names = sorted(plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (
