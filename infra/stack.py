@@ -184,7 +184,7 @@ class MendqStack(Stack):
         for name, each in (
             ("FollowUpFunction", follow_up),
             ("ApproveFunction", approve),
-            ("RollBackFunction", rollback),
+            ("RollbackFunction", rollback),
         ):
             self._output(name, each.function.function_name)
         return follow_up, rollback

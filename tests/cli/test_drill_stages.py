@@ -13,7 +13,7 @@ def _lambdas(operator: Operator) -> None:
     def rollback(event: Any) -> dict[str, Any]:
         return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
 
-    operator.account.lambdas["RollBackFunction"] = rollback
+    operator.account.lambdas["RollbackFunction"] = rollback
     operator.account.lambdas["ApproveFunction"] = lambda event: say(
         operator.aws, event["decision"], event["case_id"], event["actor"]
     )
@@ -65,7 +65,7 @@ def test_a_case_that_has_ended_by_itself_asks_nothing(operator: Operator) -> Non
 def test_what_could_not_be_taken_back_is_said(operator: Operator) -> None:
     operator.applied()
     refused = {"error": "claimed", "reason": "another run is at work"}
-    operator.answers("RollBackFunction", refused)
+    operator.answers("RollbackFunction", refused)
     case = case_of(operator.aws)
     ending = _ended(operator, case)
     assert ending.fault == f"{case.case_id} stays applied: another run is at work"

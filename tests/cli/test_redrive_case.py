@@ -25,7 +25,7 @@ def world(operator: Operator) -> Redriving:
     def rollback(event: Mapping[str, Any]) -> dict[str, Any]:
         return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
 
-    operator.account.lambdas["RollBackFunction"] = rollback
+    operator.account.lambdas["RollbackFunction"] = rollback
     return made
 
 

@@ -41,7 +41,7 @@ def test_outsiders_find_the_outputs_by_name() -> None:
         "HealFunction",
         "FollowUpFunction",
         "ApproveFunction",
-        "RollBackFunction",
+        "RollbackFunction",
         "ScanFunction",
         "ProbeFunction",
         "UrgentTopic",

@@ -105,7 +105,7 @@ def test_alarms_that_ring(account: LocalAccount, session: boto3.Session) -> None
 
 def test_runs_and_errors_of_a_lambda(account: LocalAccount, session: boto3.Session) -> None:
     """One that nobody starts but this test; a run counts once, and its error."""
-    name = account.outputs["RollBackFunction"]
+    name = account.outputs["RollbackFunction"]
     dimensions = [{"Name": "FunctionName", "Value": name}]
     cloudwatch, lambdas = session.client("cloudwatch"), session.client("lambda")
 

@@ -159,7 +159,7 @@ class Ending:
         `needed_seconds` reads what stands in the queue.
         """
         if self.case.has_written:
-            self._ask("RollBackFunction", dry_run=False)
+            self._ask("RollbackFunction", dry_run=False)
             self._stage(f"fix taken back: {needed_seconds()} s")
         self.case = self._newest()
         if word := self._ending_word():

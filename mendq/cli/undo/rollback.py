@@ -185,7 +185,7 @@ def _asked(
 
 def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> RollBackAnswersAnswer:
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
-    answer = {"case_id": case_id, **call.account.invoke("RollBackFunction", event)}
+    answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
     if "error" not in answer:
         return answer
     word = str(answer["error"])

@@ -19,7 +19,7 @@ def answered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """Somebody whose trail logs the drill's queue, and whose Lambdas answer."""
     monkeypatch.setattr(drill, "_require_situation", lambda *_: None)
     answers: dict[str, Answer] = {
-        "RollBackFunction": lambda event: undo(operator.aws, event["case_id"]),
+        "RollbackFunction": lambda event: undo(operator.aws, event["case_id"]),
         "ApproveFunction": lambda event: say(operator.aws, event["decision"], event["case_id"]),
     }
     operator.account.lambdas.update(answers)

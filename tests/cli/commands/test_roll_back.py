@@ -53,7 +53,7 @@ def test_a_case_that_is_not_there(operator: Operator) -> None:
 
 def test_without_a_terminal_only_the_preview_is_asked_for(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.answers("RollBackFunction", _answer(case_id, "undone"))
+    operator.answers("RollbackFunction", _answer(case_id, "undone"))
     result = operator.mendq("rollback", case_id)
     assert result.exit_code == 2
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
@@ -61,14 +61,14 @@ def test_without_a_terminal_only_the_preview_is_asked_for(operator: Operator) ->
 
 def test_a_dry_run_beats_yes(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.answers("RollBackFunction", _answer(case_id, "undone"))
+    operator.answers("RollbackFunction", _answer(case_id, "undone"))
     operator.json("rollback", case_id, "--dry-run", "--yes")
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
 
 
 def test_a_persons_value_that_was_retained_is_exit_3(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.answers("RollBackFunction", _answer(case_id, "retained", now="60"))
+    operator.answers("RollbackFunction", _answer(case_id, "retained", now="60"))
     result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 3
     assert "60 s, set since by" in result.stdout
@@ -80,14 +80,14 @@ def test_what_is_never_written_back_is_printed_whole(operator: Operator) -> None
     case_id = operator.applied()
     command = "aws sqs set-queue-attributes " + "x" * 200
     answer = _answer(case_id, "printed", attribute="MessageRetentionPeriod", command=command)
-    operator.answers("RollBackFunction", answer)
+    operator.answers("RollbackFunction", answer)
     assert command in operator.mendq("rollback", case_id, "--yes").stdout
 
 
 def test_undone(operator: Operator) -> None:
     case_id = operator.applied()
     done = {**_answer(case_id, "undone", now="30"), "state": "rolled_back"}
-    operator.answers("RollBackFunction", _answer(case_id, "undone"), done)
+    operator.answers("RollbackFunction", _answer(case_id, "undone"), done)
     assert operator.json("rollback", case_id, "--yes") == done
     assert [event["dry_run"] for _, event in operator.account.invoked] == [True, False]
 
@@ -99,7 +99,7 @@ def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> N
     first = operator.applied("first.fifo")
     operator.aws.later(minutes=10)
     second = operator.applied("second.fifo")
-    operator.answers("RollBackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
+    operator.answers("RollbackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
     found = operator.json("rollback", "--since", "3h", "--yes")
     assert [each["case_id"] for each in found] == [second, first]
 
@@ -116,7 +116,7 @@ def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     assert (str(later.state), later.steps[0]["before"]) == ("applied", first.steps[0]["after"])
     if last != later.state:
         move(operator.aws, later, last)
-    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
     return first.queue_arn, earlier, later.case_id
@@ -173,7 +173,7 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator: Operator,
 ) -> None:
     case_id = operator.applied()
-    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
     operator.mendq("rollback", case_id, "--yes")
@@ -228,7 +228,7 @@ def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator
 def test_a_later_case_that_was_overridden_wrote_nothing_of_ours(operator: Operator) -> None:
     queue, earlier, _ = _fixed_twice(operator, "overridden")
     stands = str(operator.aws.visibility(queue))
-    operator.answers("RollBackFunction", _answer(earlier, "retained", now=stands))
+    operator.answers("RollbackFunction", _answer(earlier, "retained", now=stands))
     answer = operator.json("rollback", earlier, "--yes", code=3)
     assert answer["attributes"][0]["later_case"] is None
 
@@ -239,7 +239,7 @@ def test_nothing_was_written_since(operator: Operator) -> None:
 
 def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.answers("RollBackFunction", {"error": "claimed", "reason": "another run is at work"})
+    operator.answers("RollbackFunction", {"error": "claimed", "reason": "another run is at work"})
     result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 1
     assert "another run is at work" in result.stdout
@@ -252,7 +252,7 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     refused = {"error": "aws_refused", "reason": "AWS refused the change: AccessDenied"}
     by_person = _answer(case_id, "printed", now="45", command=command)
     asked = _answer(case_id, "undone", now="45"), {**by_person, **refused}
-    operator.answers("RollBackFunction", *asked, *asked)
+    operator.answers("RollbackFunction", *asked, *asked)
     result = operator.mendq("rollback", case_id, "--yes")
     assert result.exit_code == 1
     announced = " ".join(result.stdout.split())
@@ -265,7 +265,7 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
 
 def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
     case_id = operator.applied()
-    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
@@ -276,14 +276,14 @@ def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
 def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(operator: Operator) -> None:
     ids = [operator.applied(name) for name in ("first.fifo", "second.fifo")]
     errors = {"error": "queue_gone", "reason": "x"}, {"error": "claimed", "reason": "y"}
-    operator.account.lambdas["RollBackFunction"] = lambda event: errors[ids.index(event["case_id"])]
+    operator.account.lambdas["RollbackFunction"] = lambda event: errors[ids.index(event["case_id"])]
     assert len(operator.json("rollback", "--since", "1h", "--yes", code=1)) == 2
 
 
 def test_a_value_that_was_retained_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
     retained, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
     operator.aws.set_visibility(operator.json("show", retained)["queue_arn"], 60)
-    operator.account.lambdas["RollBackFunction"] = lambda event: undo(
+    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
         operator.aws, event["case_id"], dry_run=event["dry_run"]
     )
     done = operator.json("rollback", "--since", "1h", "--yes", code=3)

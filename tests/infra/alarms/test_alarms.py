@@ -137,7 +137,7 @@ def test_every_lambda_without_dlq_whose_caller_does_not_wait_is_watched() -> Non
         for each in template.all("AWS::Lambda::EventInvokeConfig").values()
         if "OnFailure" in each["Properties"].get("DestinationConfig", {})
     }
-    answering = ("ApproveFunction", "RollBackFunction")
+    answering = ("ApproveFunction", "RollbackFunction")
     wanted = {
         name
         for name in template.all("AWS::Lambda::Function")
