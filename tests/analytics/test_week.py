@@ -71,13 +71,13 @@ def test_a_week_is_counted() -> None:
     assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
     assert document["by_label"] == {"visibility_timeout_too_short": 2, "unknown:Teapot": 1}
     assert document["per_day"][:3] == [
+        {"date": "2026-11-09", "label": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
         {
             "date": "2026-11-09",
             "label": "visibility_timeout_too_short",
             "incidents": 2,
             "failed_calls": 4,
         },
-        {"date": "2026-11-09", "label": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
         {"date": "2026-11-10", "label": None, "incidents": 0, "failed_calls": 0},
     ]
     assert document["previous_weeks"] == [
