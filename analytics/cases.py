@@ -16,7 +16,7 @@ from mendq.model.lifecycle import GONE, PROVING, UNMANAGED
 # Times are microseconds since 1970.
 SPARK_CASE = (
     "case_id string, case_queue_arn string, symptom string, case_outcome string, "
-    "case_seconds_to_heal double, case_paged boolean, opened_at bigint, ended_at bigint, "
+    "case_seconds_to_heal double, case_notified boolean, opened_at bigint, ended_at bigint, "
     "evidence array<struct<first_at: bigint, last_at: bigint>>"
 )
 MAXIMUM_BYTES = 1_000_000
@@ -64,7 +64,7 @@ def _row(life: Life) -> dict[str, Any]:
         "symptom": life.newest.symptom,
         "case_outcome": life.outcome,
         "case_seconds_to_heal": seconds_to_heal(life.transitions),
-        "case_paged": life.is_notified,
+        "case_notified": life.is_notified,
         "opened_at": microseconds(life.transitions[0].at),
         "ended_at": microseconds(life.ended_at) if life.ended_at else None,
         "evidence": [_evidence(each) for each in life.transitions],

@@ -242,7 +242,7 @@ def joined(incidents: DataFrame, cases: DataFrame, managed: Managed) -> DataFram
         "why": _why(),
         "case_id": sf.col("case.case_id"),
         "seconds_to_heal": sf.col("case.case_seconds_to_heal"),
-        "notified": sf.coalesce("was_paged", sf.lit(False)),
+        "notified": sf.coalesce("was_notified", sf.lit(False)),
     }
     seen = with_cases.transform(lambda each: seen_by_scans(each, managed))
     return seen.withColumns(announced).select(*COLUMNS["incidents"])
@@ -260,7 +260,7 @@ def _known_of_each(incidents: DataFrame, cases: DataFrame) -> DataFrame:
         .groupBy("incident_id")
         .agg(
             sf.max(sf.when(sf.col("joins"), case)).alias("case"),
-            sf.max(sf.when(sf.col("joins"), sf.col("case_paged"))).alias("was_paged"),
+            sf.max(sf.when(sf.col("joins"), sf.col("case_notified"))).alias("was_notified"),
             sf.max(_same_symptom() & _was_open()).alias("case_was_open"),
             sf.max(_opened_before()).alias("case_before"),
             sf.max(_opened_after()).alias("case_after"),

@@ -43,7 +43,7 @@ class Dashboard(Construct):
         about_queues, about_us = alarms.about(OF_QUEUES)
         self._page = cloudwatch.Dashboard(
             self,
-            "NotificationText",
+            "Page",
             dashboard_name=f"mendq-{Stack.of(self).region}",
             default_interval=A_DAY,
         )

@@ -162,7 +162,7 @@ class TakeSample:
 
 
 @dataclass(frozen=True)
-class ManualTransition:
+class SendBack:
     """Send so many messages back, each with its mark."""
 
     messages: int
@@ -183,7 +183,7 @@ class End:
     because: str
 
 
-Action = TakeSample | ManualTransition | Rest | End
+Action = TakeSample | SendBack | Rest | End
 Words = Callable[[RedriveSituation], str]
 
 
@@ -402,7 +402,7 @@ def move(seen: RedriveSituation) -> Next:
     messages = seen.messages_now
     progress = seen.progress.with_stage(in_flight=messages).with_waits(consumers_since=None)
     progress = replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
-    return Next(progress, ManualTransition(messages))
+    return Next(progress, SendBack(messages))
 
 
 def how_many_are_back(seen: RedriveSituation) -> str:
@@ -577,7 +577,7 @@ class Tick:
         """What ends the case, or None where it goes on at the next tick."""
         for _ in range(MOST_STEPS):
             going = decide(self.situation)
-            if isinstance(going.action, ManualTransition):
+            if isinstance(going.action, SendBack):
                 self._send_back(going.progress, going.action.messages)
                 if self.progress.current.left:
                     return None

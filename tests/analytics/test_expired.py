@@ -20,7 +20,7 @@ from tests.analytics.conftest import RunNightly
 DAY = date(2026, 11, 10)
 NEXT = DAY + timedelta(days=1)
 ONE = Days(DAY, DAY)
-Resources = Callable[..., dict[date, int]]
+Retained = Callable[..., dict[date, int]]
 
 
 def put(account: Account, day: date, quality: list[str], failed_calls: list[str]) -> None:
@@ -30,7 +30,7 @@ def put(account: Account, day: date, quality: list[str], failed_calls: list[str]
 
 
 @pytest.fixture
-def retained(spark: SparkSession, account: Account) -> Resources:
+def retained(spark: SparkSession, account: Account) -> Retained:
     trail, cases, out = (
         FolderStorage(str(each)) for each in (account.trail, account.cases, account.out)
     )
@@ -40,7 +40,7 @@ def retained(spark: SparkSession, account: Account) -> Resources:
 
 
 def test_a_day_whose_files_are_all_there_is_written_anew(
-    account: Account, retained: Resources
+    account: Account, retained: Retained
 ) -> None:
     here, late = account.publish("11-10", []), account.publish("12-09", [])
     put(account, DAY, [here], [here, late])
@@ -49,13 +49,13 @@ def test_a_day_whose_files_are_all_there_is_written_anew(
     assert retained() == {}
 
 
-def test_a_day_without_tables_is_written(retained: Resources) -> None:
+def test_a_day_without_tables_is_written(retained: Retained) -> None:
     assert retained() == {}
 
 
 @pytest.mark.parametrize("table", ["quality", "failed_calls"])
 def test_a_day_that_names_a_file_that_is_gone_is_retained(
-    account: Account, retained: Resources, table: str
+    account: Account, retained: Retained, table: str
 ) -> None:
     here = account.publish("11-10", [])
     gone = here.replace(".json.gz", "-gone.json.gz")
@@ -65,7 +65,7 @@ def test_a_day_that_names_a_file_that_is_gone_is_retained(
 
 
 def test_the_day_after_is_retained_too_for_the_bursts_that_go_on_into_it(
-    account: Account, retained: Resources
+    account: Account, retained: Retained
 ) -> None:
     here = account.publish("11-11", [])
     put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
@@ -77,7 +77,7 @@ def test_the_day_after_is_retained_too_for_the_bursts_that_go_on_into_it(
     assert retained(here, days=week) == {DAY: 1, NEXT: 1}
 
 
-def test_a_table_that_is_none_keeps_nothing(account: Account, retained: Resources) -> None:
+def test_a_table_that_is_none_keeps_nothing(account: Account, retained: Retained) -> None:
     put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
     account.put("failed_calls", "11-10", b"junk")
     assert retained() == {}

@@ -55,7 +55,7 @@ def reading(spark: SparkSession, file: str, principal_arns: list[str]) -> DataFr
             sf.struct(
                 sf.lit(number).cast("bigint").alias("position"),
                 sf.lit(f"{number}").alias("event_id"),
-                sf.lit(None).cast("timestamp").alias("event_time"),
+                sf.lit(None).cast("bigint").alias("event_time"),
                 sf.lit("DeleteMessage").alias("event_name"),
                 sf.lit("MessageNotInflight").alias("error_code"),
                 sf.lit("unresolved").alias("queue_arn"),

@@ -56,7 +56,7 @@ def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
         call(1, account="999999999999"),
         call(2, region="eu-west-1"),
         call(3, queue_arn="unresolved"),
-        call(4, label="unlabelled:Teapot"),
+        call(4, label="unknown:Teapot"),
     ]
     found = calls(spark, call(0), *other, call(5)).transform(incidents).collect()
     assert sorted(row["failed_calls"] for row in found) == [1, 1, 1, 1, 2]

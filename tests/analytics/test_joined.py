@@ -47,7 +47,7 @@ def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> di
         "symptom": "visibility_timeout_too_short",
         "case_outcome": name,
         "case_seconds_to_heal": None,
-        "case_paged": False,
+        "case_notified": False,
         "opened_at": micros(opened),
         "ended_at": micros(opened),
         "evidence": [{"first_at": micros(evidence[0]), "last_at": micros(evidence[1])}],
@@ -56,7 +56,7 @@ def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> di
 
 
 CASES = [
-    case("early", "10 09:06", ("10 09:00", "10 09:05"), case_paged=True),
+    case("early", "10 09:06", ("10 09:00", "10 09:05"), case_notified=True),
     case("later", "10 09:30", ("10 09:20", "10 09:25"), case_seconds_to_heal=7.5),
     case("open", "12 09:06", ("12 09:00", "12 09:05"), ended_at=None),
     case("of another symptom", "10 09:40", ("10 09:00", "10 09:35"), symptom="other"),
@@ -69,7 +69,7 @@ INCIDENTS = [
     incident("while open", "12 20:00", "12 20:05"),
     incident("too little", "11 12:00", "11 12:05", enough_evidence=False),
     incident("before all", "09 09:00", "09 09:05"),
-    incident("unknown_code", "11 09:00", "11 09:05", label="unlabelled:Teapot"),
+    incident("unknown_code", "11 09:00", "11 09:05", label="unknown:Teapot"),
     incident("counted", "11 09:00", "11 09:05", label="invalid_request"),
     incident("nowhere", "11 09:00", "11 09:05", queue_arn="unresolved"),
     incident("long after", "20 10:00", "20 10:05", queue_arn="q"),

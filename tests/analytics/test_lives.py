@@ -52,7 +52,7 @@ def test_what_is_no_step_is_passed_over() -> None:
     ("text", "shown"),
     [
         ("", ""),
-        ("ten message", "ten message"),
+        ("ten letter", "ten letter"),
         ("eleven lett", "eleven ..."),
         (None, ""),
         (7, ""),

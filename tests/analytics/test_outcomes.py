@@ -19,7 +19,7 @@ SAME_WORD = (
 
 
 def went(*states: str, notified: tuple[str, ...] = ()) -> list[Case]:
-    """A case that went through `states`, paging at those of `paged`."""
+    """A case that went through `states`, notifying at those of `notified`."""
     return [
         Case.from_document(
             transition(

@@ -8,7 +8,7 @@ from analytics.recommendations import recommendations_of_callers
 from tests.analytics.week_authored import arn, incident
 
 CODE: dict[str, Any] = {
-    "label": "unlabelled:Teapot",
+    "label": "unknown:Teapot",
     "error_codes": ["Teapot"],
     "outcome": "not_seen",
 }
@@ -58,7 +58,7 @@ def test_an_unlabelled_code_is_one_whoever_calls() -> None:
         "",
     )
     assert (recommendation.symptom, recommendation.queues, recommendation.failed_calls) == (
-        "unlabelled:Teapot",
+        "unknown:Teapot",
         2,
         120,
     )

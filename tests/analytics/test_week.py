@@ -54,7 +54,7 @@ def test_a_week_is_counted() -> None:
     rows = [
         incident(1),
         incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
-        incident(3, outcome="not_seen", label="unlabelled:Teapot", queue_arn="unresolved"),
+        incident(3, outcome="not_seen", label="unknown:Teapot", queue_arn="unresolved"),
     ]
     files = [file("a"), file("b", bytes=5, records=0, reason="truncated"), file("c", bytes=7)]
     document = made(
@@ -70,15 +70,15 @@ def test_a_week_is_counted() -> None:
         "median_seconds_to_heal": 4.5, "healed_with_time": 1,
     }  # fmt: skip
     assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
-    assert document["by_label"] == {"visibility_timeout_too_short": 2, "unlabelled:Teapot": 1}
+    assert document["by_label"] == {"visibility_timeout_too_short": 2, "unknown:Teapot": 1}
     assert document["per_day"][:3] == [
+        {"date": "2026-11-09", "label": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
         {
             "date": "2026-11-09",
             "label": "visibility_timeout_too_short",
             "incidents": 2,
             "failed_calls": 4,
         },
-        {"date": "2026-11-09", "label": "unlabelled:Teapot", "incidents": 1, "failed_calls": 3},
         {"date": "2026-11-10", "label": None, "incidents": 0, "failed_calls": 0},
     ]
     assert document["previous_weeks"] == [
@@ -97,7 +97,7 @@ def test_a_week_is_counted() -> None:
         "bytes_read": 107,
         "bytes_unreadable": 5,
         "records_read": 20,
-        "unknown_code": {"unlabelled:Teapot": 3},
+        "unknown_code": {"unknown:Teapot": 3},
         "unknown_codes_left_out": 0,
         "unknown_calls_left_out": 0,
         "unreadable_files": [{"file": "b", "reason": "truncated"}],

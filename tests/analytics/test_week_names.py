@@ -43,19 +43,17 @@ def test_of_places_those_with_most_rows() -> None:
 
 
 def test_labels_beyond_are_one_and_what_mendq_labels_stays() -> None:
-    codes = [incident(label=f"unlabelled:C{n:03}") for n in range(MAXIMUM_LABELS + 10)]
-    many = [incident(label="unlabelled:C105"), incident(label="unlabelled:C106", failed_calls=9)]
+    codes = [incident(label=f"unknown:C{n:03}") for n in range(MAXIMUM_LABELS + 10)]
+    many = [incident(label="unknown:C105"), incident(label="unknown:C106", failed_calls=9)]
     own = incident(label="visibility_timeout_too_short", failed_calls=1)
     nightly_runs = {DAYS[0]: nightly(*codes, own), DAYS[1]: nightly(*many)}
     few, left_out = with_few_labels(WEEK_DAYS, nightly_runs)
     labels = [each["label"] for each in incidents_of(WEEK_DAYS, few)]
     assert len(labels) == len(codes) + 3
     assert len(set(labels)) == MAXIMUM_LABELS
-    assert {"visibility_timeout_too_short", "unlabelled:C105", "unlabelled:C106", FURTHER} < set(
-        labels
-    )
-    assert "unlabelled:C095" in labels
-    assert "unlabelled:C096" not in labels
+    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", FURTHER} < set(labels)
+    assert "unknown:C095" in labels
+    assert "unknown:C096" not in labels
     assert (left_out, labels.count(FURTHER)) == (12, 12)
     assert {each["label"] for each in nightly_runs[DAYS[0]].incidents} == {
         "visibility_timeout_too_short", *(each["label"] for each in codes),

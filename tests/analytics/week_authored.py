@@ -66,7 +66,7 @@ def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life
     """A case of `orders` that went through `states`: each a word, a time and perhaps its reason.
 
     It raised the visibility timeout, unless `steps`, of (attribute, before, after), tell otherwise;
-    `paged` holds the numbers of the transitions that paged; `first_n` is the first one's.
+    `notified` holds the numbers of the transitions that paged; `first_n` is the first one's.
     """
     notified: Sequence[int] = fields.pop("notified", ())
     first_n: int = fields.pop("first_n", 1)

@@ -115,7 +115,7 @@ def _compare(
     """Print the differences of a subject; how many there are, and how many of them are wanted."""
     before = load(subject)
     if before is None or now is None:
-        _say(f"== {subject}: {'no record' if before is None else 'nothing at mover'}")
+        _say(f"== {subject}: {'no record' if before is None else 'nothing at hand'}")
         return 0, 0
     found = differences(names.translated(before), now)
     by_reason: dict[str, list[Difference]] = {}

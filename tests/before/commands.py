@@ -282,7 +282,7 @@ def _operating() -> dict[str, Any]:
 
 
 def _redrive() -> dict[str, Any]:
-    where = 'body.error.code = "X"'
+    where = "body.error.code == 'X'"
     with dlq_account() as queues:
         found = _both(
             ("redrive", "orders"),

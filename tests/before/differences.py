@@ -28,8 +28,11 @@ def differences(before: Any, now: Any, path: str = "") -> list[Difference]:
     """Every difference, in the order of the paths.
 
     Mappings are compared name by name, lists of mappings place by place, and all else as a whole:
-    a part that one side alone has is one difference, however much is in it.
+    a part that one side alone has is one difference, however much is in it. Texts that stand in
+    their order now did so under their old names.
     """
+    if _is_in_order(before, now):
+        before = sorted(before)
     if before == now or NOT_HERE in (before, now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
@@ -58,6 +61,13 @@ def _in_mappings(
 
 def _is_list_of_mappings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+
+
+def _is_in_order(before: Any, now: Any) -> bool:
+    texts = [
+        isinstance(each, str) for side in (before, now) if isinstance(side, list) for each in side
+    ]
+    return isinstance(before, list) and isinstance(now, list) and all(texts) and now == sorted(now)
 
 
 def _below(path: str, name: str) -> str:

@@ -18,11 +18,15 @@ class Names:
     """Old names and what each is called now.
 
     `names.json` holds them under `words`, which are replaced where they stand as whole identifiers;
-    and, if it likes, parts of CamelCase names under `parts` (`Scan` in `ScanFunction`).
+    parts of CamelCase names under `parts` (`Sweep` in `SweepFunction`); what a sentence says in
+    other words than an identifier, or leaves as it is, under `phrases`; and the modules that went
+    elsewhere under `modules`.
     """
 
     words: Mapping[str, str]
     parts: Mapping[str, str] = field(default_factory=dict)
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, file: Path) -> Names:
@@ -30,7 +34,12 @@ class Names:
         if not file.exists():
             return cls({})
         found = json.loads(file.read_text())
-        return cls(found["words"], found.get("parts", {}))
+        return cls(
+            found["words"],
+            found.get("parts", {}),
+            found.get("phrases", {}),
+            found.get("modules", {}),
+        )
 
     def translated(self, value: Any) -> Any:
         """`value` with each old name replaced, the longest first, in keys too."""
@@ -43,20 +52,44 @@ class Names:
         return value
 
     def _text(self, text: str) -> str:
-        if self.words:
-            text = self._whole.sub(lambda found: self.words[found[0]], text)
+        whole = self._in_sentences if " " in text else self._in_names
+        text = whole.replaced(text)
         if self.parts:
             text = self._camel.sub(lambda found: self.parts[found[0]], text)
         return text
 
     @cached_property
-    def _whole(self) -> re.Pattern[str]:
-        return re.compile(f"(?<!{_PART})(?:{_either(self.words)})(?!{_PART})")
+    def _in_names(self) -> _Whole:
+        return _Whole({**self.words, **self.modules})
+
+    @cached_property
+    def _in_sentences(self) -> _Whole:
+        return _Whole({**self.words, **self.modules, **self.phrases})
 
     @cached_property
     def _camel(self) -> re.Pattern[str]:
         """A part begins anywhere in a name, and ends where the next part begins, or the name."""
         return re.compile(f"(?:{_either(self.parts)})(?![a-z])")
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Names that are replaced where they stand alone, the longest first."""
+
+    names: Mapping[str, str]
+
+    def replaced(self, text: str) -> str:
+        return self._pattern.sub(lambda found: self.names[found[0]], text) if self.names else text
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # A prefix such as `unlabelled:` ends with its colon, whatever follows.
+        prefixes = [each for each in self.names if each.endswith(":")]
+        names = [each for each in self.names if not each.endswith(":")]
+        whole = f"(?:{_either(names)})(?!{_PART})"
+        return re.compile(
+            f"(?<!{_PART})(?:{whole}|{_either(prefixes)})" if prefixes else f"(?<!{_PART}){whole}"
+        )
 
 
 def _either(names: Iterable[str]) -> str:

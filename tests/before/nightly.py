@@ -15,7 +15,6 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from analytics import job
-from analytics.arguments import parse
 from analytics.session import session
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, Account, burst, transition
 from tests.analytics.authored import record as failed_call
@@ -41,7 +40,7 @@ def record() -> Any:
             "recorded": _recorded(spark),
         }
     finally:
-        spark.sparkContext.setLogLevel("OFF")  # what is still in hand is nobody's any more
+        spark.sparkContext.setLogLevel("OFF")  # what is still under way is nobody's any more
         spark.stop()
 
 
@@ -171,7 +170,7 @@ def _exit(spark: SparkSession, account: Account, words: list[str]) -> Any:
     if words[0] == "weekly":
         roots = roots[1:]
     with patch("sys.stdout", StringIO()) as said:
-        code = job.run(parse([*words, *roots]), spark)
+        code = job.run(job.parse([*words, *roots]), spark)
     return {"exit": code, "says": said.getvalue().splitlines()}
 
 

@@ -15,12 +15,12 @@ from unittest.mock import patch
 import boto3
 from typer.testing import CliRunner
 
-from functions.aws.mover import MessageMover
-from mendq.aws import messages_shown
 from mendq.cli import account as cli_account
 from mendq.cli.__main__ import app
 from mendq.cli.redrive import asked
 from mendq.cli.redrive import quarantine as quarantine_command
+from mendq.redrive import mover
+from mendq.redrive.mover import MessageMover
 from tests.cli.conftest import Operator, StandIn
 from tests.cli.redrive.dlq import Dlq, _message_of, dlq
 from tests.heal.conftest import moto_account
@@ -33,8 +33,8 @@ _ANSWERED = frozenset(
 )
 # Ids, times and whatever else is of this run alone.
 _OF_THIS_RUN = (
-    (re.compile(r"\b([a-z_]+)-[0-9a-f]{12}\b"), r"\1-<id>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
+    (re.compile(r"\b([a-z_]+)-[0-9a-f]{12}\b"), r"\1-<id>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( ?UTC|Z|\+00:00)?"), "<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<day>"),
     (re.compile(r"\b\d+ (s|min)(?= (ago|old)\b)"), "<age>"),
@@ -125,7 +125,7 @@ def dlq_account() -> Iterator[Dlq]:
     at_once = partial(MessageMover, wait_seconds=0)
     with (
         operator_account() as operator,
-        patch.object(messages_shown, "message_of", _message_of),
+        patch.object(mover, "message_of", _message_of),
         patch.object(asked, "MessageMover", at_once),
         patch.object(quarantine_command, "MessageMover", at_once),
     ):

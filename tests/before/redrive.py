@@ -3,64 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
-from functions.healing.redrive import called_off, decide
-from functions.healing.redrive_course import Course, Stage
-from functions.healing.redrive_look import Census, Look, MoveTask, Source, TaskStatus
 from mendq.model.limits import Bounds
+from mendq.redrive.machine import RedriveSituation, SourceState, decide
+from mendq.redrive.messages import Message
+from mendq.redrive.progress import (
+    DlqSample,
+    RedriveProgress,
+    RedriveQueues,
+    Stage,
+    StageProgress,
+    Waits,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MESSAGE = Message("one", "hello", NOW)
 MINUTE = timedelta(minutes=1)
 LONG_AGO = NOW - timedelta(hours=2)
 SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
 DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 BOUNDS = Bounds()
+_OWN = {each.name for each in fields(RedriveProgress)}
+_STAGE = {each.name for each in fields(StageProgress)}
+_WAITS = {each.name for each in fields(Waits)}
 
-# What is changed of a course, a look, a source and a census; census None: it was not taken.
+# What is changed of a progress, of what is seen beside it, of the source and of a sample; None for
+# the sample: none was taken.
 Change = Mapping[str, Any]
-Situation = tuple[Change, Change, Change, Change | None]
+Case = tuple[Change, Change, Change, Change | None]
 _NONE: Change = {}
 
 
-def _of(course: Change = _NONE, look: Change = _NONE, source: Change = _NONE) -> Situation:
-    return course, look, source, _NONE
+def _of(progress: Change = _NONE, seen: Change = _NONE, source: Change = _NONE) -> Case:
+    return progress, seen, source, _NONE
 
 
-def _counted(**census: Any) -> Situation:
-    return _NONE, _NONE, _NONE, census
+def _counted(**sample: int) -> Case:
+    return _NONE, _NONE, _NONE, sample
 
 
-SITUATIONS: Mapping[str, Situation] = {
+SITUATIONS: Mapping[str, Case] = {
     "as it should be": _of(),
     "not counted yet": (_NONE, _NONE, _NONE, None),
-    "frozen": _of(look={"frozen": "an incident"}),
-    "forbidden": _of(look={"forbidden": "the cause is back"}),
-    "blocked_for_now": _of(look={"blocked_for_now": "SQS does not answer"}),
-    "blocked for now for long": _of(
+    "frozen": _of(seen={"frozen": "an incident"}),
+    "forbidden": _of(seen={"blocked": "the cause is back"}),
+    "blocked_for_now": _of(seen={"blocked_for_now": "SQS does not answer"}),
+    "blocked_for_now for long": _of(
         {"blocked_since": LONG_AGO}, {"blocked_for_now": "SQS does not answer"}
     ),
     "too old": _of({"began_at": NOW - timedelta(days=15)}),
-    "a few are back": _counted(seen=50, returned=4, quarantined=4),
-    "too many are back": _counted(seen=50, returned=6, quarantined=2),
-    "few are newly dead": _counted(seen=50, newly_dead=9),
-    "many are newly dead": _counted(seen=50, newly_dead=10),
-    "nothing is left": (_NONE, {"waiting": 0}, _NONE, _NONE),
-    "what is left is stuck": (_NONE, {"waiting": 7}, _NONE, {"seen": 7, "stuck": 7}),
-    "more than there should be": _of(look={"waiting": 1_005}),
-    "more than there should be, FIFO": _of(look={"waiting": 1_005, "is_fifo": True}),
-    "FIFO": _of(look={"is_fifo": True}),
+    "a few are back": _counted(returned=4, waiting=46, quarantined=4),
+    "too many are back": _counted(returned=6, waiting=44, quarantined=2),
+    "few are newly dead": _counted(waiting=50, newly_dead=9),
+    "many are newly dead": _counted(waiting=50, newly_dead=10),
+    "nothing is left": _of(seen={"waiting": 0}),
+    "what is left is stuck": (_NONE, {"waiting": 7}, _NONE, {"waiting": 0, "stuck": 7}),
+    "more than there should be": _of(seen={"waiting": 1_005}),
+    "more than there should be, FIFO": _of(seen={"waiting": 1_005, "is_fifo": True}),
+    "FIFO": _of(seen={"is_fifo": True}),
     "not soaked": _of({"soak_ends_at": NOW + MINUTE}),
     "unread": _of({"stood": 90}, source={"visible": 90, "deleted_since": 5}),
     "unread for long": _of(
-        {"stood": 90, "waits_since": LONG_AGO}, source={"visible": 90, "deleted_since": 5}
+        {"stood": 90, "consumers_since": LONG_AGO}, source={"visible": 90, "deleted_since": 5}
     ),
     "nobody deletes": _of(source={"deletes_per_second": 0}),
     "deletes not measured": _of(source={"deletes_per_second": None}),
-    "nobody deletes for long": _of({"waits_since": LONG_AGO}, source={"deletes_per_second": 0}),
+    "nobody deletes for long": _of({"consumers_since": LONG_AGO}, source={"deletes_per_second": 0}),
     "slow consumers": _of(source={"deletes_per_second": 0.01}),
     "fast consumers": _of(source={"deletes_per_second": 900}),
     "stage is moved": _of({"moved_in_stage": 80, "size": 80}),
@@ -70,43 +82,13 @@ SITUATIONS: Mapping[str, Situation] = {
     "refused for long": _of(
         {"refused_since": LONG_AGO, "is_refused": True, "because": "SQS says no"}
     ),
-    "a run died with messages in hand": _of({"in_flight_here": 5, "moved_in_stage": 0, "size": 80}),
+    "a run died with messages in hand": _of({"in_flight": 5, "moved_in_stage": 0, "size": 80}),
     "not opened": _of({"is_opened": False, "moved": 0, "moved_in_stage": 0}),
-    "halts when it may": _of({"halts_for": "the cause is back"}),
 }
-
-
-def _task(status: TaskStatus, *, ours: bool = True, moved: int = 30, **over: Any) -> MoveTask:
-    begun = NOW - MINUTE if ours else NOW - timedelta(days=1)
-    handle = "ours" if ours else "theirs"
-    return MoveTask(status, begun, moved=moved, handle=handle, per_second=5, **over)
-
-
-_ASKED: Change = {
-    "by_task": True,
-    "intent_at": NOW - MINUTE,
-    "task_handle": "ours",
-    "moved_in_stage": 0,
-    "size": 800,
-    "rate_per_second": 5,
-    "stage_at": NOW - MINUTE,
-}
-BY_MOVEMENT_TASK: Mapping[str, Situation] = {
-    "somebody else's task runs": _of(look={"task": _task(TaskStatus.RUNNING, ours=False)}),
-    "somebody else's task is over": _of(look={"task": _task(TaskStatus.COMPLETED, ours=False)}),
-    "our task is asked for": _of({**_ASKED, "intent_at": None, "task_handle": ""}),
-    "our task runs": _of(_ASKED, {"task": _task(TaskStatus.RUNNING)}),
-    "our task did enough": _of(_ASKED, {"task": _task(TaskStatus.RUNNING, moved=800)}),
-    "our task is cancelled": _of(_ASKED, {"task": _task(TaskStatus.CANCELLING)}),
-    "our task was cancelled": _of(_ASKED, {"task": _task(TaskStatus.CANCELLED)}),
-    "our task is over": _of(_ASKED, {"task": _task(TaskStatus.COMPLETED)}),
-    "our task failed": _of(_ASKED, {"task": _task(TaskStatus.FAILED, failure="denied")}),
-    "our task is not seen": _of(
-        _ASKED, {"tasks_unseen": True, "blocked_for_now": "SQS does not answer"}
-    ),
-    "our task is cancelled in vain": _of(
-        {**_ASKED, "stage_at": LONG_AGO}, {"task": _task(TaskStatus.RUNNING)}
-    ),
+# A redrive starts no message movement task any more: all it knows of one is that it is foreign.
+BY_MOVEMENT_TASK: Mapping[str, Case] = {
+    "somebody else's task runs": _of(seen={"has_foreign_task": True}),
+    "somebody else's task is over": _of(),
 }
 # Of two at once, these have something to say at most stages.
 _PAIRED = (
@@ -114,7 +96,7 @@ _PAIRED = (
     "frozen",
     "forbidden",
     "blocked_for_now",
-    "blocked for now for long",
+    "blocked_for_now for long",
     "too old",
     "too many are back",
     "many are newly dead",
@@ -136,7 +118,7 @@ def record() -> Any:
         "alone": {str(stage): dict(_alone(stage, SITUATIONS)) for stage in Stage},
         "by_movement_task": {
             str(stage): dict(_alone(stage, BY_MOVEMENT_TASK))
-            for stage in (Stage.RAMP, Stage.CANCELLING, Stage.CANARY)
+            for stage in (Stage.RAMP, Stage.CANARY)
         },
         "two_at_once": {str(stage): dict(_pairs(stage)) for stage in Stage},
         "called_off": {str(stage): _called_off(stage) for stage in Stage},
@@ -153,12 +135,13 @@ def record() -> Any:
     }
 
 
-def _course(stage: Stage, over: Change) -> Course:
+def _progress(stage: Stage, over: Change) -> RedriveProgress:
     """One that has moved a hundred messages, and whose soak is over."""
+    stage_of = {"stage_at": "began_at", "moved_in_stage": "moved"}
+    current, waits = StageProgress(NOW, 80), Waits()
     usual: Change = {
         "began_at": NOW - timedelta(hours=1),
         "stage_at": NOW - timedelta(minutes=5),
-        "size": 80,
         "moved": 100,
         "moved_in_stage": 20,
         "number": 2,
@@ -167,38 +150,52 @@ def _course(stage: Stage, over: Change) -> Course:
         "expected": 1_000,
         "because": "it said so" if stage in (Stage.DONE, Stage.HALTED) else "",
     }
-    return Course("case", DEAD, SOURCE, stage, **{**usual, **over})
+    own: dict[str, Any] = {}
+    for name, value in {**usual, **over}.items():
+        if name in stage_of or (name in _STAGE and name not in _OWN):
+            current = replace(current, **{stage_of.get(name, name): value})
+        elif name in _WAITS:
+            waits = replace(waits, **{name: value})
+        else:
+            own[name] = value
+    return RedriveProgress(
+        "case", RedriveQueues(DEAD, SOURCE), stage, current=current, waits=waits, **own
+    )
 
 
-def _seen(look: Change, source: Change) -> Look:
-    usual = Source(needed_seconds=30, receives=3, delay_seconds=5, deletes_per_second=50)
-    return replace(Look(NOW, 1_000, replace(usual, **source)), **look)
+def _sample(over: Change | None) -> DlqSample | None:
+    if over is None:
+        return None
+    counts = {"returned": 0, "waiting": 50, **over}
+    messages = {name: (MESSAGE,) * counts[name] for name in ("returned", "waiting")}
+    return DlqSample(**{**counts, **messages})
 
 
-def _census(over: Change | None) -> Census | None:
-    return None if over is None else replace(Census(seen=50), **over)
+def _next(stage: Stage, case: Case) -> tuple[RedriveProgress, Any]:
+    progress, seen, source, sample = case
+    usual = SourceState(visibility_timeout=30, receives=3, delay_seconds=5, deletes_per_second=50)
+    situation = RedriveSituation(
+        _progress(stage, progress), NOW, 1_000, replace(usual, **source), BOUNDS, _sample(sample)
+    )
+    found = decide(replace(situation, **seen))
+    return found.progress, found.action
 
 
-def _next(stage: Stage, situation: Situation) -> tuple[Course, Any]:
-    course, look, source, census = situation
-    found = decide(_course(stage, course), _seen(look, source), _census(census), BOUNDS)
-    return found.course, found.action
-
-
-def _alone(stage: Stage, situations: Mapping[str, Situation]) -> Iterator[tuple[str, Any]]:
-    for name, situation in situations.items():
-        course, action = _next(stage, situation)
+def _alone(stage: Stage, cases: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
+    for name, case in cases.items():
+        progress, action = _next(stage, case)
+        current = progress.current
         yield (
             name,
             {
-                "stage": course.stage,
-                "does": _recommendation(action),
-                "because": course.because or course.halts_for,
-                "size": course.size,
-                "moved": [course.moved, course.moved_in_stage, course.unsure_in_stage],
+                "stage": progress.stage,
+                "does": _named(action),
+                "because": progress.because,
+                "size": current.size,
+                "moved": [progress.moved, current.moved, current.unsure],
                 "soaks_for": None
-                if course.stage is not Stage.SOAK or course.soak_ends_at is None
-                else course.soak_ends_at - NOW,
+                if progress.stage is not Stage.SOAK or current.soak_ends_at is None
+                else current.soak_ends_at - NOW,
             },
         )
 
@@ -208,26 +205,20 @@ def _pairs(stage: Stage) -> Iterator[tuple[str, str]]:
     for one, other in combinations(_PAIRED, 2):
         first, second = SITUATIONS[one], SITUATIONS[other]
         parts = [{**a, **b} for a, b in zip(first[:3], second[:3], strict=True)]
-        censuses = (first[3], second[3])
-        census = None if None in censuses else {**(censuses[0] or {}), **(censuses[1] or {})}
-        course, action = _next(stage, (parts[0], parts[1], parts[2], census))
-        yield f"{one} + {other}", f"{course.stage}: {_recommendation(action)}"
+        samples = (first[3], second[3])
+        sample = None if None in samples else {**(samples[0] or {}), **(samples[1] or {})}
+        progress, action = _next(stage, (parts[0], parts[1], parts[2], sample))
+        yield f"{one} + {other}", f"{progress.stage}: {_named(action)}"
 
 
-def _recommendation(action: Any) -> str:
+def _named(action: Any) -> str:
     if action is None:
         return "is asked on"
     said = [str(each) for each in vars(action).values()]
     return " ".join([type(action).__name__, *said])
 
 
-def _called_off(stage: Stage) -> dict[str, Any]:
+def _called_off(stage: Stage) -> str:
     """As a person says who takes the case back."""
-    wanted = ("as it should be", "our task runs", "our task is over", "frozen")
-    every = {**SITUATIONS, **BY_MOVEMENT_TASK}
-    found: dict[str, Any] = {}
-    for name in wanted:
-        course, look, source, _ = every[name]
-        off = called_off(_course(stage, course), _seen(look, source), BOUNDS, "a person says so")
-        found[name] = f"{off.course.stage}: {_recommendation(off.action)}; {off.course.because}"
-    return found
+    off = _progress(stage, _NONE).halted(NOW, "a person says so")
+    return f"{off.stage}; {off.because}"

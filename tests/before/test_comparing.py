@@ -43,30 +43,27 @@ def test_long_values_are_shown_by_their_lines() -> None:
 @pytest.mark.parametrize(
     ("before", "now"),
     [
-        ({"scan": "a scan, scans and mendq-sweep"}, {"scan": "a scan, scans and mendq-scan"}),
+        ({"sweep": "a sweep, sweeps and mendq-sweep"}, {"scan": "a scan, sweeps and mendq-scan"}),
+        (["lease_expired", "lease"], ["visibility_timeout_too_short", "visibility timeout"]),
         (
-            ["visibility_timeout_too_short", "visibility"],
-            ["visibility_timeout_too_short", "visibility timeout"],
-        ),
-        (
-            {"ScanFunction": "ScanFunctionRole, Sweeper"},
+            {"SweepFunction": "SweepFunctionRole, Sweeper"},
             {"ScanFunction": "ScanFunctionRole, Sweeper"},
         ),
-        (["unverified", 7, None, True], ["unverified", 7, None, True]),
-        ("probe", "probe"),
+        (["applied_unproven", 7, None, True], ["unverified", 7, None, True]),
+        ("pulse", "probe"),
         ("probe", "taster"),
     ],
 )
 def test_old_names_are_translated_once_and_whole(before: Any, now: Any) -> None:
     words = {
-        "scan": "scan",
-        "visibility": "visibility timeout",
-        "visibility_timeout_too_short": "visibility_timeout_too_short",
-        "unverified": "unverified",
-        "probe": "probe",
+        "sweep": "scan",
+        "lease": "visibility timeout",
+        "lease_expired": "visibility_timeout_too_short",
+        "applied_unproven": "unverified",
+        "pulse": "probe",
         "probe": "taster",
     }
-    assert Names(words, {"Scan": "Scan"}).translated(before) == now
+    assert Names(words, {"Sweep": "Scan"}).translated(before) == now
     assert Names({}).translated(before) == before
 
 

@@ -14,11 +14,11 @@ from mendq.redrive.machine import (
     FOREIGN,
     TABLE,
     UNREAD,
-    ManualTransition,
     Next,
     Put,
     RedriveSituation,
     Rest,
+    SendBack,
     SourceState,
     TakeSample,
     decide,
@@ -99,7 +99,7 @@ def test_what_was_there_before_anything_went_back_does_not_count() -> None:
     opening = progress(Stage.CANARY, is_opened=False, moved=0, moved_in_stage=0, size=5)
     after = settled(sampled(opening, found), found, 100)
     assert (after.returned, after.quarantined, after.current.expected) == (0, 30, 70)
-    assert isinstance(decided(after, found).action, ManualTransition)
+    assert isinstance(decided(after, found).action, SendBack)
 
 
 def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
@@ -154,14 +154,12 @@ def test_messages_go_back_at_a_tenth_of_what_is_deleted_and_one_a_minute(
     going = progress(Stage.RAMP, moved_in_stage=1, size=2_000, stage_at=NOW, moved_at=moved_at)
     source = replace(SEEN, deletes_per_second=deletes_per_second)
     action = decided(going, source=source).action
-    assert action == (
-        ManualTransition(messages) if messages else Rest("no message's turn has come")
-    )
+    assert action == (SendBack(messages) if messages else Rest("no message's turn has come"))
 
 
 def test_what_is_in_flight_is_written_down_before_it_goes() -> None:
     next_ = decided(progress(Stage.CANARY, size=5, moved_in_stage=0, moved=0))
-    assert (next_.action, next_.progress.current.in_flight) == (ManualTransition(5), 5)
+    assert (next_.action, next_.progress.current.in_flight) == (SendBack(5), 5)
     died = decided(next_.progress).progress
     assert (died.stage, died.moved) == (Stage.SOAK, 0)
     assert (died.current.moved, died.current.unsure) == (5, 5)
@@ -281,7 +279,7 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
     going = progress(Stage.RAMP, moved_in_stage=0, stage_at=NOW - 2 * AN_HOUR, **refused)
     halted = decided(going).progress
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
-    assert isinstance(decided(going.with_waits(is_refused=False)).action, ManualTransition)
+    assert isinstance(decided(going.with_waits(is_refused=False)).action, SendBack)
     nearly = going.with_waits(refused_since=NOW - AN_HOUR + timedelta(seconds=1))
     assert decided(nearly.with_stage(moved=3)).progress.stage is Stage.RAMP
 
