@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typer.main import get_command
 from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, RIGHTS, STEERING, look, steer
 from tests.cli.asked import ROOT
-from tests.infra.named_calls import files_behind, words_of
+from tests.infra.named_calls import behind, words_of
 
 # By IAM's word for it, which is not always the API's.
 _CALLED = {
@@ -60,8 +59,9 @@ def _words_behind(command: str) -> frozenset[str]:
     module = run.__module__ if run else _GROUPS[command.partition(" ")[0]]
     return frozenset(
         word
-        for path in files_behind(ROOT / Path(*module.split(".")).with_suffix(".py"))
-        for word in words_of(ast.parse(path.read_text()))
+        for nodes in behind(ROOT / Path(*module.split(".")).with_suffix(".py")).values()
+        for node in nodes
+        for word in words_of(node)
     )
 
 
