@@ -181,7 +181,7 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
     )
     end = begin + int(most or MOST_SOURCES)
     more = {"NextToken": str(end)} if most and end < len(sources) else {}
-    return {"queueUrls": sources[begin:end], **more}
+    return {"queueUrls": [sqs._externalize_url(each) for each in sources[begin:end]], **more}
 
 
 def _switch_errors(switch: ErrorSwitch) -> None:
