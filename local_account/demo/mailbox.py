@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 NAME = "demo-reader"
-FILE = "pages.txt"
+FILE = "notifications.txt"
 BETWEEN = f"\n{'-' * 72}\n\n"
 # How the logical ids of the stack's topics start.
 LOGICAL_IDS = {"TopicsUrgent": Severity.URGENT, "TopicsInfo": Severity.INFO}

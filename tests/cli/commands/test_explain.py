@@ -74,9 +74,9 @@ def test_a_call_that_did_not_fail() -> None:
     assert _explain(json.dumps(record).encode())["unreadable"] == "not_failed"
 
 
-def test_a_code_that_nobody_listed_is_unlabelled() -> None:
+def test_a_code_that_nobody_listed_is_unknown() -> None:
     found = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
-    assert (found["label"], found["symptom"]) == ("unlabelled:Surprise", None)
+    assert (found["label"], found["symptom"]) == ("unknown:Surprise", None)
 
 
 def test_a_record() -> None:

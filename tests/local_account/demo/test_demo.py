@@ -24,7 +24,7 @@ from tests.local_account.demo.ended import ended
 from tests.local_account.demo.test_verdict import SAID
 
 FOLDER = REPOSITORY / "build" / "demo"
-FILES = ("result.json", "report.html", "report.eml", "pages.txt")
+FILES = ("result.json", "report.html", "report.eml", "notifications.txt")
 STORIES = stories_of("all")
 MESSAGES = {
     "messages": 200,
@@ -56,7 +56,7 @@ def test_it_ends_as_claimed_and_says_so_to_machines(name: str) -> None:
     assert result["not_emulated"]
     floors = {each.partition(":")[0] for each in result["floors_lowered"]}
     assert floors == {"timing.propagationSeconds"} if name != "redrive" else len(floors) > 3
-    assert result["pages"] == (FOLDER / "pages.txt").read_text().count("Subject: Mendq ")
+    assert result["pages"] == (FOLDER / "notifications.txt").read_text().count("Subject: Mendq ")
     assert result["pages"] == story.notifications
     loud = [bad.name for bad in story.queues if not bad.is_silent]
     assert (result["incidents"], result["report"]) == (len(loud), "build/demo/report.html")

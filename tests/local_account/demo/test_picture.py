@@ -79,8 +79,8 @@ def test_what_is_urgent_is_shown_and_the_rest_named(columns: int, tmp_path: Path
         Notice(Severity.INFO, "proposed", "ALARM"),
         Notice(Severity.INFO, "other", "OK"),
     ]
-    path = tmp_path / "demo" / "pages.txt"
-    printed = "\n".join(_lines(Group(*notified(box, Path("pages.txt"))), columns))
+    path = tmp_path / "demo" / "notifications.txt"
+    printed = "\n".join(_lines(Group(*notified(box, Path("notifications.txt"))), columns))
     urgent, _, others = printed.partition("more lines")
     assert "Please act." in urgent
     assert "info  Mendq b" in others
