@@ -330,7 +330,7 @@ def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
     assert account.attributes(queue) == before
     ((subject, body),) = account.pages("urgent")
-    assert "kms denied" in subject
+    assert "KMS denied" in subject
     assert "kms:GenerateDataKey" in body
     assert "aws kms get-key-policy" in body
 

@@ -318,7 +318,7 @@ def test_a_mass_symptom_is_one_page_with_some_names() -> None:
         "aws sqs x",
         runbook,
     ]
-    assert mass(4, managed_queues=0).body.startswith("4 queues: kms throttled. ")
+    assert mass(4, managed_queues=0).body.startswith("4 queues: KMS throttled. ")
     assert mass(12).subject == (
         "Mendq stopped: KMS throttled on 12 of 40 queues in 123456789012 us-east-1"
     )
