@@ -49,14 +49,14 @@ class Target:
 
 
 @dataclass(frozen=True)
-class DeadLetterQueue:
+class DlqFacts:
     """What of a DLQ decides whether a source may name it."""
 
     is_fifo: bool
     redrive_allow_policy: str
 
 
-FindQueue = Callable[[str], DeadLetterQueue | None]
+FindQueue = Callable[[str], DlqFacts | None]
 
 
 def invalid_parameter(value: object, parameter: str, reason: str) -> Refusal:

@@ -17,7 +17,7 @@ from ministack.services import sqs
 
 from local_account.hooks import around
 from local_account.sqs import denials, messages, move_tasks
-from local_account.sqs.attributes import DeadLetterQueue, Target, dlq_arn, refusal_of
+from local_account.sqs.attributes import DlqFacts, Target, dlq_arn, refusal_of
 from local_account.sqs.counting import Counting
 from local_account.sqs.error_switch import DELETING, KINDS, RECEIVE, SENDING, ErrorSwitch, Moment
 from local_account.sqs.messages import raised
@@ -141,13 +141,13 @@ def _refuse_attributes(data: Parameters, target: Target) -> None:
         raise raised(refusal)
 
 
-def _find_dlq(arn: str) -> DeadLetterQueue | None:
+def _find_dlq(arn: str) -> DlqFacts | None:
     queue = sqs._queue_by_arn(arn)
     if queue is None:
         return None
     policy = queue["attributes"].get("RedriveAllowPolicy", "")
     # CloudFormation may leave an object where the API leaves its text.
-    return DeadLetterQueue(
+    return DlqFacts(
         queue["is_fifo"], policy if isinstance(policy, str) else json.dumps(policy)
     )
 

@@ -26,7 +26,7 @@ from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.metrics import measure, messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.model.case import Case
-from mendq.model.facts import DeadLetterQueue, Facts, Need, SoleSource, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, Need, SoleSource, SourceQueue
 from mendq.model.limits import Consent, Mode, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Window
 from mendq.model.queue import arn_of_dlq, parts_of
@@ -136,17 +136,17 @@ class FactsReader:
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
-        found = self._named(here) if here else DeadLetterQueue(facts.dlq_arn, None)
+        found = self._named(here) if here else DlqFacts(facts.dlq_arn, None)
         return replace(facts, dlq=found)
 
     def dlq_namesake(self, facts: Facts) -> Facts:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
 
-    def _named(self, queue_arn: str) -> DeadLetterQueue:
+    def _named(self, queue_arn: str) -> DlqFacts:
         try:
-            return DeadLetterQueue(queue_arn, self.attributes(queue_arn))
+            return DlqFacts(queue_arn, self.attributes(queue_arn))
         except QueueGone:
-            return DeadLetterQueue(queue_arn, None)
+            return DlqFacts(queue_arn, None)
 
     def dlq_sources(self, facts: Facts) -> Facts:
         named = ((arn, self._source(arn)) for arn in self.sources(facts.queue_arn))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mendq.model.case import State
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.facts import DeadLetterQueue, Facts
+from mendq.model.facts import DlqFacts, Facts
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import (
@@ -178,7 +178,7 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     return Refusal("name_taken", reason, State.ESCALATED, next_command=look)
 
 
-def _is_as_made(facts: Facts, namesake: DeadLetterQueue) -> bool:
+def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
     stands = namesake.attributes or {}
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")

@@ -11,7 +11,7 @@ from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from mendq.model import dlq
-from mendq.model.facts import DeadLetterQueue, Facts, LambdaConsumer, Need, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
@@ -101,7 +101,7 @@ _ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _TEXT))
 _NONE = replace(
     examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="1"),
     dlq_sources=(),
-    dlq_namesake=DeadLetterQueue(_DEAD, None),
+    dlq_namesake=DlqFacts(_DEAD, None),
 )
 _QUIET = examples.measured(sent=60, received=60, deleted=60)
 _WITH_LAMBDA = replace(_NONE, lambda_consumers=(_FUNCTION,), measured=_QUIET)
@@ -112,10 +112,10 @@ _COMES_BACK = replace(
 )
 _GONE = replace(
     examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=_TEXT),
-    dlq=DeadLetterQueue(_DEAD, None),
+    dlq=DlqFacts(_DEAD, None),
     dlq_sources=(),
 )
-_FROM_BEFORE = DeadLetterQueue(
+_FROM_BEFORE = DlqFacts(
     _DEAD,
     {
         "MessageRetentionPeriod": "1209600",
@@ -158,7 +158,7 @@ DLQ_MISSING = Symptom(
             "somebody else's queue has the name",
             replace(
                 _WITH_LAMBDA,
-                dlq_namesake=DeadLetterQueue(_DEAD, {"MessageRetentionPeriod": "345600"}),
+                dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"}),
             ),
             code="name_taken",
         ),
@@ -167,7 +167,7 @@ DLQ_MISSING = Symptom(
         NearMiss(
             "the queue that is named would be a quarantine",
             "names_a_quarantine",
-            facts=replace(_GONE, dlq=DeadLetterQueue(_QUARANTINE, None)),
+            facts=replace(_GONE, dlq=DlqFacts(_QUARANTINE, None)),
         ),
         NearMiss("it has one", NOT_FOUND, facts=replace(_GONE, dlq=_FROM_BEFORE)),
         NearMiss(
@@ -234,7 +234,7 @@ DLQ_MISSING = Symptom(
         NearMiss(
             "the queue that is named would be of another type",
             NOT_FOUND,
-            facts=replace(_GONE, dlq=DeadLetterQueue(examples.QUEUE_ARN, None)),
+            facts=replace(_GONE, dlq=DlqFacts(examples.QUEUE_ARN, None)),
         ),
     ),
 )

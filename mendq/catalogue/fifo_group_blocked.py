@@ -10,7 +10,7 @@ from dataclasses import replace
 from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import DeadLetterQueue, Facts, Need, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
@@ -66,7 +66,7 @@ def _queue(**counted: int) -> Facts:
         facts,
         measured=examples.measured(**{**blocked, **counted}),
         dlq_sources=(),
-        dlq_namesake=DeadLetterQueue(_DEAD, None),
+        dlq_namesake=DlqFacts(_DEAD, None),
     )
 
 
@@ -98,7 +98,7 @@ FIFO_GROUP_BLOCKED = Symptom(
             "somebody else's queue has the name",
             replace(
                 _queue(),
-                dlq_namesake=DeadLetterQueue(_DEAD, {"MessageRetentionPeriod": "345600"}),
+                dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"}),
             ),
             code="name_taken",
         ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
-from mendq.model.facts import DeadLetterQueue, Facts, Need
+from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.failed_call import size_limit_bytes
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
@@ -109,7 +109,7 @@ def _taking(size_bytes: int, dlq_takes: int | None = None) -> Facts:
     return replace(
         queue,
         attributes={**queue.attributes, "RedrivePolicy": redrive},
-        dlq=DeadLetterQueue(arn, {"MaximumMessageSize": str(dlq_takes)}),
+        dlq=DlqFacts(arn, {"MaximumMessageSize": str(dlq_takes)}),
     )
 
 

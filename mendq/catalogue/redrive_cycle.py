@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import DeadLetterQueue, Facts, Need, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, Need, SourceQueue
 from mendq.model.queue import Redrive, redrive_of
 
 
@@ -43,7 +43,7 @@ def _queue(dlq_arn: str, next_arn: str = "", *sources: str) -> Facts:
     facts = examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=Redrive(dlq_arn, 5).text)
     return replace(
         facts,
-        dlq=DeadLetterQueue(dlq_arn, after),
+        dlq=DlqFacts(dlq_arn, after),
         dlq_sources=tuple(SourceQueue(each, {}) for each in sources),
     )
 

@@ -221,7 +221,7 @@ class _Asked:
         if was_undone and found.outcome is Outcome.NOTHING and not made_anew:
             return replace(found, outcome=Outcome.UNDONE)
         is_theirs = was_undone or found.outcome is Outcome.UNDONE
-        return replace(found, outcome=Outcome.KEPT, step=None, command="") if is_theirs else found
+        return replace(found, outcome=Outcome.THEIRS, step=None, command="") if is_theirs else found
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:

@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     """What becomes of one attribute."""
 
     UNDONE = "undone"
-    KEPT = "kept"
+    THEIRS = "kept"
     PRINTED = "printed"
     NOTHING = "nothing"
 
@@ -185,7 +185,7 @@ def _undo(
     if kind is not None:
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
-    found = Undo(name, Outcome.KEPT, before, written.after, now)
+    found = Undo(name, Outcome.THEIRS, before, written.after, now)
     if written.goes_on:
         return replace(found, outcome=Outcome.UNDONE, now=written.after, stops=True)
     if now == before:
@@ -206,4 +206,4 @@ def _unless_overruled(found: Undo, view: CaseStoreView) -> Undo:
     last_written = view.record_of(found.attribute).last_written
     if found.outcome is Outcome.NOTHING or last_written in (None, found.now):
         return found
-    return replace(found, outcome=Outcome.KEPT, step=None, command="")
+    return replace(found, outcome=Outcome.THEIRS, step=None, command="")

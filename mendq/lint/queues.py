@@ -13,7 +13,7 @@ from typing import Any
 from mendq.lint.names import Environment, Names
 from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import NotKnown, Values
-from mendq.model.facts import DeadLetterQueue, Facts, LambdaConsumer, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, Redrive, arn_of, arn_of_url
 from mendq.notifications.change_lines import NUMBER
@@ -286,7 +286,7 @@ class Declared:
         unknown = dead.type_unknown if dead else target if isinstance(target, NotKnown) else None
         return replace(
             queue,
-            dlq=DeadLetterQueue(dead.queue_arn, dead.attributes) if dead else None,
+            dlq=DlqFacts(dead.queue_arn, dead.attributes) if dead else None,
             dlq_sources=tuple(sources),
             dlq_messages_unknown=unknown,
         )

@@ -122,7 +122,7 @@ class LambdaConsumer:
 
 
 @dataclass(frozen=True)
-class DeadLetterQueue:
+class DlqFacts:
     """A queue known by its ARN; `attributes` None where there is none of that name."""
 
     queue_arn: str
@@ -161,7 +161,7 @@ class Facts:
     attributes: Mapping[str, str]
     tags: Mapping[str, str]
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
-    dlq: DeadLetterQueue | None = None
+    dlq: DlqFacts | None = None
     person_visibility_seconds: int | None = None
     reader_visibility_seconds: int | None = None
     principals: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class Facts:
     measured: Measured | None = None
     move_task_running: bool = False
     dlq_sources: tuple[SourceQueue, ...] | None = None
-    dlq_namesake: DeadLetterQueue | None = None
+    dlq_namesake: DlqFacts | None = None
     open_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
     sole_source: SoleSource | None = None

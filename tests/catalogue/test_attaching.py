@@ -10,7 +10,7 @@ from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again,
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, measured, queue
 from mendq.model.case import State
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.facts import DeadLetterQueue, Facts, LambdaConsumer, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive, RedriveAllow, arn_of_dlq
 from mendq.model.steps import Owner
@@ -18,14 +18,14 @@ from mendq.model.steps import Owner
 NONE = replace(
     queue(queue_arn=STANDARD_ARN, KmsMasterKeyId="alias/orders"),
     dlq_sources=(),
-    dlq_namesake=DeadLetterQueue(DLQ_ARN, None),
+    dlq_namesake=DlqFacts(DLQ_ARN, None),
 )
 AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
 
 
 def named_by(facts: Facts, **attributes: str) -> Facts:
     there = {"QueueArn": DLQ_ARN, **AS_MADE, **attributes}
-    return replace(facts, dlq_namesake=DeadLetterQueue(DLQ_ARN, there))
+    return replace(facts, dlq_namesake=DlqFacts(DLQ_ARN, there))
 
 
 def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
@@ -45,7 +45,7 @@ def test_a_queue_of_its_own_is_made_and_attached() -> None:
 
 def test_a_fifo_queue_gets_a_fifo_one() -> None:
     dead = arn_of_dlq(QUEUE_ARN)
-    namesake = DeadLetterQueue(dead, None)
+    namesake = DlqFacts(dead, None)
     facts = replace(queue(), dlq_sources=(), dlq_namesake=namesake)
     assert steps_of(make_and_attach(facts, "because"))[0] == ("DeadLetterQueue", dead)
 
@@ -89,8 +89,8 @@ def test_what_has_one_by_now_gets_no_other(facts: Facts) -> None:
     assert (answer.code, answer.becomes) == ("need_already_met", None)
 
 
-@pytest.mark.parametrize("namesake", [None, DeadLetterQueue(STANDARD_ARN, None)])
-def test_without_a_look_at_the_name_nothing_is_made(namesake: DeadLetterQueue | None) -> None:
+@pytest.mark.parametrize("namesake", [None, DlqFacts(STANDARD_ARN, None)])
+def test_without_a_look_at_the_name_nothing_is_made(namesake: DlqFacts | None) -> None:
     answer = make_and_attach(replace(NONE, dlq_namesake=namesake), "because")
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.becomes) == ("name_not_known", None)
@@ -170,7 +170,7 @@ def test_the_queue_that_is_named_is_made_again_and_the_source_is_left() -> None:
 def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str] | None, is_gone: bool
 ) -> None:
-    facts = replace(NONE, dlq=DeadLetterQueue(dlq_arn, attributes))
+    facts = replace(NONE, dlq=DlqFacts(dlq_arn, attributes))
     assert gone(facts) == (dlq_arn if is_gone else None)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, examples
 from mendq.catalogue.symptom import Found, Symptom
-from mendq.model.facts import DeadLetterQueue, Facts, LambdaConsumer, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 
@@ -58,7 +58,7 @@ def typed_by_people(draw: st.DrawFn) -> Facts:
     attributes = {name: draw(TEXTS) for name in names if draw(st.booleans())}
     there = st.dictionaries(st.sampled_from(names), TEXTS, max_size=3)
     facts = examples.queue(None, draw(ARNS), **attributes)
-    queues = st.none() | st.builds(DeadLetterQueue, ARNS | WORDS, st.none() | there)
+    queues = st.none() | st.builds(DlqFacts, ARNS | WORDS, st.none() | there)
     return replace(
         facts,
         lambda_consumers=draw(st.sampled_from([(), (FUNCTION,)])),

@@ -8,7 +8,7 @@ import pytest
 
 from mendq.catalogue.dlq_missing import detect, plan, suspects
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, measured, queue
-from mendq.model.facts import DeadLetterQueue, Facts, LambdaConsumer, SourceQueue
+from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import Redrive
@@ -17,11 +17,11 @@ FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill",
 NONE = replace(
     queue(queue_arn=STANDARD_ARN, ApproximateNumberOfMessages="1"),
     dlq_sources=(),
-    dlq_namesake=DeadLetterQueue(DLQ_ARN, None),
+    dlq_namesake=DlqFacts(DLQ_ARN, None),
 )
 GONE = replace(
     queue(queue_arn=STANDARD_ARN, RedrivePolicy=Redrive(DLQ_ARN, 5).text),
-    dlq=DeadLetterQueue(DLQ_ARN, None),
+    dlq=DlqFacts(DLQ_ARN, None),
 )
 
 
@@ -53,7 +53,7 @@ def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> N
 
 
 def test_nothing_is_made_that_stands_there_by_now() -> None:
-    there = replace(GONE, dlq=DeadLetterQueue(DLQ_ARN, {"QueueArn": "x"}))
+    there = replace(GONE, dlq=DlqFacts(DLQ_ARN, {"QueueArn": "x"}))
     answer = plan(there, Limits())
     assert not isinstance(answer, Plan)
     assert (answer.code, answer.becomes) == ("need_already_met", None)

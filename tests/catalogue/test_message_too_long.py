@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import examples, match
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG, plan
-from mendq.model.facts import DeadLetterQueue, Facts
+from mendq.model.facts import DlqFacts, Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from tests.architecture import test_documents as documents
@@ -23,7 +23,7 @@ TEXT = "One or more parameters are invalid. Reason: Message must be shorter than
 FULL = "1048576"
 
 
-def queue(redrive: object = None, dead: DeadLetterQueue | None = None, size: str = "1024") -> Facts:
+def queue(redrive: object = None, dead: DlqFacts | None = None, size: str = "1024") -> Facts:
     policy = (
         {}
         if redrive is None
@@ -35,7 +35,7 @@ def queue(redrive: object = None, dead: DeadLetterQueue | None = None, size: str
 
 def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ) -> Facts:
     return queue(
-        {"deadLetterTargetArn": arn, "maxReceiveCount": 5}, DeadLetterQueue(arn, attributes)
+        {"deadLetterTargetArn": arn, "maxReceiveCount": 5}, DlqFacts(arn, attributes)
     )
 
 

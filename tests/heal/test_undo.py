@@ -88,7 +88,7 @@ def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
 @pytest.mark.parametrize("now", ["44", "46", "31", "0"])
 def test_what_a_person_wrote_since_is_retained(now: str) -> None:
     undone = found([case(SetVisibilityTimeout(30, 45))], visibility(now))
-    assert only(undone) == (Outcome.KEPT, "30", "45", now)
+    assert only(undone) == (Outcome.THEIRS, "30", "45", now)
     assert steps_of(undone) == ()
 
 
@@ -104,7 +104,7 @@ def test_ours_goes_back_to_before_the_first_write() -> None:
     undone = found(history, visibility("68"))
     assert only(undone) == (Outcome.UNDONE, "30", "68", "68")
     assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is Outcome.KEPT
+    assert only(found(history, visibility("45")))[0] is Outcome.THEIRS
 
 
 def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
@@ -115,7 +115,7 @@ def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
 def test_what_was_overridden_since_may_be_a_persons() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is Outcome.KEPT
+    assert only(found(history, visibility("45")))[0] is Outcome.THEIRS
     assert only(found([history[1], case(SetVisibilityTimeout(30, 45), n=3)], visibility("45")))[
         0
     ] is (Outcome.UNDONE)
@@ -141,7 +141,7 @@ def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
     same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
     other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.KEPT]
+    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.THEIRS]
 
 
 def test_what_was_absent_goes_back_to_what_that_means() -> None:
@@ -203,7 +203,7 @@ def test_what_is_never_written_is_printed(
         "--attributes",
     ]
     assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.KEPT
+    assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.THEIRS
     assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
 
 

@@ -126,7 +126,7 @@ def _shown(name: str, text: object) -> str:
 
 def retained_of(answer: Answer) -> list[Answer]:
     """The attributes at which somebody else's value stands."""
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.KEPT]
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.THEIRS]
 
 
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
