@@ -163,7 +163,7 @@ class Account:
 
     def nightly(self, day: str) -> dict[str, Any]:
         """What the night of a day (`11-10`) says of itself, but for when it ran."""
-        path = self.out / "nightly_runs" / f"dt=2026-{day}" / "night.json"
+        path = self.out / "nightly" / f"dt=2026-{day}" / "night.json"
         document: dict[str, Any] = json.loads(path.read_text())
         del document["made_at"]
         return document

@@ -40,7 +40,7 @@ def test_a_silent_day_beside_a_good_one_is_said_though_the_run_ends_well(
         "records": 4, "failed_calls": 3, "incidents": 1,
     }  # fmt: skip
     assert account.nightly("11-11")["records"] == 0
-    assert not (account.out / "nightly_runs" / "dt=2026-11-09").exists(), "the trail had not begun"
+    assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
     by_backfill = account.written()
     shutil.rmtree(account.out)
     for day in ("11-11", "11-09", "11-10", "11-11"):
@@ -58,7 +58,7 @@ def test_an_old_nightly_run_again_keeps_what_it_once_saw(
     old.unlink()
     assert run_nightly("11-12") == 4
     assert account.written() == before
-    announced = account.out / "nightly_runs" / "dt=2026-11-12" / "night.json"
+    announced = account.out / "nightly" / "dt=2026-11-12" / "night.json"
     for no_nightly in ("{", '{"schema": 1}'):
         announced.write_text(no_nightly)
         assert run_nightly("11-12") == 4

@@ -148,7 +148,7 @@ def _ran(
         }
         nightly_runs = {
             path.parent.name: account.nightly(path.parent.name.removeprefix("dt=2026-"))
-            for path in sorted((account.out / "nightly_runs").glob("dt=*/*.json"))
+            for path in sorted((account.out / "nightly").glob("dt=*/*.json"))
         }
         week = json.loads((account.out / "summary/week=2026-W46/summary.json").read_text())
         del week["made_at"]
