@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
+from jmespath.lexer import Lexer
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
@@ -30,6 +32,10 @@ _TAKE_NULL = frozenset({"not_null", "type"})
 # Only the first child of these sees the message itself.
 _WAYS = ("subexpression", "index_expression")
 _LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
+_PREFIXES = ("not", "expref")
+_OPENING = ("lparen", "lbracket", "lbrace", "filter")
+_CLOSING = ("rparen", "rbracket", "rbrace")
+_JOINING = ("comma", "colon", "pipe", "or", "and", "eq", "ne", "lt", "lte", "gt", "gte")
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 Node = Mapping[str, Any]
@@ -81,6 +87,7 @@ def message_filter(expression: str) -> MessageFilter | Misread:
     if len(expression) > LONGEST_EXPRESSION:
         return Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters", LONGEST_EXPRESSION)
     try:
+        _require_few_brackets(expression)
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
         return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
@@ -146,6 +153,24 @@ def _kind_of(value: Any) -> type | None:
     if value is None or isinstance(value, bytes):
         return None
     return float if type(value) is int else type(value)
+
+
+def _require_few_brackets(expression: str) -> None:
+    """Before the parser calls itself for each: that ends where the caller's stack does."""
+    depth, outer = 0, [0]
+    with suppress(JMESPathError):  # the parser says it, and where
+        for each in Lexer().tokenize(expression):
+            if each["type"] in _PREFIXES:
+                depth += 1
+            elif each["type"] in _OPENING:
+                depth += 1
+                outer.append(depth)
+            elif each["type"] in _CLOSING and len(outer) > 1:
+                depth = outer.pop() - 1
+            elif each["type"] in _JOINING:
+                depth = outer[-1]
+            if depth > DEEPEST:
+                raise RecursionError
 
 
 def _require_depth(node: Node, left: int = DEEPEST) -> None:

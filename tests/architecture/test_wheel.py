@@ -22,6 +22,10 @@ main()
 TEMPLATE = """
 Resources:
   Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}
+  Bill: {Type: AWS::Lambda::Function, Properties: {Timeout: 10}}
+  BillOrders:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
 """
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
 
@@ -50,13 +54,13 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "unpacked"
 
 
-def _mendq(unpacked: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _mendq(unpacked: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `mendq` with the wheel and the libraries, and nothing else of the repository."""
     libraries = sysconfig.get_path("purelib")
     return subprocess.run(
         [sys.executable, "-S", "-c", RUN, str(unpacked), libraries, *words],
-        cwd=unpacked,
-        env={"HOME": str(unpacked), "PATH": "/usr/bin:/bin"},
+        cwd=cwd,
+        env={"HOME": str(cwd), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         check=False,
         text=True,
@@ -74,12 +78,12 @@ def test_it_declares_what_it_imports() -> None:
     assert named == {"boto3", "jmespath", "msgspec", "rich", "typer"}
 
 
-def test_help_explain_and_lint_run(unpacked: Path) -> None:
-    (unpacked / "queue.yaml").write_text(TEMPLATE)
-    (unpacked / "record.json").write_text(RECORD)
-    shown = _mendq(unpacked, "--help")
+def test_help_explain_and_lint_run(unpacked: Path, tmp_path: Path) -> None:
+    (tmp_path / "queue.yaml").write_text(TEMPLATE)
+    (tmp_path / "record.json").write_text(RECORD)
+    shown = _mendq(unpacked, tmp_path, "--help")
     assert (shown.returncode, "rollback" in shown.stdout) == (0, True), shown.stderr
-    explained = _mendq(unpacked, "explain", "record.json", "--json")
+    explained = _mendq(unpacked, tmp_path, "explain", "record.json", "--json")
     assert '"not_failed"' in explained.stdout, explained.stderr
-    linted = _mendq(unpacked, "lint", "queue.yaml", "--format", "json")
+    linted = _mendq(unpacked, tmp_path, "lint", "queue.yaml", "--format", "json")
     assert '"dlq_missing"' in linted.stdout, linted.stderr

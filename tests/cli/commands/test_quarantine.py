@@ -186,7 +186,7 @@ def test_what_came_between_while_somebody_thought_forbids_a_return(
         else:
             queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
 
-    monkeypatch.setattr("mendq.cli.output.confirm", meanwhile)
+    monkeypatch.setattr("mendq.cli.redrive.redrive.confirm", meanwhile)
     assert _quarantine(queues, "return", "--all", code=1)["error"]["code"] == what
     assert queues.seen(queues.source) == []
     assert queues.ids(queues.messages) == ids

@@ -189,7 +189,7 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
         QueueUrl=url, Attributes={"VisibilityTimeout": "77"}
     )
     announced = " ".join(operator.mendq("rollback", case_id, "--yes").stdout.split())
-    assert "retained VisibilityTimeout: 77 s stands there, not what was put back" in announced
+    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
 

@@ -147,7 +147,7 @@ def test_many_sources_that_are_let_in_are_each_named() -> None:
     }
     nobody = {"RedriveAllowPolicy": {"redrivePermission": "byQueue", "sourceQueueArns": []}}
     result = _of({**sources, "D": {"Type": QUEUE, "Properties": nobody}})
-    (finding,) = [one for one in result.findings if "access" in one.symptom]
+    (finding,) = [one for one in result.findings if one.symptom == "dlq_source_not_allowed"]
     written = yaml.safe_load("\n".join(finding.remedy))["RedriveAllowPolicy"]
     assert written["redrivePermission"] == "byQueue"
     assert len(written["sourceQueueArns"]) == 10
