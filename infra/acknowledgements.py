@@ -13,6 +13,7 @@ from infra.lambdas.deliver_report import OBJECTS, configuration_sets_arn
 from infra.lambdas.heal import heal_reads
 from infra.lambdas.owner_lambda import owner_reads
 from infra.lambdas.scan import scan_reader
+from infra.nightly import STAGING
 from infra.own_queues import queue_arn
 from infra.queue_grants import every_key_arn, looked_at, quarantine_arns
 from infra.settings.deployment import DeploymentSettings
@@ -80,6 +81,7 @@ _ON_QUARANTINES = (
 )
 _ON_KEYS = "Which keys encrypt managed queues changes without a deployment; SQS alone uses them."
 _ON_OBJECTS = "One object per hour, day, week or transition, under one prefix of one bucket."
+_ON_STAGING = "One folder per write, named anew, and deleted once its table is put whole."
 _ON_CONFIGURATION_SETS = "Which one an identity sends by is set in SES; the sender is one alone."
 _ON_RUNS = "Every run of our own application; each night starts a new one."
 _ON_READS = {
@@ -154,7 +156,8 @@ def _of_the_nightly(stack: Stack, settings: DeploymentSettings) -> dict[str, str
     folders = (f"{trail}/AWSLogs", f"{cases}/cases", f"{cases}/findings")
     written = (f"{reports}/{each}" for each in (*TABLES, LOGS))
     keys = {f"arn:{partition}:kms:{stack.region}:*:key/*": _ON_A_TRAILS_KEY} if existing else {}
-    return {f"{each}/*": _ON_OBJECTS for each in (*folders, *written)} | keys
+    staging = {f"{reports}/{STAGING}*": _ON_STAGING}
+    return {f"{each}/*": _ON_OBJECTS for each in (*folders, *written)} | staging | keys
 
 
 def _of_the_watch(stack: Stack) -> dict[str, str]:

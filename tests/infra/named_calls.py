@@ -86,10 +86,17 @@ class _File:
                         defined.setdefault(each.id, []).append(node)
         imported: dict[str, list[tuple[Path, str]]] = {}
         for each in ast.walk(tree):
-            if isinstance(each, ast.ImportFrom) and each.module and not each.level:
+            if isinstance(each, ast.ImportFrom):
+                module = _module_of(each, path)
                 for alias in each.names:
-                    imported[alias.asname or alias.name] = _places(each.module, alias.name)
+                    imported[alias.asname or alias.name] = _places(module, alias.name)
         return cls(defined, imported)
+
+
+def _module_of(imports: ast.ImportFrom, path: Path) -> str:
+    """By its whole name, where the file at `path` names it from its own folder too."""
+    folder = path.parents[imports.level - 1].relative_to(ROOT).parts if imports.level else ()
+    return ".".join((*folder, *filter(None, [imports.module])))
 
 
 def _places(module: str, name: str) -> list[tuple[Path, str]]:

@@ -10,7 +10,7 @@ from functools import partial
 
 from mendq.cases import claims as case_store_claims
 from mendq.redrive import store
-from tests.infra.synthesized import Template
+from tests.infra.synthesized import QUEUE_ARNS, Template
 from tests.infra.template_rules.batches_have_a_window import MAPPING, read_queue
 from tests.infra.template_rules.rule import Findings, Resources, Rule, as_list, properties
 
@@ -39,16 +39,20 @@ def _writers(template: Template) -> Iterator[tuple[str, int, int]]:
     """The Lambdas whose roles may write queues, how long each may run, and its shortest claim."""
     for name, function in template.all("AWS::Lambda::Function").items():
         role = function["Properties"]["Role"].removeprefix("arn:")
-        claims = [CLAIMS[each] for each in _actions_of(template, role) if each in CLAIMS]
+        claims = [CLAIMS[each] for each in _written_by(template, role) if each in CLAIMS]
         if claims:
             yield name, function["Properties"]["Timeout"], min(claims)
 
 
-def _actions_of(template: Template, role: str) -> Iterator[str]:
+def _written_by(template: Template, role: str) -> Iterator[str]:
+    """The actions that a role is allowed on more than our own queues, which nobody claims."""
+    own = {f"{QUEUE_ARNS}{name}" for name in template.all("AWS::SQS::Queue")}
     for policy in template.all("AWS::IAM::Policy").values():
         if role in policy["Properties"]["Roles"]:
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-                if statement["Effect"] == "Allow":
+                if statement["Effect"] == "Allow" and not own.issuperset(
+                    as_list(statement["Resource"])
+                ):
                     yield from as_list(statement["Action"])
 
 
@@ -70,6 +74,9 @@ RULE = Rule(
         },
         "a rollback that is ended while its call is on the way": lambda found: _slow(
             found, "Rollback", LONGEST - 15
+        ),
+        "a redrive that is ended while a message is on the way": lambda found: _slow(
+            found, "Redrive", store.CLAIM_SECONDS - 15
         ),
         "an impatient intake": _impatient,
     },
