@@ -54,16 +54,10 @@ def log_nightly(logger: Logger, seen: Watched | WeekEnded) -> None:
 
 
 MOST_CODES = 20
-
-
 # An anomaly band learns nothing from a series that is only there when something happens; any other
 # counter that is always there costs its month and is watched by no alarm.
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
-
-
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
-
-
 Fixed = Mapping[Group, Outcome]
 
 
@@ -195,8 +189,6 @@ def _seconds_to_heal(case: Case) -> float:
 
 # Where everything fails it fails alike; what was found stands in the case bucket whole.
 MOST_ERRORS = 20
-
-
 MOST_FINDINGS = 100
 
 

@@ -41,11 +41,7 @@ class CaseBucket(Construct):
 
 # What the job writes, each below its own prefix; a page is made from the last.
 TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_RUNS, "summary")
-
-
 LOGS = "logs"
-
-
 LOGS_RETAINED_DAYS = 90
 
 

@@ -47,14 +47,8 @@ class CaseStore(Construct):
 # A transaction takes the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 MOVE = tuple(f"dynamodb:{each}Item" for each in ("Get", "Put", "Update", "Delete"))
-
-
 CHECK = ("dynamodb:ConditionCheckItem",)
-
-
 QUERY = ("dynamodb:Query",)
-
-
 SCAN = ("dynamodb:GetItem", "dynamodb:UpdateItem")
 
 

@@ -56,21 +56,12 @@ _RESOURCES: dict[str, Callable[[Stack], str]] = {
     "any": lambda _: "*",
 }
 
-
 Kinds = Collection[type[AttributeStep]]
-
-
 # CDK moves what is too much for one policy to the next, but never cuts a statement in two.
 NAMES_PER_STATEMENT = 25
-
-
 # What a proposal is written in once a person approved it; that one did is the code's to check.
 WRITTEN_MODES = (Mode.PROPOSE, Mode.HEAL)
-
-
 _TAG = f"aws:ResourceTag/{MODE_TAG}"
-
-
 _MODES = [str(each) for each in WRITTEN_MODES]
 
 
@@ -176,11 +167,7 @@ def _actions(kinds: Kinds) -> list[str]:
 
 
 _REDRIVE_TAG = f"aws:ResourceTag/{REDRIVE_TAG}"
-
-
 _MAKING = CreateDlq.iam_action
-
-
 # It may raise a DLQ's retention first.
 TAKEN = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
 

@@ -33,7 +33,6 @@ HANDLER = Handler(
     memory_mb=MEMORY_MB,
 )
 
-
 # What it may do with the report bucket's objects: its own marks it reads back as well.
 OBJECTS = (
     ("s3:GetObject", "summary/*"),

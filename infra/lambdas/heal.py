@@ -56,20 +56,13 @@ def heal_reads() -> frozenset[ReadAction]:
 
 
 TIMEOUT = Duration.seconds(60)
-
-
 BATCHING_WINDOW = Duration.seconds(5)
-
-
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY = Duration.seconds(6 * TIMEOUT.to_seconds() + BATCHING_WINDOW.to_seconds())
-
-
 # CDK's own has the stack's id in it, which becomes another one with several environments. The new
 # mapping would be made before the old one goes, and Lambda allows one of a queue and a function.
 # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
 MAPPING_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
-
 
 HANDLER = Handler(
     "heal", "Mendq: fixes the queue that a failed SQS call names", timeout=TIMEOUT, memory_mb=512

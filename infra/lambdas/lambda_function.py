@@ -22,15 +22,10 @@ from mendq.model.settings import LambdaSettings, variable_of
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_CHARACTERS = 4_096
-
-
 # What is known at deployment only, at its longest; a name or ARN that CloudFormation makes of ours
 # is shorter than the last.
 _LONGEST = {"AWS::Partition": len("aws-us-gov"), "AWS::AccountId": 12}
-
-
 _LONGEST_NAME = 100
-
 
 # The settings that grow with what a user names: as they are spelled, and what to do about them.
 _GROWING = {

@@ -61,8 +61,6 @@ def _regions(arguments: Sequence[str], assembly: Path) -> Iterator[str]:
 
 
 CLI = "aws-cdk@2.1148.1"
-
-
 # The wheel's own `npx` is a copy that does not find its library.
 NPX = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
 

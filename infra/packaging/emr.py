@@ -18,15 +18,9 @@ from infra.packaging.zips import LAMBDA, install, refuse_foreign_libraries
 
 # What EMR's Python loads, on workers of Amazon Linux 2023.
 EMR = ("--python-version", EMR_PYTHON, "--python-platform", "aarch64-manylinux_2_28")
-
-
 # For whoever compiles against them or tests them: half of what they take.
 _LEFT_OUT = ("tests", "include", "__pycache__", "bin")
-
-
 _LEFT_OUT_ENDINGS = (".pyx", ".pxd", ".pxi", ".pyi", ".h", ".a", ".lib")
-
-
 _COMPRESSION = 4
 
 
@@ -99,7 +93,6 @@ OURS = (
     *(f"mendq/nightly/{each}.py" for each in ("__init__", "jobs", "verdict", "outcome")),
 )
 
-
 ENTRY_POINT = """\
 import sys
 
@@ -107,7 +100,6 @@ from analytics.job import main
 
 sys.exit(main(sys.argv[1:]))
 """
-
 
 # The earliest time that a zip can hold: the same modules give the same bytes.
 _WRITTEN_AT = (1980, 1, 1, 0, 0, 0)

@@ -14,8 +14,6 @@ from uv import find_uv_bin
 from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
 
 AARCH64 = 183
-
-
 _MAGIC = b"\x7fELF"
 
 
@@ -77,11 +75,8 @@ REPORT = LambdaZip(
     asks_versions=True,  # Altair, of itself and of what draws for it
 )
 
-
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
-
-
 THIS_MACHINE: tuple[str, ...] = ()
 
 

@@ -27,22 +27,16 @@ if TYPE_CHECKING:
 
 # A hung call must not eat the time to record.
 _TRIES, _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 3, 1, 3
-
-
 # Before the n-th retry at most 2^(n-1) seconds.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _SECONDS_BETWEEN_TRIES = 2 ** (_TRIES - 1) - 1
-
-
 SECONDS_OF_A_HUNG_CALL = _TRIES * (_SECONDS_TO_CONNECT + _SECONDS_TO_READ) + _SECONDS_BETWEEN_TRIES
-
 
 _CONFIG = Config(
     connect_timeout=_SECONDS_TO_CONNECT,
     read_timeout=_SECONDS_TO_READ,
     retries={"mode": "standard", "total_max_attempts": _TRIES},
 )
-
 
 _PATIENT_ONCE = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
 

@@ -20,19 +20,12 @@ from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, Create
 
 # Whoever has more sources than this shares one DLQ among everything.
 MOST_SOURCES = 100
-
-
 # SQS ends a task that has run for so long.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE = timedelta(hours=36)
-
-
 # Where a task names no destination.
 SOURCES = "sources"
-
-
 _UNDER_WAY = frozenset({"RUNNING", "CANCELLING"})
-
 
 # What SQS answers about a queue that was never anybody's DLQ, or is gone.
 _NO_TASKS = frozenset(

@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
-
-
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
-
-
 _WHOLE = "Complete"
-
-
 _MORE_FOLLOWS = "PartialData"
 
 
@@ -101,11 +95,7 @@ def _queries(queue_arns: Sequence[str]) -> Iterator[MetricDataQueryTypeDef]:
 
 
 A_MINUTE = 60
-
-
 AN_HOUR = 3_600
-
-
 # CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
 LONG = timedelta(hours=6)
 

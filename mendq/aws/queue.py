@@ -135,8 +135,6 @@ def _names(clients: Clients, pattern: str) -> Iterator[str]:
 
 # "You must wait at least one second after the queue is created to be able to use the queue."
 SECONDS_UNTIL_USABLE = 1
-
-
 READS_OF_A_NEW_QUEUE = 3
 
 

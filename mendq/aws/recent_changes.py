@@ -17,10 +17,7 @@ from mendq.notifications.queue_lines import Change
 
 # An account gets two requests a second: so many answers, and no more are asked for.
 MOST_PAGES_OF_LAST_CHANGE = 2
-
-
 EVENTS_PER_PAGE = 50
-
 
 CHANGES = frozenset(
     {"SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"}
@@ -109,11 +106,7 @@ def _attributes_in(parameters: object) -> tuple[str, ...]:
 
 # An account gets two requests a second: so many answers of each kind of change.
 MOST_PAGES = 10
-
-
 SQS = "sqs.amazonaws.com"
-
-
 CLOUDFORMATION = "cloudformation.amazonaws.com"
 
 

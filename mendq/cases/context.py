@@ -109,8 +109,6 @@ if TYPE_CHECKING:
 
 
 A_ROUND = timedelta(hours=1)
-
-
 RETAINED = timedelta(days=1)
 
 

@@ -64,12 +64,8 @@ def file_new(
 
 # Another hour has pages of its own.
 HELD_BACK = timedelta(hours=1)
-
-
 # When follow_up looks whether the run that wrote a case down came to its end.
 LOOK_AFTER = timedelta(minutes=2)
-
-
 # That another case came to the same before is not this one's news.
 _NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
 

@@ -22,14 +22,8 @@ from mendq.notifications.notification import NotificationRecord
 from mendq.notifications.queue_lines import Configuration
 
 CANCELLED = "TransactionCanceledException"
-
-
 TRIES = 4
-
-
 FIRST_PAUSE_SECONDS = 0.05
-
-
 Answer = TypeVar("Answer")
 
 
@@ -74,12 +68,8 @@ def _reasons(error: ClientError) -> list[dict[str, Any]]:
 
 
 Part = dict[str, Any]
-
-
 # What is known of a queue is worth a comparison for as long as CloudTrail's history goes back.
 KNOWN_DAYS = 90
-
-
 TRANSITION_DAYS = 400
 
 

@@ -17,11 +17,7 @@ from mendq.notifications.notification import NotificationRecord
 from mendq.notifications.queue_lines import Configuration
 
 WINDOW = timedelta(hours=1)
-
-
 SLOT = timedelta(minutes=10)
-
-
 # An item of the case store holds 400 KB; so many queues are a mass symptom in any account.
 MOST_QUEUES = 2_000
 
@@ -95,8 +91,6 @@ def _note_of(text: str) -> tuple[datetime, str] | None:
 
 
 CHANGES_REMEMBERED = timedelta(days=1)
-
-
 # More often than a queue is deployed; each time calls had failed just before.
 MOST_CHANGES = 6
 
@@ -123,11 +117,7 @@ def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | N
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
-
-
 HELD_UP = timedelta(hours=1)
-
-
 # A case's id, and the which of its transitions.
 Transition = tuple[str, int]
 
@@ -311,16 +301,8 @@ class CaseStoreView:
 
 
 OPEN_CASES = "open_cases"
-
-
 # The partition key is there while a case is open, and until its end is filed and told.
 PARTITION = "open"
-
-
 SORT = "due_at"
-
-
 INCLUDED = ("case_id", "symptom", "state", "opened_at")
-
-
 EVERY_CASE = "case"

@@ -23,8 +23,6 @@ from mendq.notifications.text import counted
 # A few messages that are given back again and again make many receives: many messages have to
 # pass, and many receives to fail, unless Lambda itself counted that its function fails.
 FEWEST_MESSAGES = 100
-
-
 # A case of it explains what is received again.
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
@@ -68,8 +66,6 @@ def _concerns_many(facts: Facts, measured: Measured) -> bool:
 
 # While one of them is open, a DLQ would only take in what it keeps from being done.
 FIXED_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
-
-
 POLICIES = ("Policy", AttachDlq.attribute)
 
 

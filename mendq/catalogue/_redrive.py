@@ -77,11 +77,7 @@ def _retained_seconds(source: SourceQueue) -> int:
 
 # While one of them is open or found, messages would die again, or others with them.
 FIXED_FIRST = CAUSES | {"dlq_messages_arriving"}
-
-
 SHIPPED = Bounds()
-
-
 # A person sends some back by hand, and is done; who deletes in so many hours comes again.
 VISITS = 3
 

@@ -30,11 +30,8 @@ CAUSES = frozenset(
     }
 )
 
-
 # Proven fixed, though the case is not over yet.
 PROVEN = frozenset({State.VERIFIED, State.WATCHING})
-
-
 _BY_ITSELF = "follow_up"
 
 
@@ -82,14 +79,8 @@ def _became(case: Case) -> str:
 
 
 REDRIVE_TAG = "mendq:redrive"
-
-
 ON = "on"
-
-
 READ = "kms:Decrypt"
-
-
 SEND = "kms:GenerateDataKey"
 
 
@@ -179,23 +170,15 @@ def key_sentence(grants: Iterable[KeyGrant], who: str) -> str:
 
 # What moves messages, of the queue that they leave and of the one that they go to.
 LEAVING = granted_by(("DeleteMessage", "ReceiveMessage"))
-
-
 ARRIVING = granted_by(("SendMessage",))
-
 
 REMEDY = (
     "except Mendq's redrive role by the further condition "
     '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}'
 )
 
-
 _NETWORK = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
-
-
 _IF_EXISTS = "ifexists"
-
-
 _DIFFERS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
 
 

@@ -244,7 +244,6 @@ NOT_SAID = Finding(
     _queue_policy,
 )
 
-
 FINDINGS = (
     Finding(
         RefusedBy.RESOURCE_POLICY_DENIES,

@@ -14,8 +14,6 @@ from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
 
 MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
-
-
 MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 
 
@@ -171,8 +169,6 @@ def _tag_it(queue_arn: str) -> str:
 
 # SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
 IN_FLIGHT_BOUND = 60_000
-
-
 GUESS_FACTOR = 4
 
 

@@ -19,17 +19,9 @@ from mendq.model.queue import DEFAULTS, Redrive
 from mendq.model.steps import SetMessageRetention
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
-
-
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
-
-
 DLQ_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
-
-
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
-
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 
@@ -105,13 +97,8 @@ def measured(**counted: int) -> Measured:
 
 
 A_DAY = 86_400
-
-
 LATER = AT + timedelta(hours=3)
-
-
 HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:messages", 30, 0)
-
 
 VISIBILITY = case(
     "visibility_timeout_too_short",
@@ -121,14 +108,11 @@ VISIBILITY = case(
     reason="it did not show again",
 )
 
-
 KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
-
 
 BY_A_PERSON = case(
     "consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back"
 )
-
 
 FOR_ONE_NETWORK = json.dumps(
     {
@@ -142,7 +126,6 @@ FOR_ONE_NETWORK = json.dumps(
     }
 )
 
-
 SOLE = SoleSource(
     STANDARD_ARN,
     {},
@@ -150,7 +133,6 @@ SOLE = SoleSource(
     deletes_per_second=20,
     soak_factor=Timing.soak_factor,
 )
-
 
 MEASURED = measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 

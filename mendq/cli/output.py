@@ -29,14 +29,8 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.notifications.text import plain, visible
 
 _MOST_LINE = 600
-
-
 _STDOUT, _STDERR = 1, 2
-
-
 _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
-
-
 # A label, its style, and what it says.
 Line = tuple[str, str, str]
 

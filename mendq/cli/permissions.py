@@ -10,54 +10,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 EVERYBODYS = frozenset({"sts:GetCallerIdentity"})
-
-
 STACK = frozenset({"cloudformation:DescribeStacks"})
-
-
 CASE_STORE = STACK | {"dynamodb:GetItem"}
-
-
 CASES = CASE_STORE | {"dynamodb:Query"}
-
-
 EVERY_CASE = CASES | {"dynamodb:Scan"}
-
-
 SETTINGS = STACK | {"lambda:GetFunctionConfiguration"}
-
-
 MANAGED = SETTINGS | {"tag:GetResources", "sqs:ListQueues"}
-
-
 QUEUE = frozenset({"sqs:GetQueueAttributes"})
-
-
 SHOWN = EVERY_CASE | SETTINGS | QUEUE
-
 
 TRAILS = frozenset(
     {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
 )
 
-
 FROZEN = SETTINGS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
-
-
 INVOKE = "lambda:InvokeFunction"
-
-
 DLQ = frozenset({"sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks"})
-
-
 TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
-
-
 DROPPING = TAKING | {"sqs:DeleteMessage"}
-
-
 RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}
-
 
 DRILLING = frozenset(
     {
@@ -71,9 +42,7 @@ DRILLING = frozenset(
     }
 )
 
-
 CLAIM = "dynamodb:UpdateItem"
-
 
 LOOKING: Mapping[str, frozenset[str]] = {
     "doctor": CASES
@@ -129,7 +98,6 @@ LOOKING: Mapping[str, frozenset[str]] = {
     "quarantine list": MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"},
 }
 
-
 STEERING: Mapping[str, frozenset[str]] = {
     "approve": SHOWN | {INVOKE},
     "decline": SHOWN | {INVOKE},
@@ -142,7 +110,6 @@ STEERING: Mapping[str, frozenset[str]] = {
     "thaw": CASE_STORE | {"dynamodb:DeleteItem"},
 }
 
-
 # With messages in hand: on which queues, docs/redrive.md says.
 MESSAGES: Mapping[str, frozenset[str]] = {
     "redrive": CASE_STORE | RETURNING | DLQ | {CLAIM},
@@ -151,19 +118,11 @@ MESSAGES: Mapping[str, frozenset[str]] = {
     "quarantine drop": CASE_STORE | DROPPING,
 }
 
-
 # These ask AWS nothing.
 OFFLINE: Mapping[str, frozenset[str]] = {"explain": frozenset(), "lint": frozenset()}
-
-
 RIGHTS = {**LOOKING, **STEERING, **MESSAGES, **OFFLINE}
-
-
 _HERE = "REGION:ACCOUNT"
-
-
 _TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
-
 
 # What is named here is Mendq's own; every other action is about queues and functions of yours,
 # or knows no resource.
@@ -183,7 +142,6 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "sns:": (f"arn:aws:sns:{_HERE}:Mendq-*",),
     **dict.fromkeys(sorted(DRILLING), (f"arn:aws:sqs:{_HERE}:mendq-drill-*",)),
 }
-
 
 _READS = frozenset().union(*LOOKING.values())
 

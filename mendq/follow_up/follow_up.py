@@ -142,12 +142,8 @@ class CaseLook:
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
-
-
 # The version that knows it may be deployed again.
 UNKNOWN_AGAIN = timedelta(hours=1)
-
-
 # Where one service hangs, a case calls it twice before it is given up.
 SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 

@@ -34,15 +34,9 @@ from mendq.model.plan import Refusal, owner_of_case
 from mendq.notifications.text import plain
 
 Document = dict[str, Any]
-
-
 # A case once more, where another run came in between.
 TRIES = 3
-
-
 LONGEST_CASE_ID = 200
-
-
 NOBODY = "an operator who gave no name"
 
 
@@ -136,7 +130,6 @@ DECISIONS: Mapping[str, Decision] = MappingProxyType(
         "close": Decision(lifecycle.CLOSE, "closed"),
     }
 )
-
 
 # What ends a case of a symptom that this Mendq does not know: nothing of the catalogue is asked.
 _CLOSE_UNKNOWN = Decision(lifecycle.CLOSE_UNKNOWN, "closed")

@@ -109,20 +109,12 @@ def _more_than_its_own_bound(proposal: Proposal) -> Refusal | None:
 
 
 FUTURE_AFTER = timedelta(minutes=5)
-
-
 # What a claim, two reads, a write and a record may take together.
 SECONDS_TO_WRITE = 15
-
-
 # What a write, once claimed, and its record may still take.
 SECONDS_TO_RECORD = 8
-
-
 # So few queues are a coincidence, however small the account.
 FEW_QUEUES = 3
-
-
 # So many drills of an hour are practice; beyond it somebody has tagged other queues.
 MOST_DRILLS = 20
 
@@ -260,14 +252,8 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 
 
 ON_CALL = (own_call, elsewhere)
-
-
 ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
-
-
 ON_PLAN = (overridden, out_of_bounds, too_soon, too_often, mass_symptom, too_little_time)
-
-
 Subject = TypeVar("Subject")
 
 

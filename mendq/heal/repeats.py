@@ -16,8 +16,6 @@ from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
 
 NEW_FAULTS_A_DAY = 10
-
-
 # What is still found after so long is news again.
 REMEMBERED = timedelta(days=30)
 
@@ -64,12 +62,8 @@ def _note_of(text: str) -> tuple[date, str] | None:
 
 
 A_DAY = timedelta(days=1)
-
-
 # A scan comes round in an hour: a little less than a day, so that it is no day and an hour.
 NOTED_EVERY = timedelta(hours=23)
-
-
 SILENT_UNANSWERED = REMEMBERED
 
 

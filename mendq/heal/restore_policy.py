@@ -20,8 +20,6 @@ from mendq.model.policy import Pin, doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
 
 PASSED = "PASS"
-
-
 _MOST_REASONS = 3
 
 

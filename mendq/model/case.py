@@ -47,13 +47,8 @@ FINAL = frozenset(
     }
 )
 
-
 SCHEMA = 1
-
-
 SILENT_DAYS = 7
-
-
 GRACE = timedelta(hours=1)
 
 
@@ -250,8 +245,6 @@ def longest_in(state: State, timing: Timing) -> timedelta | None:
 
 # More than this in an hour is read by nobody; the rest are held back, which is said once.
 NOTIFICATIONS_PER_HOUR = 20
-
-
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 

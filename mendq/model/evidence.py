@@ -14,7 +14,6 @@ from mendq.model.queue import parts_of
 
 _WITH_BATCHES = ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
 
-
 # A batch takes the permission of the single call.
 _GRANTED_BY = {
     "ReceiveMessage": "ReceiveMessage",
@@ -22,15 +21,9 @@ _GRANTED_BY = {
     **{f"{each}Batch": each for each in _WITH_BATCHES},
 }
 
-
 MESSAGE_TRAFFIC = frozenset(_GRANTED_BY)
-
-
 _NAMED_AT_MOST = 3
-
-
 _NAME_AT_MOST = 96
-
 
 IDENTITY = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
@@ -96,11 +89,7 @@ def who_called(event_name: str, queue_arn: str) -> str:
 
 
 MAXIMUM_PRINCIPALS = 10
-
-
 MAXIMUM_RETAINED = 10
-
-
 STALE_AFTER = timedelta(minutes=60)
 
 

@@ -54,8 +54,6 @@ def moment_of(epoch_seconds: str | None) -> datetime | None:
 
 # A consumer that fails in half of its runs fails; near its timeout it runs long instead.
 FAILING_SHARE = 0.5
-
-
 RUNS_LONG_SHARE = 0.9
 
 
@@ -290,16 +288,9 @@ class ReadAction:
 
 
 _TAGS = ReadAction("sqs:ListQueueTags", "queue")
-
-
 QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
-
-
 _METRICS = ReadAction("cloudwatch:GetMetricData", "any")
-
-
 _LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
-
 
 _READS: dict[Need, tuple[ReadAction, ...]] = {
     Need.QUEUE: QUEUE_READS,
@@ -327,7 +318,6 @@ _READS: dict[Need, tuple[ReadAction, ...]] = {
     Need.PIN: (_LAST_CHANGE,),
 }
 
-
 # Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
 ACCOUNT_READS = (
     ReadAction("tag:GetResources", "any"),
@@ -335,17 +325,14 @@ ACCOUNT_READS = (
     _LAST_CHANGE,
 )
 
-
 # Whether messages were deleted since, and what a page shows.
 FOLLOW_UP_READS = (*QUEUE_READS, _METRICS, _LAST_CHANGE)
-
 
 # What AWS makes of a policy before it is written; they take no narrower resource.
 POLICY_CHECKS = (
     ReadAction("access-analyzer:CheckNoPublicAccess", "any"),
     ReadAction("access-analyzer:CheckNoNewAccess", "any"),
 )
-
 
 # What stands there now, and what a page shows of a write that came between.
 ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)

@@ -15,8 +15,6 @@ from typing import Any
 from mendq.model import queue
 
 QUERY_PREFIX = "AWS.SimpleQueueService."
-
-
 EXCEPTION_SUFFIX = "Exception"
 
 
@@ -69,10 +67,7 @@ CODES: tuple[ErrorCode, ...] = (
     ErrorCode("VpceAccessDenied", "access_denied"),
 )
 
-
 KNOWN_CODES = frozenset(each.canonical for each in CODES)
-
-
 _BY_OTHER_NAME = {each.other: each.canonical for each in CODES if each.other}
 
 
@@ -92,18 +87,15 @@ def canonical(raw_error_code: str) -> str:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
 _CUT_AT_BYTES = 1_024
 
-
 _VALUE_FOR = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
 )
-
 
 # These two hold nothing of the caller's, so the whole message is SQS's word.
 _SHORTER_THAN = re.compile(
     r"One or more parameters are invalid\. Reason: "
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
 )
-
 
 _NO_DEDUPLICATION_ID = (
     "The queue should either have ContentBasedDeduplication enabled "
@@ -154,10 +146,7 @@ _REFUSAL = re.compile(
     r"(?:: arn:\S{1,400}|\.)?"
 )
 
-
 _THROUGH = " transitively through a "
-
-
 _DENIED = "AccessDenied"
 
 
@@ -188,13 +177,11 @@ _BOUNDING = {
     "VPC endpoint policy": RefusedBy.VPC_ENDPOINT_POLICY,
 }
 
-
 _DENIES = {
     **_BOUNDING,
     "resource-based policy": RefusedBy.RESOURCE_POLICY_DENIES,
     "identity-based policy": RefusedBy.IDENTITY_POLICY_DENIES,
 }
-
 
 _ALLOWS_NOT = {
     **_BOUNDING,
@@ -230,20 +217,10 @@ def _refusal(error_message: str) -> re.Match[str] | None:
 
 # CloudTrail's own bound on one event.
 MAXIMUM_BYTES = 262_144
-
-
 MAXIMUM_TEXT = 2_048
-
-
 MAXIMUM_CODE = 128
-
-
 MAXIMUM_PRINCIPAL = 256
-
-
 _TIME_FORMS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z")
-
-
 Record = Mapping[str, Any]
 
 

@@ -15,15 +15,9 @@ from mendq.model.steps import SetVisibilityTimeout
 # CloudTrail delivers within about five minutes on average and promises nothing.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_LAG = timedelta(minutes=15)
-
-
 # A scan looks back for six hours and comes round in one: what it has not found by then is gone.
 A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
-
-
 A_QUIET_DAY = timedelta(days=1)
-
-
 # What is written into the queue and has to show that it helps.
 PROVING = (State.APPLIED, State.UNVERIFIED)
 
@@ -97,31 +91,17 @@ def _is_visibility(attribute: str) -> bool:
 
 
 ASK_AGAIN = timedelta(hours=1)
-
-
 CALL_AGAIN = timedelta(minutes=5)
-
-
 # Less than the minute in which follow_up comes round: none is to be left out.
 TICK_AGAIN = timedelta(seconds=30)
-
-
 # A failed call may end it, so it is looked at when one comes.
 WATCHED = (*PROVING, State.WATCHING)
-
-
 # Nobody acts on it; while it waits, its queue may be taken away from Mendq.
 WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
-
-
 # Somebody else is to act: the Lambda that owns the write.
 CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
-
-
 # Why a case is closed although nothing showed that the symptom stayed away.
 GONE = "the queue is gone, or another one of its name"
-
-
 UNMANAGED = "the queue is not managed any more"
 
 
@@ -317,15 +297,12 @@ HAS_WRITTEN = (
     State.CLOSED,
 )
 
-
 # Where the owner of the write looks anew and writes.
 TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
-
 
 APPROVE = ManualTransition(
     (State.PROPOSED,), State.APPROVED, Who.PERSON, "a person approved the plan"
 )
-
 
 DECLINE = ManualTransition(
     (State.PROPOSED, State.APPROVED),
@@ -336,11 +313,9 @@ DECLINE = ManualTransition(
     "page",
 )
 
-
 CLOSE = ManualTransition(
     (State.ESCALATED, State.OVERRIDDEN), State.CLOSED, Who.PERSON, "a person closed it"
 )
-
 
 # Nobody else ends such a case: follow_up has no entry to go by.
 CLOSE_UNKNOWN = ManualTransition(
@@ -349,7 +324,6 @@ CLOSE_UNKNOWN = ManualTransition(
     Who.PERSON,
     "a person closed it: this Mendq knows its symptom no more",
 )
-
 
 MANUAL_TRANSITIONS = (
     ManualTransition(

@@ -28,16 +28,10 @@ class Mode(IntEnum):
 
 
 MODES = {str(mode): mode for mode in Mode}
-
-
 # CloudFormation's own tags, which people cannot set; ListQueueTags gives them like any other.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
 _STACK = "aws:cloudformation:stack-name"
-
-
 _RESOURCE = "aws:cloudformation:logical-id"
-
-
 _MOST = 255
 
 
@@ -62,15 +56,9 @@ def deployed_by(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 MODE_TAG = "mendq"
-
-
 OFF = "off"
-
-
 # On the queue of a drill, whose failing calls say nothing about other queues.
 DRILL_TAG = "mendq:drill"
-
-
 # What a drill calls its queue unless it is told another name: logs tell no tags.
 DRILL_QUEUE = "mendq-drill-"
 

@@ -10,27 +10,15 @@ from math import isfinite
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
-
-
 SURPLUS_SHARE = 0.05
-
-
 # An oldest message that grew older by so much of the time is the one that was oldest before.
 STANDS_STILL_SHARE = 0.9
-
-
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 TRIED_OFTEN = 5
-
-
 # From here on every message may be tried again, and be deleted twice with one handle.
 TRIED_TWICE = 2
-
-
 DELETED_OFTEN = 1.5
-
-
 # What was deleted within it, somebody may still be deleting.
 LATELY = timedelta(minutes=15)
 
@@ -147,15 +135,9 @@ class Measured:
 
 
 Points = Sequence[tuple[datetime, float]]
-
-
 BACKLOG = ("visible", "in_flight", "delayed")
-
-
 # A burst of sends may be in the first backlog or not: one of these minutes is quieter.
 FIRST_MINUTES = timedelta(minutes=5)
-
-
 # SQS may need so long to report a queue that nobody has used for hours.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 SLOW_TO_BEGIN = timedelta(minutes=15)
@@ -224,22 +206,13 @@ def _rounded(values: Iterable[float]) -> int:
 
 
 LONGEST = timedelta(hours=6)
-
-
 # CloudWatch has the datapoint of a minute a minute or two after it has ended.
 CLOUDWATCH_LAG = timedelta(minutes=3)
-
-
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
 PERIOD = timedelta(minutes=1)
-
-
 _AN_HOUR = timedelta(hours=1)
-
-
 # No window begins earlier before now.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
-
 
 _COUNTS = {
     "sent": "NumberOfMessagesSent",
@@ -248,7 +221,6 @@ _COUNTS = {
     "empty": "NumberOfEmptyReceives",
 }
 
-
 _GAUGES = {
     "visible": "ApproximateNumberOfMessagesVisible",
     "in_flight": "ApproximateNumberOfMessagesNotVisible",
@@ -256,10 +228,7 @@ _GAUGES = {
     "age": "ApproximateAgeOfOldestMessage",
 }
 
-
 _OF_FIFO = {"groups": "ApproximateNumberOfGroupsWithInflightMessages"}
-
-
 Series = Mapping[str, Points]
 
 

@@ -43,7 +43,6 @@ class OwnMetric(StrEnum):
 # follow_up sends it each minute, zero or not.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 
-
 # What comes with a failed call, an error, a redrive, a scan of managed queues or a finding is
 # billed for the hours in which it does, and is missing, not zero, in all others.
 WHEN_SOMETHING_HAPPENS = frozenset(
@@ -65,48 +64,20 @@ WHEN_SOMETHING_HAPPENS = frozenset(
     }
 )
 
-
 HEAL = "heal"
-
-
 ATTACH_DLQ = "attach-dlq"
-
-
 RESTORE_POLICY = "restore-policy"
-
-
 REDRIVE = "redrive"
-
-
 START_NIGHTLY = "start-nightly"
-
-
 WATCH_NIGHTLY = "watch-nightly"
-
-
 SCHEDULE = "schedule"
-
-
 NIGHTLY = "nightly"
-
-
 DELIVER_REPORT = "deliver-report"
-
-
 FOLLOW_UP = "follow-up"
-
-
 APPROVE = "approve"
-
-
 ROLLBACK = "rollback"
-
-
 SCAN = "scan"
-
-
 PROBE = "probe"
-
 
 # Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
 # the probe is not among them: its call is meant to be seen.
@@ -126,7 +97,6 @@ LEFT_OUT = (
     SCAN,
 )
 
-
 EVERY = (*LEFT_OUT, PROBE)
 
 
@@ -136,29 +106,16 @@ def role_name(purpose: str, region: str) -> str:
 
 
 PERIOD = timedelta(minutes=15)
-
-
 LEAST_FIXES = 3
-
-
 # The alarm looks back as far.
 PERIODS = 3
-
-
 CEILING_MINUTES = 3
-
-
 # What an alarm needs to notice.
 _NOTICING = timedelta(minutes=3)
-
-
 # No fix for so long, and they are over: what holds back still does when the alarm sees that.
 STILL_COMING = PERIOD - _NOTICING
-
-
 # Those that come more rarely are fewer than LEAST_FIXES in a PERIOD.
 _APART = PERIOD / LEAST_FIXES
-
 
 _WROTE = frozenset(
     {

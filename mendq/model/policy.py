@@ -12,11 +12,8 @@ from typing import Any, Self
 from mendq.model.evidence import to_text
 
 EVERYBODY = "*"
-
-
 # SQS takes no longer one; what is longer is not read.
 _MOST_CHARACTERS = 20_480
-
 
 _KNOWN = frozenset(
     {"Sid", "Effect", "Condition"}
@@ -130,28 +127,16 @@ def _refuse(constant: str) -> None:
 
 
 HOLDS = timedelta(days=30)
-
-
 # Clocks of SQS's, CloudTrail's and whoever pins may differ by so much.
 # Both round to the second: a second of difference is one moment, two may be two people.
 CLOCK_SKEW = timedelta(seconds=1)
-
-
 MOST_CLOCK_AHEAD = timedelta(minutes=5)
-
-
 MOST_CLOCK_BEHIND = timedelta(days=1)
-
-
 # "On average within about 5 minutes of an API call", and not guaranteed:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
-
-
 # Before that a person is asked, who may know of a change that CloudTrail never tells of.
 SETTLED_AFTER = timedelta(minutes=60)
-
-
 # Others are nobody's pin, and times are added to them.
 _YEARS = range(2000, 9000)
 

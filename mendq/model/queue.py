@@ -30,19 +30,10 @@ def parsed(text: str | None) -> dict[str, Any] | None:
 
 
 _NAME = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
-
-
 _ACCOUNT = r"[0-9]{12}"
-
-
 _REGION = r"[a-z0-9-]{1,32}"
-
-
 _ARN = re.compile(rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION}):({_ACCOUNT}):({_NAME})")
-
-
 _URL = re.compile(rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT})/({_NAME})")
-
 
 _REFUSED = re.compile(
     r"\bon resource: (arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,32}:[0-9]{12}:[A-Za-z0-9_.-]{1,80})"
@@ -134,11 +125,7 @@ def number_in(attributes: Mapping[str, str], name: str) -> int:
 
 
 FIFO = ".fifo"
-
-
 LONGEST_NAME = 80
-
-
 LONGEST_RETENTION_SECONDS = 1_209_600
 
 
@@ -164,17 +151,9 @@ def arn_beside(source_arn: str, suffix: str) -> str:
 
 
 DLQ_SUFFIX = "-dlq"
-
-
 FEWEST_RECEIVES = 3
-
-
 MOST_RECEIVES = 100
-
-
 MAX_RECEIVE_COUNT = 5
-
-
 # SQS takes no more by name; beyond that it must be allowAll, which Mendq never writes.
 MOST_SOURCES = 10
 

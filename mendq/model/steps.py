@@ -320,10 +320,7 @@ MESSAGE_ACTIONS = (
     "sqs:SendMessage",
 )
 
-
 INTO_QUARANTINE = "sqs:SendMessage"
-
-
 # What Dlq is before, and whatever was sent back meanwhile: no message waits for a value.
 HELD = "held"
 

@@ -40,12 +40,8 @@ class ReportBucket:
 
 
 MOST_SUBJECT = 100
-
-
 # SNS takes 256 KB of UTF-8.
 MOST_TEXT_BYTES = 250_000
-
-
 _CUT = "\n(cut here: it is longer than a topic takes)\n"
 
 

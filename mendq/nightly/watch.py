@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 
 # What a week is summed up as lies here, below a folder for each.
 SUMMARY = "summary/week={week}/summary.json"
-
-
 # In so many days before a day a report was begun; its week is the one before.
 _BEGUN_WITHIN, _A_WEEK = 8, 7
-
-
 # A nightly run is some 300 bytes.
 _MOST_BYTES = 10_000
 

@@ -22,15 +22,11 @@ from mendq.notifications.configuration import NOT_SET, as_json, differences
 from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
 
 _MOST_STEPS = 4
-
-
 _RETENTION = "MessageRetentionPeriod"
-
 
 _TRIED = frozenset(
     {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
 )
-
 
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
 
@@ -174,10 +170,7 @@ def _theirs(step: Mapping[str, str], attributes: Mapping[str, str]) -> str:
 
 
 _MOST_VALUE = 400
-
-
 _MOST_READ = 1_000
-
 
 # CloudFormation's property bears the attribute's own name; Terraform's argument does not.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
@@ -198,7 +191,6 @@ _TERRAFORM: dict[str, str] = {
     "RedriveAllowPolicy": "redrive_allow_policy",
     "Policy": "policy",
 }
-
 
 NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
 

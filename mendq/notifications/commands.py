@@ -95,8 +95,6 @@ def delete_queue_command(queue_arn: str) -> str:
 
 # What waits until a person says that it is over.
 _SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
-
-
 # Told of where the owner of the write does not take it up.
 _WAITING_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE})
 
@@ -157,14 +155,9 @@ def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
 
 # How the name of every alarm of Mendq's begins: others of the account may not publish here.
 ALARM_PREFIX = "mendq-"
-
-
 FIRES, FIRST, RUNBOOK = "Fires: ", "First, in account ", "Runbook: "
-
-
 # What Mendq's own doctor sees of most causes.
 DOCTOR = "mendq doctor"
-
 
 _WORDS = re.compile(
     rf"^{FIRES}(?P<when>.{{1,500}})\.\n"

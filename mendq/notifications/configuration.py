@@ -17,23 +17,11 @@ from mendq.notifications.text import compact_json, plain, value
 
 # Not configuration: counters, clocks, the queue's own name, and whether another queue exists.
 _NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL)
-
-
 _DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
-
-
 _MOST_STATEMENT = 500
-
-
 _DIGEST = 12
-
-
 _MOST_NAME = 64
-
-
 _MOST_PATH = 200
-
-
 NOT_SET = "not set"
 
 

@@ -25,24 +25,13 @@ from mendq.notifications.text import Section, body, command_line, counted, first
 # SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 MOST_BYTES = 8_000
-
-
 MOST_SUBJECT = 99
-
-
 MOST_FIRST_LINE = 122
 _MOST_SYMPTOM = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
-
-
 _MOST_NAMED = 5
-
-
 _MOST_FIRST = 2
-
-
 _MOST_WHY = 1_000
-
 
 # What is asked of the reader: in full, and where the queue's name is long.
 _ASKS: dict[State, tuple[str, str]] = {
@@ -54,7 +43,6 @@ _ASKS: dict[State, tuple[str, str]] = {
     State.ESCALATED: ("Mendq cannot fix this: please act.", "Please act"),
     State.OVERRIDDEN: ("Two values for one setting: please choose one.", "Choose one"),
 }
-
 
 NOTIFIED = frozenset(_ASKS)
 
@@ -147,8 +135,6 @@ def _advice(text: str) -> str:
 
 
 SENDING = timedelta(seconds=90)
-
-
 MOST_NEWS = 10
 
 
@@ -302,8 +288,6 @@ def of_held_back(
 
 
 RUNBOOK = "docs/runbooks/report_not_mailed.md"
-
-
 _MOST_ADDRESSES = 20
 
 

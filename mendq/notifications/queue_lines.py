@@ -12,13 +12,8 @@ from mendq.notifications.configuration import NOT_SET, configured, differences
 from mendq.notifications.text import first_of, moment, plain, value
 
 _MOST_LINES = 20
-
-
 _MOST_NAMED = 5
-
-
 _MOST_SHOWN = 1_000
-
 
 _FACTS = (
     "VisibilityTimeout",

@@ -12,19 +12,11 @@ from mendq.model.queue import parsed
 
 # How often Mendq sent a message back to its source.
 REDRIVE_COUNT = "mendq.redrive"
-
-
 # Why and when it came to the quarantine: one attribute, JSON, in the place of the redrives.
 QUARANTINED = "mendq.quarantined"
-
-
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
-
-
 LONGEST_NUMBER = 9
-
-
 # What is counted further stays there: a count that reads as 0 again would be none.
 MOST_REDRIVES = 10**LONGEST_NUMBER - 1
 
@@ -104,8 +96,6 @@ class Message:
 
 # A mark of ours is short; what is longer was written by somebody else.
 LONGEST_MARK = 8_192
-
-
 LONGEST_WHY = 512
 
 

@@ -37,15 +37,9 @@ from mendq.redrive.store import Claimed
 
 # As many at a time; what they weigh is known when they are there.
 TAKEN_AT_ONCE = 100
-
-
 MOST_BYTES_HELD = 100_000_000
-
-
 # What is held is to be let go and written down before the run is ended.
 SECONDS_TO_LET_GO = 15
-
-
 WHY = "it came back after it was sent back to its source"
 
 
@@ -179,8 +173,6 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
 
 
 CANCEL = "cancel"
-
-
 UNREADABLE = "what the case store says of how far it has come cannot be read"
 
 

@@ -42,8 +42,6 @@ from mendq.scan.store import ScanStore, Stretch
 
 # What measuring the suspects and handing over may take; by then no further queue is begun with.
 SECONDS_TO_MEASURE = 300
-
-
 SECONDS_TO_DELIVER = 60
 
 

@@ -74,21 +74,13 @@ if TYPE_CHECKING:
 # SQS states no quota for looking at a queue's attributes; 50 a second have 10,000 queues looked at
 # in three and a half minutes.
 SQS_CALLS_PER_SECOND = 50
-
-
 # Lambda lets an account make 15 control-plane calls a second, deployments and all.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LAMBDA_CALLS_PER_SECOND = 5
-
-
 # CloudWatch gives 50 calls, and 90,000 datapoints older than three hours, a second.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 CLOUDWATCH_CALLS_PER_SECOND = 2
-
-
 FUNCTIONS_A_CALL = 100
-
-
 THREADS = 8
 
 

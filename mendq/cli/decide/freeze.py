@@ -51,8 +51,6 @@ def warn_of_freeze(call: Invocation) -> None:
 
 
 NO_REASON = "no reason given"
-
-
 MOST_REASON = 500
 
 

@@ -31,8 +31,6 @@ from mendq.notifications.configuration import differences
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 SETTLES = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
-
-
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
 policy = typer.Typer(

@@ -25,14 +25,8 @@ if TYPE_CHECKING:
 
 
 VISIBILITY_SECONDS = 2
-
-
 LATE_CALLS = 3
-
-
 LATE_CALL = "DeleteMessage"
-
-
 _PATIENCE_SECONDS = 60
 
 

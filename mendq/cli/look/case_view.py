@@ -78,7 +78,6 @@ STYLES: Mapping[State, str] = {
     State.CLOSED: "green",
 }
 
-
 # Whose steps stand in no queue, and did not stand in one.
 NOT_MADE = frozenset(
     {
@@ -90,7 +89,6 @@ NOT_MADE = frozenset(
         State.EXPIRED,
     }
 )
-
 
 WAITING = frozenset({State.PROPOSED, State.APPROVED})
 

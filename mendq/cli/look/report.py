@@ -39,15 +39,9 @@ if TYPE_CHECKING:
 
 
 _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
-
-
 # As infra/schedules.py writes it.
 _WEEKLY = re.compile(r"cron\(0 (\d{1,2}) \? \* ([A-Z]{3}) \*\)", re.ASCII)
-
-
 _DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
-
-
 _SCHEDULE = "SchedulesWeekly"
 
 
@@ -231,8 +225,6 @@ if TYPE_CHECKING:
 
 
 MOST_WEEKS_NAMED = 8
-
-
 _BEING_MADE = "{} is summed up and its page is not there yet: that takes a minute, come again"
 
 

@@ -17,18 +17,10 @@ from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
 _STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
-
-
 # Of messages on their way: no value of the queue's says where they are.
 _STOPPED = "stopped: the rest is held, and what went back stays there"
-
-
 _OVER = "nothing goes on: what went back stays there"
-
-
 Answer = dict[str, Any]
-
-
 Histories = Mapping[str, Sequence[Case]]
 
 

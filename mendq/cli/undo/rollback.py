@@ -84,12 +84,8 @@ def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
 
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
-
-
 # The case, or the queue that it is about.
 _GONE = frozenset({"not_found", "queue_gone"})
-
-
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
