@@ -23,14 +23,10 @@ from botocore.config import Config
 from infra.settings.deployment import DeploymentSettings
 from local_account.account_settings import checked, first_steps, print_if_read
 from local_account.assembly_cache import Synthesis
-from local_account.cloudtrail.delivery import Delivery
-from local_account.cloudtrail.events import put_event
 from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.deployment import StackArtifact, bootstrap, deploy, publish, read_assembly
-from local_account.emr_serverless.job_process import JobProcesses
 from local_account.listening import serve_until
 from local_account.not_emulated import NotEmulated
-from local_account.sqs.install import SqsMemory
 from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
 
 T = TypeVar("T")
@@ -73,11 +69,11 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        memory = SqsMemory()
-        jobs = JobProcesses(self._scratch / "emr-serverless", self._url)
+        memory = emulator.SqsMemory()
+        jobs = emulator.JobProcesses(self._scratch / "emr-serverless", self._url)
         emulated = emulator.Emulator(memory, jobs)
         emulated.install(self._scratch, self._not_emulated)
-        delivery = Delivery(put_event, self._put_object, self._options.faults)
+        delivery = emulator.Delivery(emulator.put_event, self._put_object, self._options.faults)
         page = emulated.application(delivery, self._describe)
         delivery.start()
         jobs.start()

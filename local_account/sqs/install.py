@@ -147,9 +147,7 @@ def _find_dlq(arn: str) -> DlqFacts | None:
         return None
     policy = queue["attributes"].get("RedriveAllowPolicy", "")
     # CloudFormation may leave an object where the API leaves its text.
-    return DlqFacts(
-        queue["is_fifo"], policy if isinstance(policy, str) else json.dumps(policy)
-    )
+    return DlqFacts(queue["is_fifo"], policy if isinstance(policy, str) else json.dumps(policy))
 
 
 def _tell_of_dlq() -> None:

@@ -120,6 +120,27 @@ def install() -> None:
             )
         inner(entries, entry_name)
 
+    @around(sqs._HANDLERS, "SendMessageBatch")
+    def send_batch(inner: Any, data: Parameters, url: str) -> dict[str, Any]:
+        with sqs._queues_lock:  # nobody receives a message that lacks its header
+            answer: dict[str, Any] = inner(data, url)
+            queue = sqs._get_q(data.get("QueueUrl") or url)
+            _keep_traces(queue, data.get("Entries") or [], answer)
+        return answer
+
+
+def _keep_traces(queue: Queue, entries: list[Parameters], answer: Parameters) -> None:
+    """Of a batch MiniStack drops AWSTraceHeader, which a single message keeps."""
+    ids = {each["Id"]: each["MessageId"] for each in answer["Successful"]}
+    traces = {
+        ids.get(each.get("Id")): system["AWSTraceHeader"]["StringValue"]
+        for each in entries
+        if "AWSTraceHeader" in (system := each.get("MessageSystemAttributes") or {})
+    }
+    for message in queue["messages"] if traces else ():
+        if message["id"] in traces:
+            message["sys"]["AWSTraceHeader"] = traces[message["id"]]
+
 
 def _receive_refusal(data: Parameters) -> Refusal | None:
     wait, hidden = data.get("WaitTimeSeconds"), data.get("VisibilityTimeout")

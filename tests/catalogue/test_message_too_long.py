@@ -34,9 +34,7 @@ def queue(redrive: object = None, dead: DlqFacts | None = None, size: str = "102
 
 
 def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ) -> Facts:
-    return queue(
-        {"deadLetterTargetArn": arn, "maxReceiveCount": 5}, DlqFacts(arn, attributes)
-    )
+    return queue({"deadLetterTargetArn": arn, "maxReceiveCount": 5}, DlqFacts(arn, attributes))
 
 
 def planned(facts: Facts) -> Plan:

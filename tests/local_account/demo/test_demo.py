@@ -130,4 +130,4 @@ def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
     (folder / "report.eml").write_text("of an earlier demo")
     assert demo.main(["--story", "visibility"]) == 0
     assert len(json.loads(demo.RESULT.read_text())["queues"]) == len(STORIES["visibility"].queues)
-    assert (folder / "report.eml").read_text() == "the mail of visibility timeout"
+    assert (folder / "report.eml").read_text() == "the mail of visibility"

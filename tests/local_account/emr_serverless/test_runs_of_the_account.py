@@ -106,7 +106,7 @@ def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(tiny: LocalA
     events.put_targets(Rule="failed", Targets=[{"Id": "q", "Arn": attributes["QueueArn"]}])
     run = _ended(tiny, run_id := _start(tiny, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
-    assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'functions'")
+    assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'mendq'")
     log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
     assert gzip.decompress(log).startswith(b"begins\nTraceback")
     announced: list[dict[str, Any]] = []
