@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from analytics.cases import lives, shortened, steps_of
+from analytics.cases import Life, lives, shortened, steps_of
 from analytics.days import days_of
 from tests.analytics.authored import at
 from tests.analytics.week_authored import WEEK, life
@@ -26,6 +27,13 @@ def test_only_true_is_a_page(notified: object, pages: int) -> None:
     document = case.document() | {"notified": notified}
     (found,) = lives([type(case).from_document(json.loads(json.dumps(document)))])
     assert len(found.pages(DAYS)) == pages
+
+
+@pytest.mark.parametrize(("failed_calls", "is_scanned"), [(3, False), (False, False), (0, True)])
+def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, is_scanned: bool) -> None:
+    (case,) = life(("escalated", "11-10 09:00")).transitions
+    evidence = {**case.evidence, "failed_calls": failed_calls}
+    assert Life((replace(case, evidence=evidence),)).is_scanned is is_scanned
 
 
 def test_the_week_begins_and_ends_at_midnight_utc() -> None:

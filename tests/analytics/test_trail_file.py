@@ -25,6 +25,7 @@ from tests.real_records import DETONATIONS, detonations
         (content([])[:-8] + bytes(8), "corrupt_gzip"),
         (content([]) + b"\x1f\x8bgarbage", "corrupt_gzip"),
         (gzip.compress(b" ", mtime=0) * 17, "too_many_gzip_members"),
+        (gzip.compress(bytes(trail_file.MAXIMUM_BYTES + 1), mtime=0), "too_large"),
         (
             gzip.compress(b"{" * (trail_file.MAXIMUM_CONTAINERS + 1), mtime=0),
             "too_many_json_values",
