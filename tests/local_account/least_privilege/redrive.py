@@ -16,7 +16,6 @@ MOVED, NONE = "5+1", "0+0"
 REFUSED = f"halted {NONE} escalated; moved_on; moved_on; filed"
 STILL = f"canary {NONE}; halted {NONE}; halted {NONE} escalated; filed"
 IN_FLIGHT_HERE = f"soak {MOVED}; halted {MOVED}; halted {MOVED} escalated; 2 in hand; filed"
-UNSEEN = f"canary {NONE}; FactsUnavailable; canary {NONE}"
 
 
 def _messages(here: Enforced) -> Redriven:
@@ -74,9 +73,9 @@ PROOF = Proof(
         "sqs:ReceiveMessage": STILL,
         "sqs:DeleteMessage": STILL,
         "sqs:ChangeMessageVisibility": IN_FLIGHT_HERE,
-        "sqs:GetQueueAttributes": UNSEEN,
+        "sqs:GetQueueAttributes": STILL,
         "sqs:ListDeadLetterSourceQueues": STILL,
-        "sqs:ListMessageMoveTasks": UNSEEN,
+        "sqs:ListMessageMoveTasks": STILL,
         "sqs:ListQueueTags": STILL,
     },
     elsewhere={
