@@ -52,11 +52,11 @@ def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) 
         _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
         for each in _of(answer):
             if each["outcome"] == "printed" and each.get("command"):
-                out.say(f"{_why_by_mover(answer, each['attribute'])}; by hand:")
+                out.say(f"{_why_printed(answer, each['attribute'])}; by hand:")
                 out.command(each["command"])
 
 
-def _why_by_mover(answer: Answer, attribute: str) -> str:
+def _why_printed(answer: Answer, attribute: str) -> str:
     if "error" in answer:
         return f"AWS did not let Mendq write {attribute}"
     return f"no rollback ever writes {attribute}"
