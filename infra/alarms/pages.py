@@ -15,8 +15,9 @@ from infra.alarms.liveness import BLIND
 from infra.topics import Topics
 from mendq.model.case import Severity
 
-# What CloudWatch needs to see that the alarm which holds back has changed.
-SETTLING = Duration.minutes(1)
+# How long what holds back may be away or come late: the minutes in a row that it needs, and one
+# that its metric comes later than the fixes.
+SETTLING = Duration.minutes(spike.VERIFIED_IN + 1)
 FIXES_SPIKE = AlarmDescription(
     spike.RUNBOOK,
     f"more fixes than usual, and not few, and they still come; {spike.HELD_BACK}",

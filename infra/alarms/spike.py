@@ -36,7 +36,7 @@ _OFTEN = f"in {OF} of {names.PERIODS} periods of {PERIOD.to_minutes():.0f} minut
 HELD_BACK = (
     f"held back while a fix of the last {PERIOD.to_minutes():.0f} minutes is being verified: for "
     f"{PERIOD.to_minutes():.0f} minutes at most where fixes go on, for {HELD_AT_MOST} of any "
-    f"{OF_MINUTES} in all"
+    f"{OF_MINUTES} in all, and by the minutes that alarms need to notice"
 )
 UNUSUAL = AlarmDescription(
     "fixes_unusual",

@@ -156,8 +156,11 @@ def _may_ring(ages: Sequence[timedelta]) -> bool:
 
 
 def _go_on(ages: Sequence[timedelta]) -> bool:
-    """They still come, and if the alarm fired, it did so almost a whole PERIOD ago."""
-    old = sum(2 * PERIOD - _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
+    """They still come, and if the alarm fired, it did so almost a whole PERIOD ago.
+
+    What holds back ends as long after this as it may take to begin: hence twice.
+    """
+    old = sum(2 * PERIOD - 2 * _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
     return old >= LEAST_FIXES and any(age < _APART for age in ages)
 
 

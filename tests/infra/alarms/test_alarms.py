@@ -87,14 +87,14 @@ def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
         assert pages == (given["AlarmName"] not in holding), name
 
 
-def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_a_minute_either_side() -> None:
+def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_three_minutes_either_side() -> None:
     (held,) = (
         each
         for each in _properties(template_of("default"), PAGING)
         if any(name.startswith("ActionsSuppressor") for name in each)
     )
     assert held["AlarmName"] == "mendq-fixes-spike"
-    assert held["ActionsSuppressorWaitPeriod"] == held["ActionsSuppressorExtensionPeriod"] == 60
+    assert held["ActionsSuppressorWaitPeriod"] == held["ActionsSuppressorExtensionPeriod"] == 180
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
