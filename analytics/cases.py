@@ -15,7 +15,7 @@ from mendq.model.lifecycle import GONE, PROVING, UNMANAGED
 
 # Times are microseconds since 1970.
 SPARK_CASE = (
-    "case_id string, case_queue_arn string, symptom string, case_outcome string, "
+    "case_id string, case_queue_arn string, case_symptom string, case_outcome string, "
     "case_seconds_to_heal double, case_notified boolean, opened_at bigint, ended_at bigint, "
     "evidence array<struct<first_at: bigint, last_at: bigint>>"
 )
@@ -61,7 +61,7 @@ def _row(life: Life) -> dict[str, Any]:
     return {
         "case_id": life.newest.case_id,
         "case_queue_arn": life.newest.queue_arn,
-        "symptom": life.newest.symptom,
+        "case_symptom": life.newest.symptom,
         "case_outcome": life.outcome,
         "case_seconds_to_heal": seconds_to_heal(life.transitions),
         "case_notified": life.is_notified,

@@ -24,18 +24,18 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     table: dict(each.split(" ") for each in columns.split(", "))
     for table, columns in {
         "incidents": "incident_id string, account string, region string, queue_arn string, "
-        "label string, error_codes array<string>, first_failure timestamp, "
+        "symptom string, error_codes array<string>, first_failure timestamp, "
         "last_failure timestamp, failed_calls bigint, principals array<string>, outcome string, "
         "why string, case_id string, seconds_to_heal double, notified boolean",
         "failed_calls": "event_id string, event_time timestamp, event_name string, "
         "error_code string, queue_arn string, account string, region string, "
-        "principal_arn string, request_id string, label string, file string",
+        "principal_arn string, request_id string, symptom string, file string",
         "quality": "file string, account string, region string, bytes bigint, reason string, "
         f"records bigint, failed_calls bigint, unreadable_records {FAULTS}",
     }.items()
 }
 GAP_SECONDS = 900
-_KEY = ("account", "region", "queue_arn", "label")
+_KEY = ("account", "region", "queue_arn", "symptom")
 SPARK_MANAGED = "managed_arn string, managed_at array<bigint>"
 SPARK_WHOLE = "whole_at array<bigint>"
 # Twice as far apart as they come: further away, a scan says nothing of the incident.
@@ -139,7 +139,7 @@ def _completes_evidence(in_time: WindowSpec) -> Column:
         needed = symptom.evidence.distinct_events, symptom.evidence.within_seconds
         asking[needed].append(symptom.name)
     completes = (
-        sf.col("label").isin(names) & _is_within(*needed, in_time)
+        sf.col("symptom").isin(names) & _is_within(*needed, in_time)
         for needed, names in asking.items()
     )
     return reduce(lambda one, other: one | other, completes, sf.lit(False))
@@ -269,7 +269,7 @@ def _known_of_each(incidents: DataFrame, cases: DataFrame) -> DataFrame:
 
 
 def _same_symptom() -> Column:
-    return sf.col("label") == sf.col("symptom")
+    return sf.col("symptom") == sf.col("case_symptom")
 
 
 def _evidence_overlaps() -> Column:
@@ -297,8 +297,8 @@ def _why() -> Column:
     """Only what the logs and the cases can prove; docs/summary.md explains each word."""
     had_cases = sf.coalesce(sf.col("case_before") & sf.col("case_after"), sf.lit(False))
     known = sf.coalesce(
-        sf.when(sf.col("label").startswith(UNKNOWN), sf.lit("unknown_code")),
-        sf.when(sf.col("label").isin(*COUNT_ONLY), sf.lit("count_only")),
+        sf.when(sf.col("symptom").startswith(UNKNOWN), sf.lit("unknown_code")),
+        sf.when(sf.col("symptom").isin(*COUNT_ONLY), sf.lit("count_only")),
         sf.when(sf.col("queue_arn") == UNRESOLVED, sf.lit("unresolved_queue")),
         sf.when(sf.col("case_was_open"), sf.lit("case_open")),
         sf.when(sf.col("was_unmanaged") & sf.col("managed_later"), sf.lit("not_tagged_in_time")),

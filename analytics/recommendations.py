@@ -1,7 +1,7 @@
 """What people are to do this week, ranked by what it would have prevented; alike ones as one.
 
 What the cases of the week leave to people, and what no queue can fix: a caller that is refused
-again and again, a code that has no label. Nothing here is more than cases and incidents say.
+again and again, a code that has no symptom. Nothing here is more than cases and incidents say.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Recommendation:
 
 def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> dict[str, Any]:
     """The fields of the document; a recommendation that has counts of its own keeps them."""
-    suffered = weights(incidents, "queue_arn", "label")
+    suffered = weights(incidents, "queue_arn", "symptom")
     ranked = sorted(
         folded([_counted(each, suffered) for each in asked]), key=lambda each: each.rank
     )
@@ -257,15 +257,15 @@ def _command(verb: str, case: Case) -> str:
 
 
 def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:
-    """Of incidents without a case: one per caller and label, and one per unknown code."""
+    """Of incidents without a case: one per caller and symptom, and one per unknown code."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in incidents:
         if row["outcome"] != NOT_SEEN:
             continue
-        if row["label"].startswith(UNKNOWN):
-            groups[NAME_CODE, row["label"], ""].append(row)
-        elif row["label"] in COUNT_ONLY:
-            groups[FIX_CALLER, row["label"], _sole(row["principals"])].append(row)
+        if row["symptom"].startswith(UNKNOWN):
+            groups[NAME_CODE, row["symptom"], ""].append(row)
+        elif row["symptom"] in COUNT_ONLY:
+            groups[FIX_CALLER, row["symptom"], _sole(row["principals"])].append(row)
     return [_of_caller(*key, rows) for key, rows in groups.items() if _are_many(rows)]
 
 
@@ -279,7 +279,7 @@ def _are_many(rows: Sequence[Row]) -> bool:
     return len(rows) >= MANY_INCIDENTS or failed_calls >= MANY_FAILED_CALLS
 
 
-def _of_caller(kind: str, label: str, owner: str, rows: Sequence[Row]) -> Recommendation:
+def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Recommendation:
     by_queue = weights(rows, "queue_arn")
     worst = min(
         by_queue, key=lambda arn: (-by_queue[arn].incidents, -by_queue[arn].failed_calls, arn)
@@ -287,12 +287,12 @@ def _of_caller(kind: str, label: str, owner: str, rows: Sequence[Row]) -> Recomm
     codes = sorted({code for row in rows for code in row["error_codes"]})
     return Recommendation(
         kind=kind,
-        why="unknown_code" if kind == NAME_CODE else label,
+        why="unknown_code" if kind == NAME_CODE else symptom,
         queue_arn=worst,
-        symptom=label,
+        symptom=symptom,
         owner=owner,
         reason=", ".join(codes),
-        remedy=_REMEDIES.get(label, ""),
+        remedy=_REMEDIES.get(symptom, ""),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),
         queues=len(by_queue),

@@ -56,7 +56,7 @@ _FIRST_NOT_ASCII = 0x80
 _BLOCK_BYTES = 64 * 1024
 
 UNRESOLVED = "unresolved"
-# Labels that never open a case; what only a scan sees labels no call.
+# Symptoms that never open a case; what only a scan sees symptoms no call.
 COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
 
@@ -177,7 +177,7 @@ def _records(document: Any) -> list[Any]:
 
 
 class CallRow(NamedTuple):
-    """A failed call as a row, labelled as heal would have labelled it.
+    """A failed call as a row, symptomled as heal would have symptomled it.
 
     Times are microseconds since 1970; the error message stays behind: it may hold a handle.
     """
@@ -192,7 +192,7 @@ class CallRow(NamedTuple):
     region: str
     principal_arn: str
     request_id: str
-    label: str
+    symptom: str
 
 
 def call_row(position: int, call: FailedCall) -> CallRow:

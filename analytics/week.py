@@ -16,7 +16,7 @@ from analytics.recommendations import (
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
-    MAXIMUM_LABELS,
+    MAXIMUM_SYMPTOMS,
     NightlyRows,
     NightlyRuns,
     Row,
@@ -33,7 +33,7 @@ from analytics.week_parts import (
     times_to_heal,
     totals,
     weights,
-    with_few_labels,
+    with_few_symptoms,
     without_drills,
     worst,
 )
@@ -82,7 +82,7 @@ def summary(
     incidents = incidents_of(days, nightly_runs)
     rows = [*incidents, *quality_of(days, nightly_runs)]
     of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
-    few, labels_left_out = with_few_labels(days, nightly_runs)
+    few, symptoms_left_out = with_few_symptoms(days, nightly_runs)
     return {
         "schema": SCHEMA,
         "week": week,
@@ -92,8 +92,8 @@ def summary(
         **_places(rows),
         "totals": {**totals(incidents), "queues": queues_named(incidents)},
         "by_outcome": counted(row["outcome"] for row in incidents),
-        "by_label": counted(row["label"] for row in incidents_of(days, few)),
-        "labels_left_out": labels_left_out,
+        "by_symptom": counted(row["symptom"] for row in incidents_of(days, few)),
+        "symptoms_left_out": symptoms_left_out,
         "per_day": [row for day in days for row in day_rows(day, few)],
         "queue_days": queue_days(days, nightly_runs),
         "times_to_heal": times_to_heal(incidents_of(days, few)),
@@ -185,8 +185,8 @@ def is_whole(day: date, nightly_runs: NightlyRuns, reads: Reads) -> bool:
 
 def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Failed calls of each code, and of how many more."""
-    found = weights((row for row in incidents if row["label"].startswith(UNKNOWN)), "label")
-    codes = largest({label: each.failed_calls for label, each in found.items()}, MAXIMUM_LABELS)
+    found = weights((row for row in incidents if row["symptom"].startswith(UNKNOWN)), "symptom")
+    codes = largest({symptom: each.failed_calls for symptom, each in found.items()}, MAXIMUM_SYMPTOMS)
     return {
         "unknown_code": codes.counts,
         "unknown_codes_left_out": codes.names_left_out,
@@ -281,7 +281,7 @@ def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
     return {
         "cases": len(found),
-        "by_symptom": largest(symptoms, MAXIMUM_LABELS).counts,
+        "by_symptom": largest(symptoms, MAXIMUM_SYMPTOMS).counts,
         "healed": sum(each.outcome == HEALED for each in found),
         "notified": sum(each.is_notified for each in found),
     }

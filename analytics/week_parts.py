@@ -17,14 +17,14 @@ from mendq.model.limits import DRILL_QUEUE
 
 MAXIMUM_CASES = 50
 MOST_CODES = 10
-MAXIMUM_LABELS = 100
+MAXIMUM_SYMPTOMS = 100
 MAXIMUM_PLACES = 1_000
 MOST_PLACE = 64
 MAXIMUM_QUEUES = 20
 MAXIMUM_SECONDS = 200
 # Of fewer, the 90th percentile would be the longest by another name.
 LEAST_FOR_A_PERCENTILE = 5
-# The label of the codes beyond, together; a code's own has a colon.
+# The symptom of the codes beyond, together; a code's own has a colon.
 FURTHER = "unknown_code"
 # A queue's ARN names the other two.
 _FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
@@ -112,17 +112,17 @@ def counted(words: Iterable[str]) -> dict[str, int]:
 
 
 def day_rows(day: date, nightly_runs: NightlyRuns) -> list[dict[str, Any]]:
-    """One row per label; a day without incidents has one with none."""
-    of_day = weights(nightly_runs[day].incidents if day in nightly_runs else (), "label")
+    """One row per symptom; a day without incidents has one with none."""
+    of_day = weights(nightly_runs[day].incidents if day in nightly_runs else (), "symptom")
     return [
         {
             "date": str(day),
-            "label": label,
-            "incidents": of_day[label].incidents,
-            "failed_calls": of_day[label].failed_calls,
+            "symptom": symptom,
+            "incidents": of_day[symptom].incidents,
+            "failed_calls": of_day[symptom].failed_calls,
         }
-        for label in sorted(of_day)
-    ] or [{"date": str(day), "label": None, "incidents": 0, "failed_calls": 0}]
+        for symptom in sorted(of_day)
+    ] or [{"date": str(day), "symptom": None, "incidents": 0, "failed_calls": 0}]
 
 
 def queue_days(days: Days, nightly_runs: NightlyRuns) -> dict[str, Any]:
@@ -160,13 +160,13 @@ def seconds_of_the_healed(incidents: Iterable[Row]) -> list[float]:
 
 
 def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """A row per label: most healed first, then by name."""
-    by_label: dict[str, list[Row]] = defaultdict(list)
+    """A row per symptom: most healed first, then by name."""
+    by_symptom: dict[str, list[Row]] = defaultdict(list)
     for row in incidents:
         if _was_timed(row):
-            by_label[row["label"]].append(row)
-    times = [_times(label, seconds_of_the_healed(rows)) for label, rows in by_label.items()]
-    return sorted(times, key=lambda each: (-each["incidents"], each["label"]))
+            by_symptom[row["symptom"]].append(row)
+    times = [_times(symptom, seconds_of_the_healed(rows)) for symptom, rows in by_symptom.items()]
+    return sorted(times, key=lambda each: (-each["incidents"], each["symptom"]))
 
 
 def median_of(ranked: Sequence[float]) -> float | None:
@@ -183,10 +183,10 @@ def _was_timed(row: Row) -> bool:
     return row["outcome"] == HEALED and row["seconds_to_heal"] is not None
 
 
-def _times(label: str, ranked: Sequence[float]) -> dict[str, Any]:
+def _times(symptom: str, ranked: Sequence[float]) -> dict[str, Any]:
     enough = len(ranked) >= LEAST_FOR_A_PERCENTILE
     return {
-        "label": label,
+        "symptom": symptom,
         "incidents": len(ranked),
         "median_seconds": median_of(ranked),
         "p90_seconds": nearest_rank(ranked, 90) if enough else None,
@@ -244,24 +244,24 @@ def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
     return sorted({shortened(each, MOST_PLACE) for each in found.counts}), found.names_left_out
 
 
-def with_few_labels(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRuns, int]:
-    """`nightly_runs` with at most MAXIMUM_LABELS, and how many codes FURTHER stands for.
+def with_few_symptoms(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRuns, int]:
+    """`nightly_runs` with at most MAXIMUM_SYMPTOMS, and how many codes FURTHER stands for.
 
-    What Mendq labels itself stays; of the codes without a label, those of most incidents.
+    What Mendq symptoms itself stays; of the codes without a symptom, those of most incidents.
     """
-    found = weights(incidents_of(days, nightly_runs), "label")
-    if len(found) <= MAXIMUM_LABELS:
+    found = weights(incidents_of(days, nightly_runs), "symptom")
+    if len(found) <= MAXIMUM_SYMPTOMS:
         return nightly_runs, 0
     ranked = sorted(
         found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *_most_first(item))
     )
-    retained = frozenset(label for label, _ in ranked[: MAXIMUM_LABELS - 1])
+    retained = frozenset(symptom for symptom, _ in ranked[: MAXIMUM_SYMPTOMS - 1])
     few = {
-        day: replace(rows, incidents=[_labelled(row, retained) for row in rows.incidents])
+        day: replace(rows, incidents=[_renamed(row, retained) for row in rows.incidents])
         for day, rows in nightly_runs.items()
     }
     return few, len(found) - len(retained)
 
 
-def _labelled(row: Row, retained: frozenset[str]) -> Row:
-    return row if row["label"] in retained else {**row, "label": FURTHER}
+def _renamed(row: Row, retained: frozenset[str]) -> Row:
+    return row if row["symptom"] in retained else {**row, "symptom": FURTHER}

@@ -241,7 +241,7 @@ def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
     same = {
         "account": "123456789012",
         "region": "us-east-1",
-        "label": "visibility_timeout_too_short",
+        "symptom": "visibility_timeout_too_short",
         "error_code": "MessageNotInflight",
         "principal_arn": "arn:aws:iam::123456789012:role/orders-worker",
     }

@@ -217,12 +217,12 @@ def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
 
     def row(incident: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(queue_of(incident), style="bold")
-        yield Text(incident["label"])
+        yield Text(incident["symptom"])
         yield Text(str(incident["failed_calls"]))
         yield Text(incident["outcome"], style=STYLES.get(incident["outcome"], "bold"))
 
     rows = (tuple(row(each)) for each in incidents)
-    return Group(Text(""), table("incident on|label|#failed calls|outcome", rows), Text(""))
+    return Group(Text(""), table("incident on|symptom|#failed calls|outcome", rows), Text(""))
 
 
 def week(text: str) -> RenderableType:

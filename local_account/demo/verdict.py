@@ -87,7 +87,7 @@ def _of_reach(
     wanted = [str(bad.notifies)] if bad.notifies else []
     yield f"{bad.name}: paged {got or 'nobody'}, expected {wanted or 'nobody'}", got == wanted
     rows = [
-        (each["label"], each["outcome"], each["failed_calls"], each["notified"])
+        (each["symptom"], each["outcome"], each["failed_calls"], each["notified"])
         for each in incidents
         if each["queue_arn"] == seen.queue_arn
     ]

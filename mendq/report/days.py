@@ -1,4 +1,4 @@
-"""Incidents per day by label, folded to what one picture can show, and that picture."""
+"""Incidents per day by symptom, folded to what one picture can show, and that picture."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Day:
 
 @dataclass(frozen=True)
 class PerDay:
-    """The week's days and the names of the series: the commonest labels, then the others."""
+    """The week's days and the names of the series: the commonest symptoms, then the others."""
 
     series: tuple[str, ...]
     days: tuple[Day, ...]
@@ -70,31 +70,31 @@ def per_day(summary: Summary) -> PerDay:
     totals = Counter[str]()
     counts = Counter[tuple[date, str]]()
     for row in summary.per_day:
-        totals[row.label or ""] += row.incidents
-        counts[row.day, row.label or ""] += row.incidents
-    order = sorted((label for label in totals if totals[label]), key=lambda it: _rank(it, totals))
+        totals[row.symptom or ""] += row.incidents
+        counts[row.day, row.symptom or ""] += row.incidents
+    order = sorted((symptom for symptom in totals if totals[symptom]), key=lambda it: _rank(it, totals))
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
-    folded_labels = len(folded) + max(0, summary.labels_left_out - 1) * (FURTHER in folded)
+    folded_symptoms = len(folded) + max(0, summary.symptoms_left_out - 1) * (FURTHER in folded)
     reached = Counter(each.notified_at.date() for each in summary.reached_a_person.cases)
-    groups = [[label] for label in named] + ([folded] if folded else [])
+    groups = [[symptom] for symptom in named] + ([folded] if folded else [])
     days = tuple(
         Day(
             day=each,
-            incidents=tuple(sum(counts[each, label] for label in group) for group in groups),
+            incidents=tuple(sum(counts[each, symptom] for symptom in group) for group in groups),
             failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
             is_read=each not in summary.not_seen.nightly_runs_missing,
             reached=reached[each],
         )
         for each in summary.days
     )
-    others = [counted(folded_labels, "other label")] if folded else []
-    return PerDay((*(visible(label) for label in named), *others), days)
+    others = [counted(folded_symptoms, "other symptom")] if folded else []
+    return PerDay((*(visible(symptom) for symptom in named), *others), days)
 
 
-def _rank(label: str, totals: Mapping[str, int]) -> tuple[bool, int, str]:
+def _rank(symptom: str, totals: Mapping[str, int]) -> tuple[bool, int, str]:
     """The commonest first; what stands for many is none of them."""
-    return label == FURTHER, -totals[label], label
+    return symptom == FURTHER, -totals[symptom], symptom
 
 
 def caption(week: PerDay) -> str:
@@ -140,21 +140,21 @@ FEW_TICKS = 4
 
 @dataclass(frozen=True)
 class Size:
-    """The plot's size; `label` is a Vega expression for the name of a day.
+    """The plot's size; `symptom` is a Vega expression for the name of a day.
 
     The page stretches the picture to its column, and the text in it with it.
     """
 
     width: int
     height: int
-    label: str
+    symptom: str
     font_size: int
 
 
-WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
+WIDE = Size(width=480, height=210, symptom="datum.label", font_size=11)
 # A mail has but one, which a phone shrinks and a desktop stretches.
-IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
-NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
+IN_A_MAIL = Size(width=370, height=190, symptom="split(datum.label, ' ')", font_size=13)
+NARROW = Size(width=272, height=180, symptom="split(datum.label, ' ')", font_size=11)
 
 
 def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
@@ -173,7 +173,7 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
     days = alt.X(
         "day:N",
         scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
-        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=look.line),
+        axis=alt.Axis(labelAngle=0, labelExpr=size.symptom, labelPadding=6, domainColor=look.line),
     )
     chart: alt.LayerChart = (
         alt.layer(*layers)

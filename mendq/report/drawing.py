@@ -1,6 +1,6 @@
 """What Altair describes, drawn by vl-convert; the colours that all pictures share.
 
-Only numbers and days go into a picture. Labels are somebody else's text and stay in the page.
+Only numbers and days go into a picture. Symptoms are somebody else's text and stay in the page.
 """
 
 from __future__ import annotations

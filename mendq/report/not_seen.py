@@ -88,8 +88,8 @@ def _unknown_codes(seen: NotSeen) -> str:
     return f"{unknown}, so nothing acted on {them}: {listed([*names, *rest])}."
 
 
-def _code(label: str) -> str:
-    return label.removeprefix("unknown:")
+def _code(symptom: str) -> str:
+    return symptom.removeprefix("unknown:")
 
 
 def _without_a_case(summary: Summary) -> str:

@@ -20,12 +20,12 @@ APPROVED = "approved"
 FIXED = frozenset({HEALED, APPROVED})
 NOT_SEEN = "not_seen"
 COUNT_ONLY = "count_only"
-# The label of the codes that a summary has no row of their own for.
+# The symptom of the codes that a summary has no row of their own for.
 FURTHER = "unknown_code"
 # The verdict on a nightly run that was written before its day was over.
 PARTIAL = "partial"
 DAYS = 7
-# Labels, accounts, regions: far more than a week has, and few enough to be counted and sorted.
+# Symptoms, accounts, regions: far more than a week has, and few enough to be counted and sorted.
 MOST_NAMES = 1_000
 # What the page has room for; what is listed beyond it counts as left out.
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
@@ -95,9 +95,9 @@ class EarlierWeek(Sums, frozen=True, kw_only=True):
 
 
 class DayCount(Read, frozen=True):
-    """One day and label; a day without incidents has one with no label."""
+    """One day and symptom; a day without incidents has one with no symptom."""
 
-    label: str | None
+    symptom: str | None
     incidents: Whole
     failed_calls: Whole
     day: date = field(name="date")
@@ -111,7 +111,7 @@ class Incident(Read, frozen=True):
 
     incident_id: str
     queue_arn: str
-    label: str
+    symptom: str
     error_codes: tuple[str, ...]
     first_failure: Time
     last_failure: Time
@@ -176,12 +176,12 @@ class NotSeen(Read, frozen=True):
 
 
 class TimesToHeal(Read, frozen=True):
-    """How long the healed incidents of a label took; the 90th percentile is None of few.
+    """How long the healed incidents of a symptom took; the 90th percentile is None of few.
 
     `seconds` are sorted: all of them, or, of many, some that are evenly spaced by rank.
     """
 
-    label: str
+    symptom: str
     incidents: Whole
     median_seconds: Number | None
     p90_seconds: Number | None
@@ -286,7 +286,7 @@ class Summary(Read, frozen=True):
     regions: Names
     totals: Totals
     by_outcome: Annotated[dict[str, Whole], Meta(max_length=30)]
-    by_label: Counts
+    by_symptom: Counts
     per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS * MOST_NAMES)]
     previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=4)]
     cases: tuple[Incident, ...]
@@ -302,7 +302,7 @@ class Summary(Read, frozen=True):
     do_this_week_left_out: Whole = 0
     accounts_left_out: Whole = 0
     regions_left_out: Whole = 0
-    labels_left_out: Whole = 0
+    symptoms_left_out: Whole = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

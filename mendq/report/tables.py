@@ -35,7 +35,7 @@ def incident_rows(summary: Summary) -> list[Row]:
     """The summary's cases in its order, worst first."""
     return [
         {
-            "label": visible(each.label),
+            "symptom": visible(each.symptom),
             "calls": _calls(each),
             "caller": _caller(each),
             "queue": queue_name(each.queue_arn),

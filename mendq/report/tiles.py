@@ -147,7 +147,7 @@ def _time_to_heal(summary: Summary) -> Tile:
     count, middle = summary.totals.healed_with_time, summary.totals.median_seconds_to_heal
     if not count or middle is None:
         return Tile(title, "\N{EN DASH}", "", _why_untimed(summary))
-    seconds = sorted(each for label in summary.times_to_heal for each in label.seconds)
+    seconds = sorted(each for symptom in summary.times_to_heal for each in symptom.seconds)
     if count < SMALLEST_N and len(seconds) == count:
         every = listed([duration(each) for each in seconds])
         note = f"the longest of {count}: {every}" if count > 1 else "1 incident"

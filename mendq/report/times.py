@@ -1,4 +1,4 @@
-"""Times to heal by label: a strip of dots for each, all on one logarithmic scale.
+"""Times to heal by symptom: a strip of dots for each, all on one logarithmic scale.
 
 A bar stands at the median and a ring at the 90th percentile, where there are enough for one.
 """
@@ -18,19 +18,19 @@ from mendq.report.drawing import FONT, Look, in_both
 from mendq.report.summary import Summary, TimesToHeal
 from mendq.report.words import counted, duration, visible
 
-MOST_LABELS = 6
+MOST_SYMPTOMS = 6
 TOO_FEW = "n<5"
 
 
 def times(summary: Summary, week: PerDay) -> dict[str, Any]:
-    """The labels with most healed incidents and what the others had; empty where none was timed."""
+    """The symptoms with most healed incidents and what the others had; empty where none was timed."""
     timed = [each for each in summary.times_to_heal if each.seconds]
     if not timed:
         return {}
-    shown, others = timed[:MOST_LABELS], timed[MOST_LABELS:]
+    shown, others = timed[:MOST_SYMPTOMS], timed[MOST_SYMPTOMS:]
     scale = scale_of([second for each in shown for second in each.seconds])
     count = sum(each.incidents for each in others)
-    beyond = f"{counted(len(others), 'more label')}: {counted(count, 'healed incident')}."
+    beyond = f"{counted(len(others), 'more symptom')}: {counted(count, 'healed incident')}."
     return {
         "rows": [_row(each, week, scale) for each in shown],
         "axis": in_both(lambda look: axis_chart(scale, look)),
@@ -40,14 +40,14 @@ def times(summary: Summary, week: PerDay) -> dict[str, Any]:
 
 
 def _row(times_of: TimesToHeal, week: PerDay, scale: Scale) -> dict[str, Any]:
-    """A label's figures and strip, in the colour that the label has in the days' picture."""
-    label, seconds = visible(times_of.label), times_of.seconds
+    """A symptom's figures and strip, in the colour that the symptom has in the days' picture."""
+    symptom, seconds = visible(times_of.symptom), times_of.seconds
     middle, p90 = times_of.median_seconds, times_of.p90_seconds
     median = seconds[(len(seconds) - 1) // 2] if middle is None else middle
-    series = week.series.index(label) if label in week.series else max(len(week.series) - 1, 0)
+    series = week.series.index(symptom) if symptom in week.series else max(len(week.series) - 1, 0)
     strip = Strip(seconds, median, p90)
     return {
-        "label": label,
+        "symptom": symptom,
         "count": f"{times_of.incidents:,}",
         "median": duration(median),
         "p90": TOO_FEW if p90 is None else duration(p90),
@@ -136,7 +136,7 @@ class Strip:
 
 
 def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
-    """One label's dots, hidden by nothing: side by side, and above bar and ring."""
+    """One symptom's dots, hidden by nothing: side by side, and above bar and ring."""
     ticks = [each for each, _ in scale.ticks]
     plain: dict[str, Any] = {"title": None, "labels": False, "ticks": False, "domain": False}
     axis = alt.Axis(values=ticks, gridColor=look.line, **plain)

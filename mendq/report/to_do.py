@@ -163,7 +163,7 @@ def _why(recommendation: Recommendation) -> str:
     return f"{why.removesuffix('.')}: {quoted(recommendation.reason.rstrip('.'))}." if says else why
 
 
-# A case's state, or the label of incidents that no case can answer.
+# A case's state, or the symptom of incidents that no case can answer.
 WHY = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",

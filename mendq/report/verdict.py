@@ -201,12 +201,12 @@ def _often_healed(summary: Summary, healed: list[Incident]) -> Standout | None:
 
 def _habit(summary: Summary, mine: list[Incident]) -> str:
     """What the queue keeps doing, where one symptom came often; empty where none did."""
-    label, count = _commonest(each.label for each in mine)
-    if count < FEWEST or label not in HABITS:
+    symptom, count = _commonest(each.symptom for each in mine)
+    if count < FEWEST or symptom not in HABITS:
         return ""
-    total = max(summary.by_label.get(label, 0), count)
+    total = max(summary.by_symptom.get(symptom, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    return f"{HABITS[label]}: {share} {marked(label)} incidents came from it."
+    return f"{HABITS[symptom]}: {share} {marked(symptom)} incidents came from it."
 
 
 def _leader(incidents: Iterable[Incident]) -> str | None:
@@ -221,14 +221,14 @@ def _leader(incidents: Iterable[Incident]) -> str | None:
 
 
 def _because(mine: list[Incident]) -> str:
-    """The commonest label and, where it was not healed, the commonest reason for that label."""
-    label, count = _commonest(each.label for each in mine)
+    """The commonest symptom and, where it was not healed, the commonest reason for that symptom."""
+    symptom, count = _commonest(each.symptom for each in mine)
     often = "" if count == len(mine) else f" ({count} of {len(mine)})"
-    reasons = [why_in_words(each) for each in mine if each.label == label and not each.is_fixed]
+    reasons = [why_in_words(each) for each in mine if each.symptom == symptom and not each.is_fixed]
     calls = counted(sum(each.failed_calls for each in mine), "failed call")
     reason, _ = _commonest(each for each in reasons if each)
     said = f": {quoted(reason)}" if reason else ""
-    return f"{marked(label)}{often}, {calls}{said}."
+    return f"{marked(symptom)}{often}, {calls}{said}."
 
 
 def _commonest(texts: Iterable[str]) -> tuple[str, int]:

@@ -63,7 +63,7 @@ def reading(spark: SparkSession, file: str, principal_arns: list[str]) -> DataFr
                 sf.lit("us-east-1").alias("region"),
                 sf.lit(arn).alias("principal_arn"),
                 sf.lit("r").alias("request_id"),
-                sf.lit("visibility_timeout_too_short").alias("label"),
+                sf.lit("visibility_timeout_too_short").alias("symptom"),
             )
             for number, arn in enumerate(principal_arns)
         )

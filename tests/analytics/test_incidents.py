@@ -16,7 +16,7 @@ from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
-    "region string, principal_arn string, label string"
+    "region string, principal_arn string, symptom string"
 )
 START = at("11-10 09:00")
 
@@ -30,7 +30,7 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "principal_arn": "p",
-        "label": "visibility_timeout_too_short",
+        "symptom": "visibility_timeout_too_short",
         **fields,
     }
 
@@ -56,7 +56,7 @@ def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
         call(1, account="999999999999"),
         call(2, region="eu-west-1"),
         call(3, queue_arn="unresolved"),
-        call(4, label="unknown:Teapot"),
+        call(4, symptom="unknown:Teapot"),
     ]
     found = calls(spark, call(0), *other, call(5)).transform(incidents).collect()
     assert sorted(row["failed_calls"] for row in found) == [1, 1, 1, 1, 2]

@@ -13,7 +13,7 @@ from analytics.incidents import Round, joined, managed
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 INCIDENT = (
-    "incident_id string, account string, region string, queue_arn string, label string, "
+    "incident_id string, account string, region string, queue_arn string, symptom string, "
     "error_codes array<string>, first bigint, last bigint, failed_calls bigint, "
     "principals array<string>, enough_evidence boolean"
 )
@@ -29,7 +29,7 @@ def incident(name: str, first: str, last: str, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "queue_arn": QUEUE_ARN,
-        "label": "visibility_timeout_too_short",
+        "symptom": "visibility_timeout_too_short",
         "error_codes": ["MessageNotInflight"],
         "first": micros(first),
         "last": micros(last),
@@ -44,7 +44,7 @@ def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> di
     return {
         "case_id": name,
         "case_queue_arn": QUEUE_ARN,
-        "symptom": "visibility_timeout_too_short",
+        "case_symptom": "visibility_timeout_too_short",
         "case_outcome": name,
         "case_seconds_to_heal": None,
         "case_notified": False,
@@ -59,7 +59,7 @@ CASES = [
     case("early", "10 09:06", ("10 09:00", "10 09:05"), case_notified=True),
     case("later", "10 09:30", ("10 09:20", "10 09:25"), case_seconds_to_heal=7.5),
     case("open", "12 09:06", ("12 09:00", "12 09:05"), ended_at=None),
-    case("of another symptom", "10 09:40", ("10 09:00", "10 09:35"), symptom="other"),
+    case("of another symptom", "10 09:40", ("10 09:00", "10 09:35"), case_symptom="other"),
     case("of another queue", "10 09:40", ("10 09:00", "10 09:35"), case_queue_arn="q"),
 ]
 INCIDENTS = [
@@ -69,15 +69,15 @@ INCIDENTS = [
     incident("while open", "12 20:00", "12 20:05"),
     incident("too little", "11 12:00", "11 12:05", enough_evidence=False),
     incident("before all", "09 09:00", "09 09:05"),
-    incident("unknown_code", "11 09:00", "11 09:05", label="unknown:Teapot"),
-    incident("counted", "11 09:00", "11 09:05", label="invalid_request"),
+    incident("unknown_code", "11 09:00", "11 09:05", symptom="unknown:Teapot"),
+    incident("counted", "11 09:00", "11 09:05", symptom="invalid_request"),
     incident("nowhere", "11 09:00", "11 09:05", queue_arn="unresolved"),
     incident("long after", "20 10:00", "20 10:05", queue_arn="q"),
     # Scans came at 03 and 04 o'clock on the 15th, and at 9 on the 16th.
     incident("never managed", "15 03:10", "15 03:50", queue_arn="never"),
     incident("never and little", "15 03:10", "15 03:10", queue_arn="never", enough_evidence=False),
     incident(
-        "never and counted", "15 03:10", "15 03:10", queue_arn="never", label="invalid_request"
+        "never and counted", "15 03:10", "15 03:10", queue_arn="never", symptom="invalid_request"
     ),
     incident("tagged later", "15 03:10", "15 03:50", queue_arn="later"),
     incident("tagged meanwhile", "15 03:10", "15 03:50", queue_arn="meanwhile"),

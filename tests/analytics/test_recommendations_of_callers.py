@@ -8,12 +8,12 @@ from analytics.recommendations import recommendations_of_callers
 from tests.analytics.week_authored import arn, incident
 
 CODE: dict[str, Any] = {
-    "label": "unknown:Teapot",
+    "symptom": "unknown:Teapot",
     "error_codes": ["Teapot"],
     "outcome": "not_seen",
 }
 BUG: dict[str, Any] = {
-    "label": "invalid_request",
+    "symptom": "invalid_request",
     "error_codes": ["EmptyBatchRequest"],
     "outcome": "not_seen",
 }
@@ -47,7 +47,7 @@ def test_a_caller_is_said_of_all_its_queues_and_the_worst_is_named() -> None:
     assert (several.owner, several.failed_calls) == ("", 500)
 
 
-def test_an_unlabelled_code_is_one_whoever_calls() -> None:
+def test_an_unknown_code_is_one_whoever_calls() -> None:
     rows = [
         incident(failed_calls=60, principals=[name], queue_arn=arn(name), **CODE) for name in "ab"
     ]

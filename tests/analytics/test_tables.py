@@ -73,6 +73,6 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
 
 def test_incidents_have_the_contract_s_columns() -> None:
     assert " ".join(SCHEMAS["incidents"].names) == (
-        "incident_id account region queue_arn label error_codes first_failure last_failure "
+        "incident_id account region queue_arn symptom error_codes first_failure last_failure "
         "failed_calls principals outcome why case_id seconds_to_heal notified"
     )

@@ -42,7 +42,7 @@ def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     missing = document["not_seen"]["nightly_runs_missing"]
     assert missing == [f"2026-11-{day:02}" for day in range(9, 16)]
     assert [row["date"] for row in document["per_day"]] == missing
-    assert {row["label"] for row in document["per_day"]} == {None}
+    assert {row["symptom"] for row in document["per_day"]} == {None}
     assert document["totals"] == {
         "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,
         "median_seconds_to_heal": None, "healed_with_time": 0,
@@ -54,7 +54,7 @@ def test_a_week_is_counted() -> None:
     rows = [
         incident(1),
         incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
-        incident(3, outcome="not_seen", label="unknown:Teapot", queue_arn="unresolved"),
+        incident(3, outcome="not_seen", symptom="unknown:Teapot", queue_arn="unresolved"),
     ]
     files = [file("a"), file("b", bytes=5, records=0, reason="truncated"), file("c", bytes=7)]
     document = made(
@@ -70,16 +70,16 @@ def test_a_week_is_counted() -> None:
         "median_seconds_to_heal": 4.5, "healed_with_time": 1,
     }  # fmt: skip
     assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
-    assert document["by_label"] == {"visibility_timeout_too_short": 2, "unknown:Teapot": 1}
+    assert document["by_symptom"] == {"visibility_timeout_too_short": 2, "unknown:Teapot": 1}
     assert document["per_day"][:3] == [
-        {"date": "2026-11-09", "label": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
+        {"date": "2026-11-09", "symptom": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
         {
             "date": "2026-11-09",
-            "label": "visibility_timeout_too_short",
+            "symptom": "visibility_timeout_too_short",
             "incidents": 2,
             "failed_calls": 4,
         },
-        {"date": "2026-11-10", "label": None, "incidents": 0, "failed_calls": 0},
+        {"date": "2026-11-10", "symptom": None, "incidents": 0, "failed_calls": 0},
     ]
     assert document["previous_weeks"] == [
         {
@@ -113,7 +113,7 @@ DRILL = arn("mendq-drill-0123abcd.fifo")
 def test_drills_are_counted_apart_and_nowhere_else() -> None:
     rows = [
         incident(1),
-        incident(2, queue_arn=DRILL, outcome="escalated", label="drilled"),
+        incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
         incident(3, queue_arn=arn("x-mendq-drill-1")),
     ]
     lives = [
@@ -129,7 +129,7 @@ def test_drills_are_counted_apart_and_nowhere_else() -> None:
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
     assert (document["reached_a_person"]["total"], document["scanned"]["cases"]) == (0, 0)
     assert document["do_this_week"] == []
-    assert "drilled" not in document["by_label"]
+    assert "drilled" not in document["by_symptom"]
     assert DRILL not in json.dumps(document)
     assert document["by_outcome"] == {"healed": 2}
 
@@ -270,7 +270,7 @@ def test_sums_add_up(rows: list[tuple[int, dict[str, Any]]]) -> None:
     total = len(rows)
     assert document["totals"]["incidents"] == total
     assert sum(document["by_outcome"].values()) == total
-    assert sum(document["by_label"].values()) == total
+    assert sum(document["by_symptom"].values()) == total
     assert sum(row["incidents"] for row in document["per_day"]) == total
     by_queue = document["queue_days"]
     listed = [sum(queue["incidents"]) for queue in by_queue["queues"]]

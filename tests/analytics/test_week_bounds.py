@@ -9,7 +9,7 @@ import pytest
 
 from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
 from analytics.week import CasesSeen, Observation, summary
-from analytics.week_parts import MAXIMUM_LABELS, MAXIMUM_PLACES, NightlyRows, Row
+from analytics.week_parts import MAXIMUM_SYMPTOMS, MAXIMUM_PLACES, NightlyRows, Row
 from analytics.weekly import as_json
 from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
@@ -46,7 +46,7 @@ def _incident(number: int) -> Row:
     principals = [name(each, MAXIMUM_PRINCIPAL) for each in range(10)]
     return incident(
         number,
-        label=f"unknown:{code}",
+        symptom=f"unknown:{code}",
         error_codes=[name(each, MAXIMUM_CODE) for each in range(200)] if number < 100 else [code],
         queue_arn=arn(f"{LONG_NAME}{number:05}"),
         account=f"{number:012}",
@@ -111,7 +111,7 @@ def test_it_is_small_enough_to_be_read(content: bytes) -> None:
 
 def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
     assert read_again.totals.incidents == INCIDENTS
-    for counts in (read_again.by_label, read_again.by_outcome):
+    for counts in (read_again.by_symptom, read_again.by_outcome):
         assert sum(counts.values()) == INCIDENTS
     assert sum(each.incidents for each in read_again.per_day) == INCIDENTS
     seen = read_again.not_seen
@@ -123,9 +123,9 @@ def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
 
 
 def test_what_is_left_out_is_said(read_again: Summary) -> None:
-    assert len(read_again.by_label) == len(read_again.not_seen.unknown_code) == MAXIMUM_LABELS
-    assert read_again.labels_left_out == INCIDENTS - MAXIMUM_LABELS + 1
-    assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_LABELS
+    assert len(read_again.by_symptom) == len(read_again.not_seen.unknown_code) == MAXIMUM_SYMPTOMS
+    assert read_again.symptoms_left_out == INCIDENTS - MAXIMUM_SYMPTOMS + 1
+    assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
     for names, left_out in (
         (read_again.accounts, read_again.accounts_left_out),
         (read_again.regions, read_again.regions_left_out),
@@ -146,5 +146,5 @@ def test_the_order_of_rows_changes_no_byte(absurd: Observation, content: bytes) 
 def test_a_page_is_made_of_it(read_again: Summary) -> None:
     made = page(read_again)
     assert "15,000 accounts in 15,000 regions" in made
-    assert f"{INCIDENTS - 4:,} other labels" in made
+    assert f"{INCIDENTS - 4:,} other symptoms" in made
     assert f"{INCIDENTS - 10:,} more" in made

@@ -5,13 +5,13 @@ import pytest
 from analytics.days import days_of
 from analytics.week_parts import (
     FURTHER,
-    MAXIMUM_LABELS,
+    MAXIMUM_SYMPTOMS,
     MAXIMUM_PLACES,
     Largest,
     incidents_of,
     largest,
     places,
-    with_few_labels,
+    with_few_symptoms,
 )
 from mendq.catalogue import CATALOGUE
 from mendq.report import summary as reports
@@ -42,31 +42,31 @@ def test_of_places_those_with_most_rows() -> None:
     assert places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
 
 
-def test_labels_beyond_are_one_and_what_mendq_labels_stays() -> None:
-    codes = [incident(label=f"unknown:C{n:03}") for n in range(MAXIMUM_LABELS + 10)]
-    many = [incident(label="unknown:C105"), incident(label="unknown:C106", failed_calls=9)]
-    own = incident(label="visibility_timeout_too_short", failed_calls=1)
+def test_symptoms_beyond_are_one_and_what_mendq_symptoms_stays() -> None:
+    codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
+    many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
+    own = incident(symptom="visibility_timeout_too_short", failed_calls=1)
     nightly_runs = {DAYS[0]: nightly(*codes, own), DAYS[1]: nightly(*many)}
-    few, left_out = with_few_labels(WEEK_DAYS, nightly_runs)
-    labels = [each["label"] for each in incidents_of(WEEK_DAYS, few)]
-    assert len(labels) == len(codes) + 3
-    assert len(set(labels)) == MAXIMUM_LABELS
-    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", FURTHER} < set(labels)
-    assert "unknown:C095" in labels
-    assert "unknown:C096" not in labels
-    assert (left_out, labels.count(FURTHER)) == (12, 12)
-    assert {each["label"] for each in nightly_runs[DAYS[0]].incidents} == {
-        "visibility_timeout_too_short", *(each["label"] for each in codes),
+    few, left_out = with_few_symptoms(WEEK_DAYS, nightly_runs)
+    symptoms = [each["symptom"] for each in incidents_of(WEEK_DAYS, few)]
+    assert len(symptoms) == len(codes) + 3
+    assert len(set(symptoms)) == MAXIMUM_SYMPTOMS
+    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", FURTHER} < set(symptoms)
+    assert "unknown:C095" in symptoms
+    assert "unknown:C096" not in symptoms
+    assert (left_out, symptoms.count(FURTHER)) == (12, 12)
+    assert {each["symptom"] for each in nightly_runs[DAYS[0]].incidents} == {
+        "visibility_timeout_too_short", *(each["symptom"] for each in codes),
     }  # fmt: skip
 
 
-def test_as_many_labels_as_fit_are_left_alone() -> None:
+def test_as_many_symptoms_as_fit_are_left_alone() -> None:
     nightly_runs = {
-        DAYS[0]: nightly(*(incident(label=f"unknown:{n}") for n in range(MAXIMUM_LABELS)))
+        DAYS[0]: nightly(*(incident(symptom=f"unknown:{n}") for n in range(MAXIMUM_SYMPTOMS)))
     }
-    assert with_few_labels(WEEK_DAYS, nightly_runs) == (nightly_runs, 0)
+    assert with_few_symptoms(WEEK_DAYS, nightly_runs) == (nightly_runs, 0)
 
 
-def test_mendq_s_own_labels_always_fit_and_the_report_knows_the_other() -> None:
-    assert len(CATALOGUE) < MAXIMUM_LABELS
+def test_mendq_s_own_symptoms_always_fit_and_the_report_knows_the_other() -> None:
+    assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
     assert reports.FURTHER == FURTHER

@@ -67,7 +67,7 @@ def test_tables_that_are_not_what_the_nightly_counted_are_torn() -> None:
     torn = {
         DAYS[0]: whole,
         DAYS[1]: NightlyRows(whole.incidents, whole.quality[:-1]),
-        DAYS[2]: NightlyRows([{"label": "visibility_timeout_too_short"}], whole.quality),
+        DAYS[2]: NightlyRows([{"symptom": "visibility_timeout_too_short"}], whole.quality),
         DAYS[3]: NightlyRows([], [{**row, "bytes": 7} for row in whole.quality]),
         DAYS[4]: NightlyRows([], [{**row, "records": 7} for row in whole.quality]),
     }

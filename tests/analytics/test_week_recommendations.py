@@ -23,11 +23,11 @@ def recommendation(queue: str = "orders", **fields: Any) -> Recommendation:
 
 
 def rows(
-    *counts: tuple[str, int, int], label: str = "visibility_timeout_too_short"
+    *counts: tuple[str, int, int], symptom: str = "visibility_timeout_too_short"
 ) -> list[dict[str, Any]]:
     """So many incidents of a queue, each of so many failed calls."""
     return [
-        incident(n, queue_arn=arn(queue), failed_calls=calls, label=label)
+        incident(n, queue_arn=arn(queue), failed_calls=calls, symptom=symptom)
         for queue, number, calls in counts
         for n in range(number)
     ]
@@ -47,7 +47,7 @@ def test_what_would_have_prevented_most_comes_first() -> None:
 
 
 def test_only_incidents_of_the_queue_and_the_symptom_count() -> None:
-    incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), label="kms_throttled")]
+    incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
     (announced,) = do_this_week([recommendation()], incidents)["do_this_week"]
     assert (announced["incidents"], announced["failed_calls"], announced["queues"]) == (2, 10, 1)
 

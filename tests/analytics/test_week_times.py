@@ -22,18 +22,18 @@ def test_no_percentile_below_five(count: int, p90: int | None) -> None:
     assert times["incidents"] == count
 
 
-def test_labels_with_most_come_first_and_only_what_was_healed_counts() -> None:
+def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None:
     rows = [
-        incident(label="kms_throttled"),
-        incident(label="b"),
-        incident(label="b"),
-        incident(label="a"),
-        incident(label="a"),
-        incident(label="never_timed", seconds_to_heal=None),
-        incident(label="approved", outcome="approved"),
-        incident(label="a", outcome="applied"),
+        incident(symptom="kms_throttled"),
+        incident(symptom="b"),
+        incident(symptom="b"),
+        incident(symptom="a"),
+        incident(symptom="a"),
+        incident(symptom="never_timed", seconds_to_heal=None),
+        incident(symptom="approved", outcome="approved"),
+        incident(symptom="a", outcome="applied"),
     ]
-    assert [(each["label"], each["incidents"]) for each in times_to_heal(rows)] == [
+    assert [(each["symptom"], each["incidents"]) for each in times_to_heal(rows)] == [
         ("a", 2),
         ("b", 2),
         ("kms_throttled", 1),

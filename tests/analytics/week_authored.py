@@ -29,7 +29,7 @@ def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "queue_arn": QUEUE_ARN,
-        "label": "visibility_timeout_too_short",
+        "symptom": "visibility_timeout_too_short",
         "error_codes": ["MessageNotInflight"],
         "first_failure": at("11-09 09:00") + timedelta(seconds=number),
         "last_failure": at("11-09 10:00"),

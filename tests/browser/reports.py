@@ -31,7 +31,7 @@ RIGHT_TO_LEFT = (
 def _named(name: str, **fields: Any) -> dict[str, Any]:
     return incident(
         queue_arn=arn(name),
-        label=name,
+        symptom=name,
         outcome="refused",
         reason=f"{name} {name} {name}",
         case_id=name,
@@ -44,7 +44,7 @@ def _named(name: str, **fields: Any) -> dict[str, Any]:
 def _all_named(*names: str) -> dict[str, Any]:
     """A week whose every name is one of `names`."""
     cases = [_named(each, day=n % 7) for n, each in enumerate(names * 2)]
-    healed = [incident(queue_arn=arn(each), label=each) for each in names]
+    healed = [incident(queue_arn=arn(each), symptom=each) for each in names]
     texts = {"symptom", "attribute", "before", "after", "template_line", "owner", "command"}
     return week(
         [*cases, *healed],

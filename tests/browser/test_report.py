@@ -58,9 +58,9 @@ def test_each_window_and_light_has_its_own_picture(opened: Any) -> None:
 
 def test_the_phone_says_what_the_head_of_the_table_says(opened: Any) -> None:
     shown = opened(html_of("busy"), PHONE)
-    label = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
-    assert shown.evaluate(label) == '"Queue"'
-    assert opened(html_of("busy"), CONTEXT).evaluate(label) == "none"
+    symptom = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
+    assert shown.evaluate(symptom) == '"Queue"'
+    assert opened(html_of("busy"), CONTEXT).evaluate(symptom) == "none"
 
 
 def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:

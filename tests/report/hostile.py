@@ -45,28 +45,28 @@ TEXT = st.one_of(
 def hostile_weeks(draw: st.DrawFn) -> dict[str, Any]:
     """Every string that is not a date, a week or the queue's place is drawn."""
     cases = [draw(_incidents(day)) for day in range(draw(st.integers(0, 3)))]
-    labels = draw(st.lists(TEXT, max_size=8))
+    symptoms = draw(st.lists(TEXT, max_size=8))
     files = draw(st.lists(st.tuples(TEXT, TEXT), max_size=2))
     document = week(
         cases,
         accounts=draw(st.lists(TEXT, max_size=4)),
         regions=draw(st.lists(TEXT, max_size=2)),
         by_outcome=dict.fromkeys(draw(st.lists(TEXT, max_size=2)), 1),
-        by_label=dict.fromkeys(labels, 1),
+        by_symptom=dict.fromkeys(symptoms, 1),
         not_seen={
             "unknown_code": dict.fromkeys(draw(st.lists(TEXT, max_size=3)), 2),
             "unreadable_files": [{"file": file, "reason": reason} for file, reason in files],
             "nightly_runs": [draw(_nightly_runs(day)) for day in range(2)],
         },
         queue_days=queue_days(cases, DAYS),
-        times_to_heal=[times(label, *range(1, n + 2)) for n, label in enumerate(labels)],
+        times_to_heal=[times(symptom, *range(1, n + 2)) for n, symptom in enumerate(symptoms)],
         reached_a_person=reached_a_person(*(draw(_notified()) for _ in cases)),
-        scanned=scanned(notified=1) | {"cases": 2, "by_symptom": dict.fromkeys(labels, 1)},
+        scanned=scanned(notified=1) | {"cases": 2, "by_symptom": dict.fromkeys(symptoms, 1)},
         do_this_week=[draw(_recommendations()) for _ in range(draw(st.integers(0, 3)))],
     )
     document["per_day"] += [
-        {"date": f"{DAYS[n % 7]}", "label": label, "incidents": n + 1, "failed_calls": 3}
-        for n, label in enumerate(labels)
+        {"date": f"{DAYS[n % 7]}", "symptom": symptom, "incidents": n + 1, "failed_calls": 3}
+        for n, symptom in enumerate(symptoms)
     ]
     return document
 
@@ -77,7 +77,7 @@ def _incidents(draw: st.DrawFn, day: int) -> dict[str, Any]:
         day=day,
         incident_id=draw(TEXT),
         queue_arn=draw(TEXT),
-        label=draw(TEXT),
+        symptom=draw(TEXT),
         outcome=draw(TEXT),
         why=draw(st.none() | TEXT),
         reason=draw(TEXT),

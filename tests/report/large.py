@@ -34,7 +34,7 @@ def largest_week() -> dict[str, Any]:
     queues = queue_days(cases, DAYS)
     for each in queues["queues"]:
         each["incidents"] = [count * 37 for count in each["incidents"]]
-    labels = [f"unknown:A{n}" * 4 for n in range(30)]
+    symptoms = [f"unknown:A{n}" * 4 for n in range(30)]
     return week(
         cases,
         cases_left_out=9_950,
@@ -42,19 +42,19 @@ def largest_week() -> dict[str, Any]:
                 "notified": 400, "median_seconds_to_heal": 61.0, "healed_with_time": 9_100},
         previous_weeks=earlier(8_000, 9_000, 9_500, 12_000, healed=7_000, median_seconds=58.0),
         per_day=[
-            {"date": f"{day}", "label": label, "incidents": 40 - n, "failed_calls": 900}
+            {"date": f"{day}", "symptom": symptom, "incidents": 40 - n, "failed_calls": 900}
             for day in DAYS
-            for n, label in enumerate(["visibility_timeout_too_short", "kms_throttled", *labels])
+            for n, symptom in enumerate(["visibility_timeout_too_short", "kms_throttled", *symptoms])
         ],
         times_to_heal=[
-            times(label, *(10 + (n * 97 + at) ** 1.7 for n in range(200)))
-            for at, label in enumerate(["visibility_timeout_too_short", "kms_throttled", *labels])
+            times(symptom, *(10 + (n * 97 + at) ** 1.7 for n in range(200)))
+            for at, symptom in enumerate(["visibility_timeout_too_short", "kms_throttled", *symptoms])
         ],
         queue_days=queues | {"queues_left_out": 480, "incidents_left_out": 8_150},
         reached_a_person=reached_a_person(
             *(notified(names[n % 20], reason=why) for n in range(50)), left_out=350
         ),
-        scanned=scanned(healed=90, notified=4, **dict.fromkeys(labels, 3)),
+        scanned=scanned(healed=90, notified=4, **dict.fromkeys(symptoms, 3)),
         do_this_week=[
             recommendation(
                 "fix", names[n], reason=why, why="refused", command="mendq show " + "x" * 300

@@ -27,8 +27,8 @@ def _week(cases: list[Any], **changes: object) -> PerDay:
 
 
 @pytest.mark.parametrize(("size", "look"), [(WIDE, LIGHT), (NARROW, DARK)])
-def test_a_bar_for_each_day_and_label(size: Size, look: Look) -> None:
-    cases = [incident(), incident(), incident(label="access_denied"), incident(day=2)]
+def test_a_bar_for_each_day_and_symptom(size: Size, look: Look) -> None:
+    cases = [incident(), incident(), incident(symptom="access_denied"), incident(day=2)]
     chart = days_chart(_week(cases), size, look)
     bars = [each for each in drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series]
     assert [each.get("fill") for each in bars].count(look.series[0]) == 2
@@ -53,7 +53,7 @@ def test_cases_that_reached_a_person_are_marked_on_their_day() -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 9, 1_000])
 def test_the_axis_counts_in_whole_numbers(most: int) -> None:
-    rows = [{"date": "2026-11-09", "label": "a", "incidents": most, "failed_calls": 1}]
+    rows = [{"date": "2026-11-09", "symptom": "a", "incidents": most, "failed_calls": 1}]
     texts = _texts(_week([], per_day=rows))
     ticks = [each for each in texts[:-14] if re.fullmatch(r"[\d,.]+", each)]
     assert len(ticks) == len(set(ticks)) >= 2

@@ -43,7 +43,7 @@ BLANK = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
 @patch("mendq.report.drawing.as_picture", return_value=BLANK)
 @settings(max_examples=25)
 @given(document=hostile_weeks())
-@example(document=week([incident(label=each, why=each, queue_arn=arn(each)) for each in PAYLOADS]))
+@example(document=week([incident(symptom=each, why=each, queue_arn=arn(each)) for each in PAYLOADS]))
 def test_no_name_becomes_markup(pictures: Mock, document: dict[str, Any]) -> None:
     """The elements and attributes are those of the same week in tame messages, one by one.
 
@@ -83,14 +83,14 @@ def _refuse_what_acts(parts: PageParts) -> None:
 
 
 def test_no_mark_of_ours_is_left_in_the_text() -> None:
-    for document in (busy_week(), week([incident(outcome="a_word", why="x", label="y")] * 3)):
+    for document in (busy_week(), week([incident(outcome="a_word", why="x", symptom="y")] * 3)):
         assert not re.search("[\ue000-\uf8ff]", page(read(document)))
 
 
 def test_names_from_right_to_left_stand_apart() -> None:
     name = "\u05d0\u05d1\u05d2"
-    parts = _parts(week([incident(name, label=name, why=name)] * 3))
-    html = page(read(week([incident(name, label=name, why=name)] * 3)))
+    parts = _parts(week([incident(name, symptom=name, why=name)] * 3))
+    html = page(read(week([incident(name, symptom=name, why=name)] * 3)))
     body = html.partition("<body>")[2]
     alone = re.sub(rf'<bdi( class="[a-z]+")?>{name}</bdi>|alt="[^"]*"', "", body)
     assert name in parts.text
@@ -169,7 +169,7 @@ def test_the_picture_has_words_and_a_table() -> None:
 
 
 def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
-    cases = [incident(day=6), incident(day=6, label="access_denied")]
+    cases = [incident(day=6), incident(day=6, symptom="access_denied")]
     missing = {"nightly_runs_missing": [f"{each}" for each in DAYS[:6]]}
     html = page(read(week(cases, not_seen=missing)))
     rows = re.findall(r'<tr><th scope="row">(\w+ \d+)</th>(.*?)</tr>', html)
@@ -263,7 +263,7 @@ def test_the_page_stays_small(incidents: int) -> None:
     cases = [incident(f"queue-{n:02}" * 8, why="w" * 900) for n in range(50)]
     totals = week(cases)["totals"] | {"incidents": incidents}
     rows = [
-        {"date": f"{day}", "label": f"unknown:{n}", "incidents": incidents, "failed_calls": 9}
+        {"date": f"{day}", "symptom": f"unknown:{n}", "incidents": incidents, "failed_calls": 9}
         for day in DAYS
         for n in range(40)
     ]

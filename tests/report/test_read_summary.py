@@ -232,7 +232,7 @@ def test_the_newer_parts_are_read() -> None:
         )
     )
     (healing,) = summary.times_to_heal
-    assert (healing.label, healing.seconds) == ("visibility_timeout_too_short", (1, 3, 5, 7, 9))
+    assert (healing.symptom, healing.seconds) == ("visibility_timeout_too_short", (1, 3, 5, 7, 9))
     assert (healing.median_seconds, healing.p90_seconds) == (5, 9)
     assert summary.queue_days.queues[0].incidents == (0, 0, 0, 5, 0, 0, 0)
     (case,) = summary.reached_a_person.cases
@@ -291,7 +291,7 @@ NAMES = {f"n{n}": 1 for n in range(1_001)}
     ("path", "value", "says"),
     [
         ("by_outcome", dict(list(NAMES.items())[:31]), "by_outcome: Expected `object` of length <"),
-        ("by_label", NAMES, "by_label: Expected `object` of length <= 1000"),
+        ("by_symptom", NAMES, "by_symptom: Expected `object` of length <= 1000"),
         ("accounts", list(NAMES), "accounts: Expected `array` of length <= 1000"),
         ("regions", list(NAMES), "regions: Expected `array` of length <= 1000"),
         ("per_day", [{}] * 7_001, "per_day: Expected `array` of length <= 7000"),

@@ -124,7 +124,7 @@ def test_a_cell_is_the_darker_the_more_it_holds() -> None:
 
 
 def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
-    cases = [incident(label=each) for each in ("b", "b", "a")]
+    cases = [incident(symptom=each) for each in ("b", "b", "a")]
     week = summary(cases, times_to_heal=[week_parts.times("a", 1), week_parts.times("b", 2)])
     found = times(week, per_day(week))
     pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]

@@ -29,22 +29,22 @@ def arn(queue: str) -> str:
 
 
 def times_to_heal(cases: Rows) -> list[Document]:
-    """What the healed of `cases` took, by label."""
-    by_label: dict[str, list[float]] = defaultdict(list)
+    """What the healed of `cases` took, by symptom."""
+    by_symptom: dict[str, list[float]] = defaultdict(list)
     for each in cases:
         if each["outcome"] == "healed" and isinstance(each["seconds_to_heal"], int | float):
-            by_label[each["label"]].append(each["seconds_to_heal"])
+            by_symptom[each["symptom"]].append(each["seconds_to_heal"])
     return sorted(
-        (times(label, *seconds) for label, seconds in by_label.items()),
-        key=lambda each: (-each["incidents"], each["label"]),
+        (times(symptom, *seconds) for symptom, seconds in by_symptom.items()),
+        key=lambda each: (-each["incidents"], each["symptom"]),
     )
 
 
-def times(label: str, *seconds: float) -> Document:
-    """A label's times to heal."""
+def times(symptom: str, *seconds: float) -> Document:
+    """A symptom's times to heal."""
     ranked = sorted(seconds)
     return {
-        "label": label,
+        "symptom": symptom,
         "incidents": len(ranked),
         "median_seconds": _nearest_rank(ranked, 0.5),
         "p90_seconds": _nearest_rank(ranked, 0.9) if len(ranked) >= 5 else None,

@@ -31,7 +31,7 @@ def incident(
     queue: str = "orders",
     *,
     day: int = 0,
-    label: str = "visibility_timeout_too_short",
+    symptom: str = "visibility_timeout_too_short",
     outcome: str = "healed",
     failed_calls: int = 12,
     seconds_to_heal: float | None = None,
@@ -43,9 +43,9 @@ def incident(
     first = datetime(2026, 11, 9, 14, 2, 11, tzinfo=UTC) + timedelta(days=day)
     healed_seconds = 40.0 if outcome == "healed" else None
     return {
-        "incident_id": f"{queue}-{label}-{day}",
+        "incident_id": f"{queue}-{symptom}-{day}",
         "queue_arn": arn(queue),
-        "label": label,
+        "symptom": symptom,
         "error_codes": ["MessageNotInflight"],
         "first_failure": f"{first:%FT%TZ}",
         "last_failure": f"{first + timedelta(minutes=7):%FT%TZ}",
@@ -53,7 +53,7 @@ def incident(
         "principals": [f"arn:aws:iam::{ACCOUNT}:role/{queue}-consumer"],
         "outcome": outcome,
         "why": why,
-        "case_id": None if outcome == "not_seen" else f"{label}-0a1b2c3d4e5f",
+        "case_id": None if outcome == "not_seen" else f"{symptom}-0a1b2c3d4e5f",
         "seconds_to_heal": healed_seconds if seconds_to_heal is None else seconds_to_heal,
         "notified": outcome == "escalated",
         "reason": reason,
@@ -66,7 +66,7 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
     Nobody was paged, no scan found anything and there is nothing to do, unless told.
     """
     outcomes = Counter(each["outcome"] for each in cases)
-    healed = sorted(each for label in times_to_heal(cases) for each in label["seconds"])
+    healed = sorted(each for symptom in times_to_heal(cases) for each in symptom["seconds"])
     document: Document = {
         "schema": 1,
         "week": "2026-W46",
@@ -85,7 +85,7 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
             "healed_with_time": len(healed),
         },
         "by_outcome": dict(outcomes),
-        "by_label": dict(Counter(each["label"] for each in cases)),
+        "by_symptom": dict(Counter(each["symptom"] for each in cases)),
         "per_day": per_day(cases),
         "previous_weeks": [],
         "cases": [dict(each) for each in cases],
@@ -117,15 +117,15 @@ def week(cases: Sequence[Mapping[str, Any]] = (), **changes: object) -> Document
 
 
 def per_day(cases: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """The rows of each day by label, or its one empty row."""
+    """The rows of each day by symptom, or its one empty row."""
     rows = []
     for day in DAYS:
         mine = [each for each in cases if each["first_failure"].startswith(f"{day}")]
-        for label in sorted({each["label"] for each in mine}) or [None]:
-            here = [each for each in mine if each["label"] == label]
+        for symptom in sorted({each["symptom"] for each in mine}) or [None]:
+            here = [each for each in mine if each["symptom"] == symptom]
             calls = sum(each["failed_calls"] for each in here)
             rows.append(
-                {"date": f"{day}", "label": label, "incidents": len(here), "failed_calls": calls}
+                {"date": f"{day}", "symptom": symptom, "incidents": len(here), "failed_calls": calls}
             )
     return rows
 
@@ -168,19 +168,19 @@ def busy_week() -> Document:
         incident(
             "orders-eu-west-consumer-with-a-name-that-uses-all-of-the-80-characters-it-is-all",
             day=4,
-            label="access_denied",
+            symptom="access_denied",
             outcome="not_seen",
             why="not_managed",
             error_codes=["AccessDenied"],
         ),
-        incident("emails", day=2, label="invalid_request", outcome="not_seen", why="count_only"),
-        incident("emails", day=6, label="unknown:Teapot", outcome="not_seen", why="unknown_code"),
-        incident("thumbnails", day=0, label="kms_throttled", outcome="observed"),
+        incident("emails", day=2, symptom="invalid_request", outcome="not_seen", why="count_only"),
+        incident("emails", day=6, symptom="unknown:Teapot", outcome="not_seen", why="unknown_code"),
+        incident("thumbnails", day=0, symptom="kms_throttled", outcome="observed"),
         *[
             incident("invoices" if n % 3 else "orders", day=n % 5, seconds_to_heal=20.0 + n * n)
             for n in range(16)
         ],
-        *[incident("exports", day=4, label="kms_throttled", seconds_to_heal=75) for _ in range(3)],
+        *[incident("exports", day=4, symptom="kms_throttled", seconds_to_heal=75) for _ in range(3)],
     ]
     return week(
         cases,

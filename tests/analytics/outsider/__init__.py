@@ -2,5 +2,5 @@
 
 Nothing here was written with the nightly job's code in sight: the count follows the sentences of
 the contract and of docs/summary.md, in plain Python, and shares with the nightly job only the
-reading of a record and its label.
+reading of a record and its symptom.
 """

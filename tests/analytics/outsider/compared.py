@@ -69,7 +69,7 @@ def _columns(counted: Row, row: Row) -> list[str]:
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    names = ("account", "region", "queue_arn", "label")
+    names = ("account", "region", "queue_arn", "symptom")
     return (*(row[name] for name in names), _utc(row["first_failure"]))
 
 

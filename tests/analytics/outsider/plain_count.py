@@ -47,7 +47,7 @@ def count(trail: Path, case_bucket: Path) -> Count:
 
 
 def bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:
-    """Calls of one account, region, queue and label, each at most 900 s after the one before."""
+    """Calls of one account, region, queue and symptom, each at most 900 s after the one before."""
     found: list[tuple[Key, list[FailedCall]]] = []
     for call in sorted(calls, key=lambda each: (key_of(each), each.event_time)):
         key = key_of(call)
@@ -64,22 +64,22 @@ def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
 
 def key_of(call: FailedCall) -> Key:
     symptom = match(call)
-    label = symptom.name if symptom else f"unknown:{call.error_code}"
-    return call.account, call.region, call.queue_arn or "unresolved", label
+    symptom = symptom.name if symptom else f"unknown:{call.error_code}"
+    return call.account, call.region, call.queue_arn or "unresolved", symptom
 
 
 def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
-    account, region, queue, label = key
+    account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
     joined = [
-        each for each in known.cases if each.about == (queue, label) and each.overlaps(first, last)
+        each for each in known.cases if each.about == (queue, symptom) and each.overlaps(first, last)
     ]
     case = max(joined, key=lambda each: each.opened_at, default=None)
     return {
         "account": account,
         "region": region,
         "queue_arn": queue,
-        "label": label,
+        "symptom": symptom,
         "error_codes": sorted({each.error_code for each in burst}),
         "first_failure": first,
         "last_failure": last,
@@ -95,14 +95,14 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
 
 def why(key: Key, burst: list[FailedCall], known: Known) -> str:
     """Why there is no case, in the order of the table in docs/summary.md."""
-    _, _, queue, label = key
-    if label.startswith("unknown:"):
+    _, _, queue, symptom = key
+    if symptom.startswith("unknown:"):
         return "unknown_code"
-    if label == "invalid_request":
+    if symptom == "invalid_request":
         return "count_only"
     if queue == "unresolved":
         return "unresolved_queue"
-    if any(each.about == (queue, label) and was_open(each, burst) for each in known.cases):
+    if any(each.about == (queue, symptom) and was_open(each, burst) for each in known.cases):
         return "case_open"
     return why_unseen(queue, burst, known)
 

@@ -275,7 +275,7 @@ def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
     evil = "\x1b[2J\x07\u202e[bold]x\n\r"
     document = busy_week()
     for case in document["cases"]:
-        case.update(queue_arn=evil, label=evil, why=evil, outcome=evil)
+        case.update(queue_arn=evil, symptom=evil, why=evil, outcome=evil)
     for recommendation in document["do_this_week"]:
         recommendation.update(
             {name: evil for name, value in recommendation.items() if isinstance(value, str)}

@@ -95,7 +95,7 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "queue_arn": f"{SCOPE}{bad.name}",
-            "label": bad.symptom,
+            "symptom": bad.symptom,
             "outcome": bad.outcome or str(bad.states[-1]),
             "failed_calls": 3,
             "notified": bad.notifies is not None,

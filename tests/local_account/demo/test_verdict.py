@@ -134,7 +134,7 @@ def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str)
         (incidents(VISIBILITY, mails={"failed_calls": 4}), "mails.fifo: the nightly job found"),
         (incidents(VISIBILITY, mails={"notified": True}), "mails.fifo: the nightly job found"),
         (
-            incidents(VISIBILITY, exports={"label": "unknown:Teapot"}),
+            incidents(VISIBILITY, exports={"symptom": "unknown:Teapot"}),
             "exports.fifo: the nightly job",
         ),
         (
