@@ -72,7 +72,9 @@ def per_day(summary: Summary) -> PerDay:
     for row in summary.per_day:
         totals[row.symptom or ""] += row.incidents
         counts[row.day, row.symptom or ""] += row.incidents
-    order = sorted((symptom for symptom in totals if totals[symptom]), key=lambda it: _rank(it, totals))
+    order = sorted(
+        (symptom for symptom in totals if totals[symptom]), key=lambda it: _rank(it, totals)
+    )
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
     folded_symptoms = len(folded) + max(0, summary.symptoms_left_out - 1) * (FURTHER in folded)

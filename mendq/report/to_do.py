@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mendq.report.summary import Recommendation, Summary
@@ -48,9 +47,8 @@ def left_out(summary: Summary) -> str:
 
 
 def _to_do(recommendation: Recommendation) -> ToDo:
-    what = _WHAT.get(recommendation.kind, _look_at)
     return ToDo(
-        what=what(recommendation),
+        what=_what(recommendation),
         why=_why(recommendation),
         effect=_effect(recommendation),
         template_line=_whole(recommendation.template_line, MOST_LINE),
@@ -64,94 +62,56 @@ def _whole(line: str, most: int) -> str:
     return line if visible(line, most) == line else ""
 
 
-def _write_into_template(recommendation: Recommendation) -> str:
-    value = written(recommendation.attribute, recommendation.after)
-    to = f" to {value}" if value else ""
-    its = "its" if recommendation.queues <= 1 else "their"
-    return (
-        f"Set {marked(recommendation.attribute)} of {_queues(recommendation)}{to} in {its} "
-        "template."
-    )
-
-
-def _approve(recommendation: Recommendation) -> str:
-    if not recommendation.attribute:
-        return f"Approve or decline what Mendq proposes for {_symptom_of(recommendation)}."
-    return f"Approve or decline: {_change(recommendation)}."
-
-
-def _watch(recommendation: Recommendation) -> str:
-    if not recommendation.attribute:
-        return f"Watch what Mendq did about {_symptom_of(recommendation)}."
-    value = changed(recommendation.attribute, recommendation.before, recommendation.after)
-    to = f", changed {value}" if value else ""
-    return f"Watch {marked(recommendation.attribute)} of {_queues(recommendation)}{to}."
-
-
-def _decide(recommendation: Recommendation) -> str:
-    if not recommendation.attribute:
-        return f"Decide what to do about {_symptom_of(recommendation)}."
-    values = [
-        written(recommendation.attribute, each)
-        for each in (recommendation.before, recommendation.after)
-    ]
-    which = f": {values[0]} or {values[1]}" if all(values) else ""
-    return f"Decide on {marked(recommendation.attribute)} of {_queues(recommendation)}{which}."
-
-
-def _fix(recommendation: Recommendation) -> str:
-    value = changed(recommendation.attribute, recommendation.before, recommendation.after)
-    would = (
-        f", {marked(recommendation.attribute)} {value}".rstrip() if recommendation.attribute else ""
-    )
-    return f"Fix {_symptom_of(recommendation)}{would}."
-
-
-def _fix_caller(recommendation: Recommendation) -> str:
-    caller = marked(principal_name(recommendation.owner)) if recommendation.owner else "the callers"
-    return (
-        f"Fix {caller}, whose calls to {_queues(recommendation)} are "
-        f"mistaken{_codes(recommendation)}."
-    )
-
-
-def _name_code(recommendation: Recommendation) -> str:
-    code = marked(recommendation.symptom.removeprefix("unknown:"))
-    return f"Find out what {code} means for {_queues(recommendation)}."
-
-
-def _look_at(recommendation: Recommendation) -> str:
-    return f"Look at {_symptom_of(recommendation)}."
-
-
-_WHAT: dict[str, Callable[[Recommendation], str]] = {
-    "write_into_template": _write_into_template,
-    "approve": _approve,
-    "watch": _watch,
-    "decide": _decide,
-    "fix": _fix,
-    "fix_caller": _fix_caller,
-    "name_code": _name_code,
+# What to do, by kind: where the case names an attribute, and where it names none.
+_LOOK_AT = "Look at {symptom} of {queues}."
+_WHAT = {
+    "write_into_template": ("Set {attribute} of {queues}{to} in {their} template.", _LOOK_AT),
+    "approve": (
+        "Approve or decline: {change}.",
+        "Approve or decline what Mendq proposes for {symptom} of {queues}.",
+    ),
+    "watch": (
+        "Watch {attribute} of {queues}{changed}.",
+        "Watch what Mendq did about {symptom} of {queues}.",
+    ),
+    "decide": (
+        "Decide on {attribute} of {queues}{either}.",
+        "Decide what to do about {symptom} of {queues}.",
+    ),
+    "fix": ("Fix {symptom} of {queues}, {setting}.", "Fix {symptom} of {queues}."),
+    "fix_caller": ("", "Fix {caller}, whose calls to {queues} are mistaken{codes}."),
+    "name_code": ("", "Find out what {code} means for {queues}."),
 }
+
+
+def _what(recommendation: Recommendation) -> str:
+    with_attribute, without = _WHAT.get(recommendation.kind, ("", _LOOK_AT))
+    sentence = (recommendation.attribute and with_attribute) or without
+    attribute, queues = marked(recommendation.attribute), _queues(recommendation)
+    values = (recommendation.before, recommendation.after)
+    before, after = (written(recommendation.attribute, value) for value in values)
+    change = changed(recommendation.attribute, *values)
+    owner = recommendation.owner
+    return sentence.format(
+        attribute=attribute,
+        queues=queues,
+        symptom=marked(recommendation.symptom),
+        their="its" if recommendation.queues <= 1 else "their",
+        to=f" to {after}" if after else "",
+        change=f"{attribute} of {queues} {change}".strip(),
+        changed=f", changed {change}" if change else "",
+        either=f": {before} or {after}" if before and after else "",
+        setting=f"{attribute} {change}".strip(),
+        caller=marked(principal_name(owner)) if owner else "the callers",
+        codes=f" ({quoted(recommendation.reason)})" if recommendation.reason else "",
+        code=marked(recommendation.symptom.removeprefix("unknown:")),
+    )
 
 
 def _queues(recommendation: Recommendation) -> str:
     more = recommendation.queues - 1
     rest = f" and {counted(more, 'other queue')}" if more > 0 else ""
     return f"{marked_queue(recommendation.queue_arn)}{rest}"
-
-
-def _symptom_of(recommendation: Recommendation) -> str:
-    return f"{marked(recommendation.symptom)} of {_queues(recommendation)}"
-
-
-def _change(recommendation: Recommendation) -> str:
-    value = changed(recommendation.attribute, recommendation.before, recommendation.after)
-    return f"{marked(recommendation.attribute)} of {_queues(recommendation)} {value}".strip()
-
-
-def _codes(recommendation: Recommendation) -> str:
-    return f" ({quoted(recommendation.reason)})" if recommendation.reason else ""
 
 
 def _why(recommendation: Recommendation) -> str:

@@ -30,7 +30,9 @@ def headline(summary: Summary) -> str:
     so_far = "" if summary.not_seen.week_is_over else " so far"
     if summary.nothing_was_read:
         return f"Nothing was read this week{so_far}: whether there were incidents is not known."
-    where = "" if summary.every_day_was_read else f" in the {_days_read(summary)}"
+    was = "was" if summary.days_read == 1 else "were"
+    read = f" in the {counted(summary.days_read, 'day')} that {was} read"
+    where = "" if summary.every_day_was_read else read
     if not summary.totals.incidents:
         return f"No incidents{so_far}{where or ' this week'}."
     count = counted(summary.totals.incidents, "incident")
@@ -67,36 +69,23 @@ def verdict_text(summary: Summary) -> str:
     return "\n".join(unlinked(plain(each)) for each in lines if each)
 
 
-def _days_read(summary: Summary) -> str:
-    return f"{counted(summary.days_read, 'day')} that {_was(summary.days_read)} read"
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
-
-
 def _healed(summary: Summary) -> str:
     """Healed after approval is healed, and said; a page may have come to one healed later on."""
-    healed, approved = _how_many_healed(summary), summary.approved
-    if not summary.fixed:
-        return healed
-    if approved == summary.fixed:
-        return f"{healed} after approval"
-    if approved:
-        return f"{healed}, {approved:,} of them after approval"
-    if not summary.totals.notified:
-        return f"{healed}, and nobody was paged"
-    others_count = summary.totals.incidents - summary.fixed
-    return healed if summary.totals.notified > others_count else f"{healed} before anyone was paged"
-
-
-def _how_many_healed(summary: Summary) -> str:
-    incidents, fixed = summary.totals.incidents, summary.fixed
+    incidents, fixed, approved = summary.totals.incidents, summary.fixed, summary.approved
     if not fixed:
         return "not healed" if incidents == 1 else "none healed"
-    if fixed < incidents:
-        return f"{fixed:,} healed"
-    return {1: "healed", 2: "both healed"}.get(incidents, "all healed")
+    every = {1: "healed", 2: "both healed"}.get(incidents, "all healed")
+    healed = f"{fixed:,} healed" if fixed < incidents else every
+    if approved:
+        of_them = "" if approved == fixed else f", {approved:,} of them"
+        return f"{healed}{of_them} after approval"
+    if not summary.totals.notified:
+        return f"{healed}, and nobody was paged"
+    return (
+        healed
+        if summary.totals.notified > incidents - fixed
+        else f"{healed} before anyone was paged"
+    )
 
 
 def _not_healed(summary: Summary) -> list[tuple[str, int]]:
@@ -143,36 +132,39 @@ def standout(summary: Summary) -> Standout | None:
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
     open_ones = [each for each in named if not each.is_fixed and not each.is_count_only]
+    among = open_ones or [each for each in named if each.is_fixed]
+    queue_arn = _leader(among)
+    mine = [each for each in among if each.queue_arn == queue_arn]
     if open_ones:
-        return _open_leader(summary, named, open_ones)
-    return _often_healed(summary, [each for each in named if each.is_fixed])
-
-
-def _open_leader(
-    summary: Summary, named: list[Incident], open_ones: list[Incident]
-) -> Standout | None:
-    queue_arn = _leader(open_ones)
-    mine = [each for each in open_ones if each.queue_arn == queue_arn]
-    if queue_arn is None or (len(mine) == 1 and len(open_ones) > 1):
+        is_enough = len(mine) > 1 or len(open_ones) == 1
+        all_mine = [each for each in named if each.queue_arn == queue_arn]
+        how_many = _how_many(len(mine), len(all_mine))
+    else:
+        is_enough = len(mine) >= FEWEST and 2 * len(mine) > len(among)
+        all_mine, how_many = mine, f"it had {len(mine)} of the {len(among)}, all healed"
+    if queue_arn is None or not is_enough:
         return None
     queue, because = queue_name(queue_arn), _because(mine)
     if summary.cases_left_out:
-        return Standout(queue, _of_a_cut_list(summary, queue_arn, len(mine)), because)
-    all_mine = [each for each in named if each.queue_arn == queue_arn]
-    how_many = _how_many(len(mine), len(all_mine))
+        how_many = _of_a_cut_list(summary, queue_arn, mine, among)
+        return Standout(queue, f"stands out{how_many}.", because)
     if habit := _habit(summary, all_mine):
-        return Standout(queue, habit, f"{how_many[0].upper()}{how_many[1:]}. {because}")
+        said = f"{how_many[0].upper()}{how_many[1:]}" if open_ones else "All healed"
+        return Standout(queue, habit, f"{said}. {because}")
     return Standout(queue, f"stands out: {how_many}.", because)
 
 
-def _of_a_cut_list(summary: Summary, queue_arn: str, listed: int) -> str:
+def _of_a_cut_list(
+    summary: Summary, queue_arn: str, mine: list[Incident], among: list[Incident]
+) -> str:
     """A list that was cut lost healed ones first, so it cannot say of how many."""
+    if mine[0].is_fixed:
+        return f": {len(mine)} of the {len(among)} listed incidents came from it, all healed"
     row = next((each for each in summary.queue_days.queues if each.queue_arn == queue_arn), None)
     if row is None:
-        count = counted(listed, "incident")
-        return f"stands out among the listed incidents: {count} not healed."
+        return f" among the listed incidents: {counted(len(mine), 'incident')} not healed"
     share = f"{sum(row.incidents):,} of {counted(summary.totals.incidents, 'incident')}"
-    return f"stands out: {share} came from it, {row.not_healed:,} not healed."
+    return f": {share} came from it, {row.not_healed:,} not healed"
 
 
 def _how_many(open_count: int, count: int) -> str:
@@ -182,21 +174,6 @@ def _how_many(open_count: int, count: int) -> str:
         return f"{'neither' if count == 2 else 'none'} of its {count} incidents was healed"
     were = "was" if open_count == 1 else "were"
     return f"{open_count} of its {count} incidents {were} not healed"
-
-
-def _often_healed(summary: Summary, healed: list[Incident]) -> Standout | None:
-    queue_arn = _leader(healed)
-    mine = [each for each in healed if each.queue_arn == queue_arn]
-    if queue_arn is None or len(mine) < FEWEST or 2 * len(mine) <= len(healed):
-        return None
-    queue, because = queue_name(queue_arn), _because(mine)
-    if summary.cases_left_out:
-        among = f"{len(mine)} of the {len(healed)} listed incidents"
-        return Standout(queue, f"stands out: {among} came from it, all healed.", because)
-    if habit := _habit(summary, mine):
-        return Standout(queue, habit, f"All healed. {because}")
-    how_many = f"it had {len(mine)} of the {len(healed)}, all healed"
-    return Standout(queue, f"stands out: {how_many}.", because)
 
 
 def _habit(summary: Summary, mine: list[Incident]) -> str:
