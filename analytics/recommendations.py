@@ -287,7 +287,7 @@ def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Reco
     codes = sorted({code for row in rows for code in row["error_codes"]})
     return Recommendation(
         kind=kind,
-        why="unknown_code" if kind == NAME_CODE else symptom,
+        why="unknown_code" if kind == NAME_CODE else "count_only",
         queue_arn=worst,
         symptom=symptom,
         owner=owner,

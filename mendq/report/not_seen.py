@@ -7,10 +7,23 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from mendq.report.outcomes import why_in_words
-from mendq.report.summary import NOT_SEEN, PARTIAL, Incident, Nightly, NotSeen, Summary
-from mendq.report.words import byte_size, counted, day, listed, marked, number, plain, quoted, share
+from mendq.report.summary import NOT_SEEN, PARTIAL, Nightly, NotSeen, Summary
+from mendq.report.words import (
+    byte_size,
+    counted,
+    day,
+    listed,
+    marked,
+    most_first,
+    number,
+    plain,
+    quoted,
+    share,
+)
 
 MOST_CODES = 10
+MOST_NAMED = 3
+NONE_WHOLE = "No nightly run was read whole."
 BLIND = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
@@ -29,15 +42,16 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
     sentences = (
         *nightly_runs_read(summary),
         *nightly_runs_in_doubt(summary),
-        *slower_reader(summary),
-        _files(summary),
+        *_slower_reader(summary),
+        _files(summary.not_seen),
         _case_files(summary),
         _unknown_codes(summary.not_seen),
         _without_a_case(summary),
         _drills(summary.not_seen.drill_incidents),
         _left_out(summary),
+        BLIND,
     )
-    return (*(each for each in sentences if each), BLIND)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def not_seen_in_short(summary: Summary) -> str:
@@ -45,14 +59,13 @@ def not_seen_in_short(summary: Summary) -> str:
     sentences = (
         *nightly_runs_read(summary),
         *nightly_runs_in_doubt(summary),
-        _files(summary),
+        _files(summary.not_seen),
         _unknown_codes(summary.not_seen),
     )
-    return plain(" ".join(each for each in sentences if each))
+    return plain(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _files(summary: Summary) -> str:
-    seen = summary.not_seen
+def _files(seen: NotSeen) -> str:
     files = seen.files_read + seen.files_unreadable
     size_bytes = seen.bytes_read + seen.bytes_unreadable
     if not files:
@@ -75,11 +88,13 @@ def _case_files(summary: Summary) -> str:
 
 
 def _unknown_codes(seen: NotSeen) -> str:
-    codes = seen.unknown_code.items()
+    codes = most_first(seen.unknown_code)
     if not codes:
         return ""
-    most_first = sorted(codes, key=lambda item: (-item[1], item[0]))
-    names = [f"{marked(_code(code))} ({count:,})" for code, count in most_first[:MOST_CODES]]
+    names = [
+        f"{marked(symptom.removeprefix('unknown:'))} ({count:,})"
+        for symptom, count in codes[:MOST_CODES]
+    ]
     beyond = len(codes) - len(names) + seen.unknown_codes_left_out
     rest = [f"{beyond:,} more"] if beyond else []
     calls = sum(count for _, count in codes) + seen.unknown_calls_left_out
@@ -88,49 +103,32 @@ def _unknown_codes(seen: NotSeen) -> str:
     return f"{unknown}, so nothing acted on {them}: {listed([*names, *rest])}."
 
 
-def _code(symptom: str) -> str:
-    return symptom.removeprefix("unknown:")
-
-
 def _without_a_case(summary: Summary) -> str:
     """Incidents that the logs show and no case answers, with the reasons of those listed."""
     count = summary.by_outcome.get(NOT_SEEN, 0)
     if not count:
         return ""
-    listed_ones = [each for each in summary.cases if each.outcome == NOT_SEEN]
-    reasons = Counter(_reason(each) for each in listed_ones)
+    whys = [why_in_words(it) for it in summary.cases if it.outcome == NOT_SEEN]
+    reasons = most_first(Counter(quoted(why) if why else "no reason given" for why in whys))
+    said = [f"{reason} ({number:,})" for reason, number in reasons[:MOST_CODES]]
+    if len(reasons) == 1 and reasons[0][1] == count:
+        said = [reasons[0][0]]
     without = f"{counted(count, 'incident')} {'has' if count == 1 else 'have'} no case"
-    return f"{without}: {listed(_weighed(reasons, count))}." if reasons else f"{without}."
-
-
-def _reason(incident: Incident) -> str:
-    why = why_in_words(incident)
-    return quoted(why) if why else "no reason given"
-
-
-def _weighed(reasons: Counter[str], count: int) -> Sequence[str]:
-    most_first = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    if len(most_first) == 1 and most_first[0][1] == count:
-        return [most_first[0][0]]
-    return [f"{reason} ({number:,})" for reason, number in most_first[:MOST_CODES]]
+    return f"{without}: {listed(said)}." if said else f"{without}."
 
 
 def _drills(incidents: int) -> str:
-    if not incidents:
-        return ""
-    return (
-        f"{counted(incidents, 'incident')} of drills {'is' if incidents == 1 else 'are'} left out."
-    )
+    are = "is" if incidents == 1 else "are"
+    return f"{counted(incidents, 'incident')} of drills {are} left out." if incidents else ""
 
 
 def _left_out(summary: Summary) -> str:
-    if not summary.cases_left_out:
-        return ""
     are = "is" if summary.cases_left_out == 1 else "are"
-    return (
+    more = (
         f"The page lists the {counted(len(summary.cases), 'worst incident')}; "
         f"{summary.cases_left_out:,} more {are} in the report bucket, under incidents/."
     )
+    return more if summary.cases_left_out else ""
 
 
 SLOWER = "standard_library"
@@ -163,14 +161,24 @@ def nightly_runs_read(summary: Summary) -> Iterator[str]:
         yield "No nightly run of the week was read."
     elif days["not_read"]:
         were = "was" if len(days["not_read"]) == 1 else "were"
-        names = listed([day(each) for each in days["not_read"]])
-        yield f"{counted(len(days['not_read']), 'nightly run')} {were} not read: {names}."
+        yield f"{_runs(days['not_read'])} {were} not read: {_named(days['not_read'])}."
     else:
         yield _read_whole(summary)
     if days["not_begun"] and summary.not_seen.began is not None:
         yield f"Mendq had not begun before {day(summary.not_seen.began)}."
     if not summary.not_seen.week_is_over:
-        yield f"The week is not over{_coming(days['to_come'])}."
+        to_come = days["to_come"]
+        runs, are = ("nightly run", "is") if len(to_come) == 1 else ("nightly runs", "are")
+        coming = f": the {runs} of {_named(to_come)} {are} still to come" if to_come else ""
+        yield f"The week is not over{coming}."
+
+
+def _runs(days: Sequence[date]) -> str:
+    return counted(len(days), "nightly run")
+
+
+def _named(days: Sequence[date]) -> str:
+    return listed([day(each) for each in days])
 
 
 def _read_whole(summary: Summary) -> str:
@@ -179,27 +187,20 @@ def _read_whole(summary: Summary) -> str:
     count = summary.days_read - len(in_part - {*summary.not_seen.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
-    if not count:
-        return "No nightly run was read whole."
-    return f"{counted(count, 'nightly run')} {'was' if count == 1 else 'were'} read."
-
-
-def _coming(days: list[date]) -> str:
-    if not days:
-        return ""
-    runs, are = ("nightly run", "is") if len(days) == 1 else ("nightly runs", "are")
-    return f": the {runs} of {listed([day(each) for each in days])} {are} still to come"
+    were = "was" if count == 1 else "were"
+    return f"{counted(count, 'nightly run')} {were} read." if count else NONE_WHOLE
 
 
 def nightly_runs_in_doubt(summary: Summary) -> Iterator[str]:
     """A sentence for each nightly run that read far less than others, too early, or is torn."""
     days = unread(summary)
-    judged = [
-        each
-        for each in summary.not_seen.nightly_runs
-        if each.day not in {*days["not_begun"], *days["to_come"]}
-    ]
-    yield from _silent([each for each in judged if each.verdict == NOTHING_READ])
+    elsewhere = {*days["not_begun"], *days["to_come"]}
+    judged = [each for each in summary.not_seen.nightly_runs if each.day not in elsewhere]
+    silent = [each for each in judged if each.verdict == NOTHING_READ]
+    if silent:
+        usually = _usually(silent[0]) if len(silent) == 1 else ""
+        days_silent = _named([each.day for each in silent])
+        yield f"{days_silent} had not one record{usually}: is the trail on?"
     for each in judged:
         if each.verdict == FAR_FEWER:
             few = f"far fewer records than usual: {each.records:,}{_usually(each)}"
@@ -211,36 +212,22 @@ def nightly_runs_in_doubt(summary: Summary) -> Iterator[str]:
             yield f"{day(each.day)} was read before it was over, and not since."
 
 
-def _silent(runs: list[Nightly]) -> Iterator[str]:
-    if len(runs) == 1:
-        yield f"{day(runs[0].day)} had not one record{_usually(runs[0])}: is the trail on?"
-    elif runs:
-        days = listed([day(each.day) for each in runs])
-        yield f"{days} had not one record: is the trail on?"
-
-
 def _usually(nightly: Nightly) -> str:
     usual = nightly.usual_records
     return "" if usual is None else f", where {number(round(usual))} are usual"
 
 
-def slower_reader(summary: Summary) -> Iterator[str]:
+def _slower_reader(summary: Summary) -> Iterator[str]:
     """A sentence for each reason why the fast reader was not used; the rows are the same."""
-    nightly_runs: dict[str, list[Nightly]] = defaultdict(list)
-    for each in summary.not_seen.nightly_runs:
-        if each.reader == SLOWER:
-            nightly_runs[each.why_fallback].append(each)
-    for why, slow in sorted(nightly_runs.items()):
+    slow: dict[str, list[date]] = defaultdict(list)
+    for nightly in summary.not_seen.nightly_runs:
+        if nightly.reader == SLOWER:
+            slow[nightly.why_fallback].append(nightly.day)
+    for why, days in sorted(slow.items()):
+        which = "" if len(days) == len(summary.days) else f" ({_named(days)})"
+        were = "was" if len(days) == 1 else "were"
         because = f": {quoted(why)}" if why else ""
-        were = "was" if len(slow) == 1 else "were"
-        which = counted(len(slow), "nightly run")
-        days = (
-            "" if len(slow) == len(summary.days) else f" ({listed([day(it.day) for it in slow])})"
-        )
-        yield f"{which}{days} {were} read by Spark's JSON reader, which is slower{because}."
-
-
-MOST_NAMED = 3
+        yield f"{_runs(days)}{which} {were} read without native code, which is slower{because}."
 
 
 def made_from(summary: Summary) -> str:
@@ -250,15 +237,15 @@ def made_from(summary: Summary) -> str:
         f"{counted(seen.files_read, 'trail file')} ({byte_size(seen.bytes_read)}) "
         f"with {counted(seen.records_read, 'record')}"
     )
-    accounts = _named(summary.accounts, summary.accounts_left_out, "account")
-    regions = _named(summary.regions, summary.regions_left_out, "region")
+    accounts = _places(summary.accounts, summary.accounts_left_out, "account")
+    regions = _places(summary.regions, summary.regions_left_out, "region")
     return f"{read}, of {accounts} in {regions}"
 
 
-def _named(names: tuple[str, ...], left_out: int, what: str) -> str:
+def _places(names: tuple[str, ...], left_out: int, what: str) -> str:
     if not names:
         return f"no {what}"
     if len(names) + left_out > MOST_NAMED:
         return counted(len(names) + left_out, what)
     word = what if len(names) == 1 else f"{what}s"
-    return f"{word} {listed([quoted(each) for each in names])}"
+    return f"{word} {listed([quoted(name) for name in names])}"

@@ -249,7 +249,16 @@ class Scanned(Read, frozen=True):
     notified: Whole
 
 
-class Recommendation(Read, frozen=True):
+class Change(Read, frozen=True):
+    """One attribute's change; `template_line` is how a template would say it."""
+
+    attribute: str
+    before: str
+    after: str
+    template_line: str
+
+
+class Recommendation(Change, frozen=True, kw_only=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
@@ -259,10 +268,6 @@ class Recommendation(Read, frozen=True):
     kind: str
     queue_arn: str
     symptom: str
-    attribute: str
-    before: str
-    after: str
-    template_line: str
     owner: str
     command: str
     why: str
@@ -277,13 +282,22 @@ class Recommendation(Read, frozen=True):
 _NOBODY_LOOKED = ReachedAPerson((), 0, 0)
 
 
-class Summary(Read, frozen=True):
-    """One week; `cases` are its worst incidents, worst first."""
+class Week(Read, frozen=True, kw_only=True):
+    """Which week, when it was summed up, and where its calls came from."""
 
     week: str
     made_at: Time
+    first_day: date = field(name="from")
+    last_day: date = field(name="to")
     accounts: Names
     regions: Names
+    accounts_left_out: Whole = 0
+    regions_left_out: Whole = 0
+
+
+class Summary(Week, frozen=True, kw_only=True):
+    """One week; `cases` are its worst incidents, worst first."""
+
     totals: Totals
     by_outcome: Annotated[dict[str, Whole], Meta(max_length=30)]
     by_symptom: Counts
@@ -292,16 +306,12 @@ class Summary(Read, frozen=True):
     cases: tuple[Incident, ...]
     cases_left_out: Whole
     not_seen: NotSeen
-    first_day: date = field(name="from")
-    last_day: date = field(name="to")
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
     reached_a_person: ReachedAPerson = _NOBODY_LOOKED
     scanned: Scanned = Scanned(0, {}, 0, 0)
     do_this_week: tuple[Recommendation, ...] = ()
     do_this_week_left_out: Whole = 0
-    accounts_left_out: Whole = 0
-    regions_left_out: Whole = 0
     symptoms_left_out: Whole = 0
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from mendq.report.words import (
     listed,
     marked,
     marked_queue,
+    most_first,
     place_in,
     principal_name,
     queue_name,
@@ -134,9 +135,9 @@ def scanned(summary: Summary) -> str:
     found = summary.scanned
     if not found.cases:
         return ""
-    most_first = sorted(found.by_symptom.items(), key=lambda item: (-item[1], item[0]))
-    names = [f"{marked(name)} ({count:,})" for name, count in most_first[:MOST_SYMPTOMS]]
-    more = len(most_first) - MOST_SYMPTOMS
+    symptoms = most_first(found.by_symptom)
+    names = [f"{marked(name)} ({count:,})" for name, count in symptoms[:MOST_SYMPTOMS]]
+    more = len(symptoms) - MOST_SYMPTOMS
     rest = [f"{more} more"] if more > 0 else []
     what = f": {listed([*names, *rest])}" if names else ""
     ended = [f"{found.healed:,} healed"] + (

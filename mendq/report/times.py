@@ -23,7 +23,7 @@ TOO_FEW = "n<5"
 
 
 def times(summary: Summary, week: PerDay) -> dict[str, Any]:
-    """The symptoms with most healed incidents and what the others had; empty where none was timed."""
+    """The symptoms with most healed incidents, and the others; empty where none was timed."""
     timed = [each for each in summary.times_to_heal if each.seconds]
     if not timed:
         return {}

@@ -123,7 +123,7 @@ def _why(recommendation: Recommendation) -> str:
     return f"{why.removesuffix('.')}: {quoted(recommendation.reason.rstrip('.'))}." if says else why
 
 
-# A case's state, or the symptom of incidents that no case can answer.
+# A case's state, or why no case answers its incidents.
 WHY = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
@@ -134,7 +134,7 @@ WHY = {
     "overridden": "Somebody else changed it after Mendq, which leaves it alone now.",
     "observed": "Mendq only observed: the mode does not let it act.",
     "unknown_code": "The catalogue has no entry for this error code, so nothing acts on it.",
-    "invalid_request": "Nothing in the queue could fix a caller's mistake.",
+    "count_only": "Nothing in the queue could fix a caller's mistake.",
 }
 _SAY_MORE = frozenset({"refused", "escalated", "ineffective"})
 

@@ -15,6 +15,7 @@ from mendq.report.words import (
     counted,
     days_of,
     marked,
+    most_first,
     plain,
     queue_name,
     quoted,
@@ -210,5 +211,4 @@ def _because(mine: list[Incident]) -> str:
 
 def _commonest(texts: Iterable[str]) -> tuple[str, int]:
     """The text that occurs most, the first in the alphabet of several; empty where none is."""
-    counts = Counter(texts)
-    return min(counts.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+    return next(iter(most_first(Counter(texts))), ("", 0))

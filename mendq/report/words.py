@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 
 from mendq.report.summary import UNRESOLVED, Summary
@@ -65,6 +65,11 @@ def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The names by their counts, those of equal count by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def duration(seconds: float) -> str:

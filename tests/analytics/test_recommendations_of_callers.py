@@ -40,7 +40,7 @@ def test_a_caller_is_said_of_all_its_queues_and_the_worst_is_named() -> None:
         incident(failed_calls=99, principals=["q"], **BUG),
     ]
     alone, several = recommendations_of_callers(rows)
-    assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "invalid_request", "p")
+    assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
     assert (alone.queue_arn, alone.queues) == (arn("b"), 2)
     assert (alone.incidents, alone.failed_calls) == (3, 100)
     assert alone.reason == "EmptyBatchRequest, OverLimit"

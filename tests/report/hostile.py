@@ -33,7 +33,7 @@ PAYLOADS = (
     "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",
 )  # fmt: skip
 KINDS = ("write_into_template", "approve", "watch", "decide", "fix", "fix_caller", "name_code")
-WHYS = ("verified", "proposed", "refused", "overridden", "unknown_code", "invalid_request")
+WHYS = ("verified", "proposed", "refused", "overridden", "unknown_code", "count_only")
 RECOMMENDATION_NUMBERS = {"incidents", "failed_calls", "queues"}
 TEXT = st.one_of(
     st.sampled_from(PAYLOADS),
