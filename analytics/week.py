@@ -186,7 +186,9 @@ def is_whole(day: date, nightly_runs: NightlyRuns, reads: Reads) -> bool:
 def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Failed calls of each code, and of how many more."""
     found = weights((row for row in incidents if row["symptom"].startswith(UNKNOWN)), "symptom")
-    codes = largest({symptom: each.failed_calls for symptom, each in found.items()}, MAXIMUM_SYMPTOMS)
+    codes = largest(
+        {symptom: each.failed_calls for symptom, each in found.items()}, MAXIMUM_SYMPTOMS
+    )
     return {
         "unknown_code": codes.counts,
         "unknown_codes_left_out": codes.names_left_out,

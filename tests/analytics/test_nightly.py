@@ -23,7 +23,10 @@ def test_a_burst_is_one_incident_and_repeating_the_nightly_changes_nothing(
     file = account.publish("11-10", records)
     assert run_nightly("11-10") == 0
     [incident] = account.rows("incidents", "11-10")
-    assert (incident["queue_arn"], incident["symptom"]) == (QUEUE_ARN, "visibility_timeout_too_short")
+    assert (incident["queue_arn"], incident["symptom"]) == (
+        QUEUE_ARN,
+        "visibility_timeout_too_short",
+    )
     assert (incident["failed_calls"], incident["error_codes"]) == (3, ["MessageNotInflight"])
     [file_read] = account.rows("quality", "11-10")
     assert (file_read["file"], file_read["reason"]) == (file, None)
@@ -100,7 +103,9 @@ def test_a_hostile_file_costs_itself_and_nothing_else(
     assert quality["types.json.gz"]["unreadable_records"] == [
         {"reason": "not_a_record", "records": 4}
     ]
-    symptoms = {each["symptom"]: each["failed_calls"] for each in account.rows("incidents", "11-10")}
+    symptoms = {
+        each["symptom"]: each["failed_calls"] for each in account.rows("incidents", "11-10")
+    }
     assert symptoms == {"visibility_timeout_too_short": 3, "unknown:?": 1}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
 from analytics.week import CasesSeen, Observation, summary
-from analytics.week_parts import MAXIMUM_SYMPTOMS, MAXIMUM_PLACES, NightlyRows, Row
+from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, NightlyRows, Row
 from analytics.weekly import as_json
 from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL

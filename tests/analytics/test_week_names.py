@@ -5,8 +5,8 @@ import pytest
 from analytics.days import days_of
 from analytics.week_parts import (
     FURTHER,
-    MAXIMUM_SYMPTOMS,
     MAXIMUM_PLACES,
+    MAXIMUM_SYMPTOMS,
     Largest,
     incidents_of,
     largest,

@@ -34,7 +34,8 @@ def largest_week() -> dict[str, Any]:
     queues = queue_days(cases, DAYS)
     for each in queues["queues"]:
         each["incidents"] = [count * 37 for count in each["incidents"]]
-    symptoms = [f"unknown:A{n}" * 4 for n in range(30)]
+    codes = [f"unknown:A{n}" * 4 for n in range(30)]
+    symptoms = ["visibility_timeout_too_short", "kms_throttled", *codes]
     return week(
         cases,
         cases_left_out=9_950,
@@ -44,17 +45,17 @@ def largest_week() -> dict[str, Any]:
         per_day=[
             {"date": f"{day}", "symptom": symptom, "incidents": 40 - n, "failed_calls": 900}
             for day in DAYS
-            for n, symptom in enumerate(["visibility_timeout_too_short", "kms_throttled", *symptoms])
+            for n, symptom in enumerate(symptoms)
         ],
         times_to_heal=[
             times(symptom, *(10 + (n * 97 + at) ** 1.7 for n in range(200)))
-            for at, symptom in enumerate(["visibility_timeout_too_short", "kms_throttled", *symptoms])
+            for at, symptom in enumerate(symptoms)
         ],
         queue_days=queues | {"queues_left_out": 480, "incidents_left_out": 8_150},
         reached_a_person=reached_a_person(
             *(notified(names[n % 20], reason=why) for n in range(50)), left_out=350
         ),
-        scanned=scanned(healed=90, notified=4, **dict.fromkeys(symptoms, 3)),
+        scanned=scanned(healed=90, notified=4, **dict.fromkeys(codes, 3)),
         do_this_week=[
             recommendation(
                 "fix", names[n], reason=why, why="refused", command="mendq show " + "x" * 300

@@ -43,7 +43,7 @@ BLANK = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
 @patch("mendq.report.drawing.as_picture", return_value=BLANK)
 @settings(max_examples=25)
 @given(document=hostile_weeks())
-@example(document=week([incident(symptom=each, why=each, queue_arn=arn(each)) for each in PAYLOADS]))
+@example(document=week([incident(symptom=it, why=it, queue_arn=arn(it)) for it in PAYLOADS]))
 def test_no_name_becomes_markup(pictures: Mock, document: dict[str, Any]) -> None:
     """The elements and attributes are those of the same week in tame messages, one by one.
 

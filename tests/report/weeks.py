@@ -123,9 +123,14 @@ def per_day(cases: Sequence[Mapping[str, Any]]) -> list[Document]:
         mine = [each for each in cases if each["first_failure"].startswith(f"{day}")]
         for symptom in sorted({each["symptom"] for each in mine}) or [None]:
             here = [each for each in mine if each["symptom"] == symptom]
-            calls = sum(each["failed_calls"] for each in here)
+            calls = sum(it["failed_calls"] for it in here)
             rows.append(
-                {"date": f"{day}", "symptom": symptom, "incidents": len(here), "failed_calls": calls}
+                {
+                    "date": str(day),
+                    "symptom": symptom,
+                    "incidents": len(here),
+                    "failed_calls": calls,
+                }
             )
     return rows
 
@@ -180,7 +185,7 @@ def busy_week() -> Document:
             incident("invoices" if n % 3 else "orders", day=n % 5, seconds_to_heal=20.0 + n * n)
             for n in range(16)
         ],
-        *[incident("exports", day=4, symptom="kms_throttled", seconds_to_heal=75) for _ in range(3)],
+        *[incident("exports", day=4, symptom="kms_throttled", seconds_to_heal=75)] * 3,
     ]
     return week(
         cases,

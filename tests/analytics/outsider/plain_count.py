@@ -63,8 +63,8 @@ def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
 
 
 def key_of(call: FailedCall) -> Key:
-    symptom = match(call)
-    symptom = symptom.name if symptom else f"unknown:{call.error_code}"
+    found = match(call)
+    symptom = found.name if found else f"unknown:{call.error_code}"
     return call.account, call.region, call.queue_arn or "unresolved", symptom
 
 
@@ -72,7 +72,9 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
     account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
     joined = [
-        each for each in known.cases if each.about == (queue, symptom) and each.overlaps(first, last)
+        each
+        for each in known.cases
+        if each.about == (queue, symptom) and each.overlaps(first, last)
     ]
     case = max(joined, key=lambda each: each.opened_at, default=None)
     return {
