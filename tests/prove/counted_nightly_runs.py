@@ -91,5 +91,6 @@ COUNTED_NIGHTLY_RUNS = (
         "counted_nightly_runs",
         "Nightly runs in any order, repeated or as one backfill, write what plain Python counts.",
         prove,
+        alone=True,
     ),
 )

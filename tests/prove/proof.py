@@ -52,8 +52,12 @@ class Proving:
 
 @dataclass(frozen=True)
 class Proof:
-    """A claim in one sentence and the function that tries to break it."""
+    """A claim in one sentence and the function that tries to break it.
+
+    `alone`: it keeps every processor busy by itself.
+    """
 
     name: str
     claim: str
     prove: Callable[[Proving], None]
+    alone: bool = False

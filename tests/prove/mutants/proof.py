@@ -52,4 +52,4 @@ def judge(proving: Proving, found: list[dict[str, str]]) -> None:
         proving.holds(f"{each['hurts']}: {what}{said}", whether=well)
 
 
-MUTANTS = (Proof("mutants", "The tests notice each fault that would hurt.", mutants),)
+MUTANTS = (Proof("mutants", "The tests notice each fault that would hurt.", mutants, alone=True),)
