@@ -70,7 +70,7 @@ class NightlyRead:
     incidents: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As `night.json` holds it."""
+        """As `nightly.json` holds it."""
         texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
         return {"schema": SCHEMA, **asdict(self), **texts}
 
@@ -195,7 +195,7 @@ def is_in_reach(year: int) -> bool:
 
 def nightly_key(day: date) -> str:
     """Where a nightly run's own account lies below the tables' root."""
-    return f"{NIGHTLY_RUNS}/dt={day}/night.json"
+    return f"{NIGHTLY_RUNS}/dt={day}/nightly.json"
 
 
 def _moment(text: str) -> datetime:

@@ -163,7 +163,7 @@ class Account:
 
     def nightly(self, day: str) -> dict[str, Any]:
         """What the night of a day (`11-10`) says of itself, but for when it ran."""
-        path = self.out / "nightly" / f"dt=2026-{day}" / "night.json"
+        path = self.out / "nightly" / f"dt=2026-{day}" / "nightly.json"
         document: dict[str, Any] = json.loads(path.read_text())
         del document["made_at"]
         return document
@@ -177,6 +177,6 @@ class Account:
         }
 
     def _content(self, path: Path) -> Any:
-        if path.name == "night.json":
+        if path.name == "nightly.json":
             return self.nightly(path.parent.name.removeprefix("dt=2026-"))
         return path.read_bytes()

@@ -33,7 +33,7 @@ def test_a_burst_is_one_incident_and_repeating_the_nightly_changes_nothing(
     assert file_read["records"] == len(records)
     first = account.written()
     assert set(first) == {
-        "nightly/dt=2026-11-10/night.json",
+        "nightly/dt=2026-11-10/nightly.json",
         *(
             f"{table}/dt=2026-11-10/{table}.parquet"
             for table in ("failed_calls", "incidents", "quality")

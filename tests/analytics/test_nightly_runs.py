@@ -18,11 +18,11 @@ def test_nothing_read_is_no_quiet_day(
     account.publish("11-10", burst("11-10 09:00"))
     assert run_nightly("11-12") == 4
     assert "nothing was read" in capsys.readouterr().out
-    assert set(account.written()) == {"nightly/dt=2026-11-12/night.json"}
+    assert set(account.written()) == {"nightly/dt=2026-11-12/nightly.json"}
     assert account.nightly("11-12")["files"] == account.nightly("11-12")["records"] == 0
     assert run_nightly("11-08") == 0
     assert "the trail begins on 2026-11-10" in capsys.readouterr().out
-    assert set(account.written()) == {"nightly/dt=2026-11-12/night.json"}
+    assert set(account.written()) == {"nightly/dt=2026-11-12/nightly.json"}
 
 
 def test_a_silent_day_beside_a_good_one_is_said_though_the_run_ends_well(
@@ -58,7 +58,7 @@ def test_an_old_nightly_run_again_keeps_what_it_once_saw(
     old.unlink()
     assert run_nightly("11-12") == 4
     assert account.written() == before
-    announced = account.out / "nightly" / "dt=2026-11-12" / "night.json"
+    announced = account.out / "nightly" / "dt=2026-11-12" / "nightly.json"
     for no_nightly in ("{", '{"schema": 1}'):
         announced.write_text(no_nightly)
         assert run_nightly("11-12") == 4

@@ -49,7 +49,7 @@ def _hostile() -> dict[str, Any]:
     """Every name and sentence is an attacker's."""
     payloads = [each for each in PAYLOADS if each and "\ud800" not in each]
     cases = [
-        incident(label=each, why=each, queue_arn=arn(each), reason=each, outcome="refused")
+        incident(symptom=each, why=each, queue_arn=arn(each), reason=each, outcome="refused")
         for each in payloads
     ]
     return week(

@@ -160,7 +160,7 @@ def test_what_is_no_nightly_in_the_bucket_is_none(watching: Lambda) -> None:
     watching.put(nightly_key(DAY - timedelta(days=3)), b'{"schema": 1, "records": 10000}')
     watching.put(nightly_key(DAY - timedelta(days=4)), b" " * 20_000)
     watching.put(f"{NIGHTLY_RUNS}/dt=2026-11-10/other.json", b"{}")
-    watching.put(f"{NIGHTLY_RUNS}/dt=x/night.json", b"{}")
+    watching.put(f"{NIGHTLY_RUNS}/dt=x/nightly.json", b"{}")
     another_day = NightlyRead(DAY, watching.created_at, NATIVE, "", records=10_000)
     lies = json.dumps(another_day.document()).encode()
     watching.put(nightly_key(DAY - timedelta(days=5)), lies)

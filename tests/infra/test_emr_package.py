@@ -142,7 +142,7 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     more = with_archive(package, account, environment) if compiled else ()
     done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/night.json").read_text())
+    nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
     assert nightly["reader"] == reader, nightly
     assert why in nightly["why_fallback"]
     [incident] = account.rows("incidents", "11-10")

@@ -91,7 +91,7 @@ def test_this_rule_alone_may_start_it_and_park() -> None:
     [
         ("s3:GetObject", "incidents/dt=2026-11-15/incidents.parquet"),
         ("s3:GetObject", "summary/week=2026-W46/summary.json"),
-        ("s3:GetObject", "logs/nightly/dt=2026-11-15/night.json"),
+        ("s3:GetObject", "logs/nightly/dt=2026-11-15/nightly.json"),
         ("s3:PutObject", nightly_key(DAY)),
         ("s3:DeleteObject", nightly_key(DAY)),
     ],
