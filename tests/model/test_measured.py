@@ -125,7 +125,7 @@ def test_messages_that_were_handled_twice_are_a_race_once_they_are_enough(
     before: int, history: list[tuple[str, int]]
 ) -> None:
     measured = played(before, history)
-    twice = measured.received - (before + measured.sent - measured.backlog_now)
+    twice = measured.received - (before + measured.sent - measured.now.backlog)
     assert measured.surplus_deletes == twice
     assert measured.shows_a_race == (twice > max(20, 0.05 * measured.sent))
 
@@ -152,7 +152,9 @@ def test_where_every_delete_came_too_late_all_of_them_are_surplus() -> None:
     race = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=4)
     assert race.surplus_deletes == race.deleted
     assert race.shows_a_race
-    assert not replace(race, backlog_now=5).shows_a_race, "one came without being sent"
+    assert not examples.measured(
+        received=60, deleted=60, backlog_before=4, backlog_now=5
+    ).shows_a_race, "one came without being sent"
 
 
 def test_deletes_that_may_have_come_after_the_last_backlog_are_no_surplus() -> None:
@@ -224,7 +226,7 @@ def test_a_group_that_is_tried_five_times_and_never_done_blocks() -> None:
     ],
 )
 def test_what_else_may_be_going_on_blocks_no_group(over: dict[str, int | None]) -> None:
-    assert not replace(BLOCKED, **over).one_group_blocks  # type: ignore[arg-type]
+    assert not examples.recounted(BLOCKED, **over).one_group_blocks  # type: ignore[arg-type]
 
 
 def test_hours_are_what_was_measured() -> None:

@@ -94,17 +94,17 @@ def test_a_backlog_is_what_is_visible_in_flight_and_delayed_at_both_ends() -> No
         age=[(0, 30), (119, 7_000)],
     )
     assert found is not None
-    assert (found.backlog_before, found.backlog_now) == (114, 226)
-    assert (found.visible_before, found.visible_now, found.least_visible) == (4, 6, 1)
-    assert found.in_flight_now == 20
-    assert (found.oldest_age_seconds_before, found.oldest_age_seconds_now) == (30, 7_000)
+    assert (found.before.backlog, found.now.backlog) == (114, 226)
+    assert (found.before.visible, found.now.visible, found.least_visible) == (4, 6, 1)
+    assert found.now.in_flight == 20
+    assert (found.before.oldest_age_seconds, found.now.oldest_age_seconds) == (30, 7_000)
 
 
 def test_groups_are_known_of_fifo_queues_alone() -> None:
     found, fifo = _measured(visible=[(0, 1)]), _measured(groups=[(0, 3), (5, 1)])
     assert found is not None
     assert fifo is not None
-    assert (found.groups_in_flight_now, fifo.groups_in_flight_now) == (None, 1)
+    assert (found.now.groups_in_flight, fifo.now.groups_in_flight) == (None, 1)
     assert {each.key for each in metrics_of(fifo=True)} - {
         each.key for each in metrics_of(fifo=False)
     } == {"groups"}
@@ -125,5 +125,5 @@ def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
     found = measured(series, WINDOW)
     assert found == measured(turned, WINDOW)
     if found is not None:
-        assert found.least_visible <= min(found.visible_before, found.visible_now)
-        assert found.visible_now + found.in_flight_now <= found.backlog_now
+        assert found.least_visible <= min(found.before.visible, found.now.visible)
+        assert found.now.visible + found.now.in_flight <= found.now.backlog
