@@ -54,7 +54,8 @@ BESIDE: dict[str, Any] = {
 
 def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
     """The page of the example case; `over` are the case's fields, `beside` what else is known."""
-    return notification.of_case(replace(CASE, **over), **{**BESIDE, **(beside or {})})
+    details = notification.CaseDetails(**{**BESIDE, **(beside or {})})
+    return notification.of_case(replace(CASE, **over), details)
 
 
 def section(text: str, heading: str) -> list[str]:

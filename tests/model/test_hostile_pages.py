@@ -157,17 +157,9 @@ def test_any_text_in_the_other_pages(
     texts: tuple[str, str, str, str, str], names: list[str], queues: int
 ) -> None:
     symptom, sentence, runbook, advice, account = texts
-    mass = notification.of_mass_symptom(
-        symptom,
-        sentence,
-        runbook,
-        queue_arns=names,
-        managed_queues=queues,
-        now=NOW,
-        account=account,
-        region=account,
-        advice=advice,
-    )
+    of = notification.MassSymptom(symptom, sentence, runbook, advice)
+    where = notification.place(account, account)
+    mass = notification.of_mass_symptom(of, names, queues, NOW, where)
     for one in (mass, notification.of_held_back(account, account, NOW, queues)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)

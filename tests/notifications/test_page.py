@@ -293,18 +293,16 @@ def test_many_steps_are_counted_and_set_by_one_command() -> None:
 def mass(
     count: int, managed_queues: int = 40, next_command: str = ""
 ) -> notification.NotificationText:
-    return notification.of_mass_symptom(
+    of = notification.MassSymptom(
         "kms_throttled",
         "KMS throttles the queue's calls.",
         "docs/runbooks/kms_throttled.md",
-        queue_arns=[f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(count)],
-        managed_queues=managed_queues,
-        now=NOW,
-        account="123456789012",
-        region="us-east-1",
-        advice="Look at the request quota of KMS.",
-        next_command=next_command,
+        "Look at the request quota of KMS.",
+        next_command,
     )
+    arns = [f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(count)]
+    where = notification.place("123456789012", "us-east-1")
+    return notification.of_mass_symptom(of, arns, managed_queues, NOW, where)
 
 
 def test_a_mass_symptom_is_one_page_with_some_names() -> None:
