@@ -6,10 +6,13 @@ import pytest
 
 from mendq.model.limits import Limits, Mode, Timing
 from mendq.model.settings import (
+    WORKER,
     ApproveSettings,
     DeliverReportSettings,
     HealSettings,
     SettingsUnreadable,
+    executors_within,
+    workers_within,
 )
 from mendq.model.steps import Owner
 
@@ -31,13 +34,8 @@ FULL = HealSettings(
 )
 
 REQUIRED = (
-    "account",
-    "case_table",
-    "case_bucket",
-    "urgent_topic_arn",
-    "info_topic_arn",
-    "own_roles",
-    "probe_role",
+    *("account", "case_table", "case_bucket", "urgent_topic_arn", "info_topic_arn"),
+    *("own_roles", "probe_role"),
 )
 
 
@@ -101,11 +99,7 @@ def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
 
 
 APPROVING = ApproveSettings(
-    account="123456789012",
-    case_table="case_store",
-    case_bucket="cases",
-    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
-    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+    **{name: getattr(FULL, name) for name in REQUIRED[:5]},
     owners={Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"},
 )
 
@@ -118,3 +112,33 @@ def test_whom_to_call_for_a_write_is_read_back() -> None:
 def test_an_owner_that_is_none_or_has_no_name_is_refused(text: str) -> None:
     with pytest.raises(SettingsUnreadable, match="MENDQ_OWNERS"):
         ApproveSettings.from_environment({**APPROVING.to_environment(), "MENDQ_OWNERS": text})
+
+
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
+MEMORY_OF_TWO_VCPU = range(4, 17)
+
+
+def test_a_worker_is_one_of_emrs_sizes() -> None:
+    assert WORKER.vcpu == 2
+    assert WORKER.memory_gb in MEMORY_OF_TWO_VCPU
+    assert WORKER.heap_gb * (1 + WORKER.overhead_factor) == pytest.approx(WORKER.memory_gb)
+    assert 20 <= WORKER.disk_gb <= 200
+
+
+@pytest.mark.parametrize(
+    ("vcpu", "memory_gb", "workers"),
+    [
+        (16, 64, 8),
+        (4, 16, 2),
+        (4, 3_000, 2),
+        (400, 16, 2),
+        (5, 21, 2),
+        (16, 48, 6),
+        (400, 3_000, 200),
+    ],
+)
+def test_what_ends_first_bounds_them(vcpu: int, memory_gb: int, workers: int) -> None:
+    assert workers_within(vcpu, memory_gb) == workers
+    assert executors_within(vcpu, memory_gb) == workers - 1
+    assert workers * WORKER.vcpu <= vcpu
+    assert workers * WORKER.memory_gb <= memory_gb
