@@ -19,7 +19,7 @@ from mendq.cli.__main__ import app
 from mendq.model.case import State
 from mendq.notifications.commands import next_lines
 from tests.architecture.test_documents import PAGES, ROOT, lines_of
-from tests.model.cases_to_page import CASE
+from tests.notifications.pages import CASE
 
 ROOMS = ("functions", "infra", "local_account", "mendq")
 _INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
