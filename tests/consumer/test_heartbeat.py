@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mendq.consumer import VisibilityHeartbeat
-from mendq.consumer.holds import LONGEST_SECONDS
+from mendq.consumer.writes import LONGEST_SECONDS
 from tests.consumer.answers import Sqs, message
 from tests.heal.conftest import Account
 from tests.heal.messages import timed
@@ -53,6 +53,7 @@ def test_nothing_is_written_before_half_of_the_time_is_over(sqs: Sqs, clock: Clo
     held.keep()
     held.keep()
     assert sqs.written == [("change", "handle-a", SECONDS)]
+    assert sqs.sizes == [], "CloudTrail records no refusal within a batch"
 
 
 def test_what_was_received_a_while_ago_is_due_earlier(sqs: Sqs, clock: Clock) -> None:
@@ -266,8 +267,12 @@ def test_all_are_let_go_in_the_order_in_which_they_came(sqs: Sqs, clock: Clock) 
     assert sqs.sizes == [10, 10, 5]
 
 
-def test_a_delete_of_what_is_not_held_deletes_nothing(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message())
-    assert held.delete("nobody's") == frozenset()
-    assert held.held == {"a"}
-    assert sqs.written == []
+def test_what_an_answer_says_nothing_of_was_not_deleted(clock: Clock) -> None:
+    class Forgetful(Sqs):
+        def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
+            return {"Successful": super().delete_message_batch(**asked)["Successful"][:1]}
+
+    held = visibility(Forgetful(), clock, *map(message, "abcd"))
+    assert held.delete() == {"a", "b"}, "one of each attempt"
+    assert held.held == {"c", "d"}
+    assert not held.is_lost
