@@ -281,7 +281,8 @@ class Facts(CalledQueue):
         """The same where nobody asked for anything but `needs`; attributes are always there."""
         unasked = {name for need in Need if need not in needs for name in need.answers}
         unasked -= {"attributes", *(name for need in needs for name in need.answers)}
-        return replace(self, **{e.name: e.default for e in fields(self) if e.name in unasked})
+        absent: dict[str, Any] = {e.name: e.default for e in fields(self) if e.name in unasked}
+        return replace(self, **absent)
 
     @property
     def source_arns(self) -> tuple[str, ...]:

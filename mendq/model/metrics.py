@@ -266,8 +266,8 @@ def _gauges(series: Series) -> Gauges:
     """By the first datapoint of each; 0 where there is none."""
     read = {key: round(points[0][1]) for key, points in series.items() if points}
     backlog = sum(read.get(key, 0) for key in BACKLOG)
-    found = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
-    return Gauges(backlog, *found, groups_in_flight=read.get("groups"))
+    visible, in_flight, age = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
+    return Gauges(backlog, visible, in_flight, age, read.get("groups"))
 
 
 def _to_the_minute(moment: datetime) -> datetime:

@@ -170,8 +170,9 @@ class Pin:
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Raise KeyError, TypeError or ValueError where it is none of ours."""
         read = {str: _text, int: _number, datetime: _moment, tuple[str, ...]: _roles}
-        kinds = get_type_hints(cls)
-        return cls(**{name: read[kind](document[name]) for name, kind in kinds.items()})
+        kinds: dict[str, Any] = get_type_hints(cls)
+        values: dict[str, Any] = {name: read[kind](document[name]) for name, kind in kinds.items()}
+        return cls(**values)
 
 
 def _text(given: object) -> str:

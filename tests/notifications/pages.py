@@ -100,7 +100,7 @@ def every_page() -> dict[str, NotificationText]:
     advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
     unchanged = {"known": Known(NOW, ATTRIBUTES), "last_change": last}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
-    back_and_retained = {"steps": (BACK, RETAINED)}
+    back_and_retained: dict[str, Any] = {"steps": (BACK, RETAINED)}
     return {
         "a proposal": notified(),
         "a proposal, with what to do before and beyond it": notified(advised),

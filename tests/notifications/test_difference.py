@@ -14,7 +14,12 @@ from mendq.notifications.configuration import configured, differences, in_short
 ALLOW = {"Effect": "Allow", "Action": "sqs:SendMessage"}
 SNS: dict[str, Any] = {"Sid": "AllowSns", **ALLOW, "Principal": {"Service": "sns.amazonaws.com"}}
 READS = ["sqs:ReceiveMessage", "sqs:DeleteMessage"]
-WORKERS = {**ALLOW, "Sid": "Workers", "Principal": {"AWS": ["a", "b"]}, "Action": READS}
+WORKERS: dict[str, Any] = {
+    **ALLOW,
+    "Sid": "Workers",
+    "Principal": {"AWS": ["a", "b"]},
+    "Action": READS,
+}
 NAMELESS = {"Effect": "Deny", "Principal": "*", "Action": "sqs:*"}
 NAMELESS_TEXT = '{"Effect":"Deny","Principal":"*","Action":"sqs:*"}'
 TARGET = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
