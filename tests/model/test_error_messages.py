@@ -66,14 +66,11 @@ NO_ID = (
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        TOO_LONG[:-1],
-        TOO_LONG + "\n",
-        TOO_LONG.replace("1024", "01024"),
-        TOO_LONG.replace("1024", "-1"),
-        TOO_LONG.replace("1024", "1,024"),
-        TOO_LONG.replace("1024", "1" * 10),
-        TOO_LONG.replace("1024", "\u0661\u0660"),
+        *("", TOO_LONG[:-1], TOO_LONG + "\n"),
+        *(
+            TOO_LONG.replace("1024", number)
+            for number in ("01024", "-1", "1,024", "1" * 10, "\u0661\u0660")
+        ),
         f"Value {TOO_LONG} for parameter Label is invalid. Reason: {TOO_LONG}",
         f"{'a' * 1000}{TOO_LONG}"[:1024],
     ],

@@ -49,22 +49,18 @@ def test_an_empty_environment_names_everything_that_is_missing() -> None:
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        ("MENDQ_MODE", "heal"),
-        ("MENDQ_MODE", '"HEAL"'),
-        ("MENDQ_LIMITS", '{"writesPerMinute": 1}'),
-        ("MENDQ_AUTONOMY", '{"visibility_timeout_too_short": 1}'),
-        ("MENDQ_QUEUES", "3"),
-        ("MENDQ_QUEUES", '"orders*"'),
-        ("MENDQ_QUEUES", "[1, null]"),
-        ("MENDQ_OWN_ROLES", '"arn"'),
-        ("MENDQ_AUTONOMY", "[]"),
-        ("MENDQ_LIMITS", '{"writes_per_minute": "x"}'),
-        ("MENDQ_LIMITS", '{"writes_per_minute": NaN}'),
-        ("MENDQ_TIMING", '{"cooldown_minutes": -1}'),
-        ("MENDQ_TIMING", "3"),
-        ("MENDQ_ACCOUNT", ""),
-        ("MENDQ_CASE_TABLE", ""),
-        ("MENDQ_URGENT_TOPIC_ARN", ""),
+        *(("MENDQ_MODE", text) for text in ("heal", '"HEAL"')),
+        *(("MENDQ_AUTONOMY", text) for text in ('{"visibility_timeout_too_short": 1}', "[]")),
+        *(("MENDQ_QUEUES", text) for text in ("3", '"orders*"', "[1, null]")),
+        *(
+            ("MENDQ_LIMITS", f'{{"{name}": {value}}}')
+            for name, value in (
+                *(("writesPerMinute", 1), ("writes_per_minute", '"x"')),
+                *(("writes_per_minute", "NaN"), ("writes_per_minute", -1)),
+            )
+        ),
+        *(("MENDQ_OWN_ROLES", '"arn"'), ("MENDQ_TIMING", "3")),
+        *((f"MENDQ_{name}", "") for name in ("ACCOUNT", "CASE_TABLE", "URGENT_TOPIC_ARN")),
     ],
 )
 def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
@@ -88,14 +84,9 @@ def test_what_is_not_set_has_no_variable_and_is_read_back_as_none() -> None:
 
 
 def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
-    environment = {
-        variable: text
-        for variable, text in FULL.to_environment().items()
-        if variable.removeprefix("MENDQ_").lower() in REQUIRED
-    }
-    read = HealSettings.from_environment(environment)
-    assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)
-    assert read.queues == ()
+    full = FULL.to_environment()
+    read = HealSettings.from_environment({(v := f"MENDQ_{e.upper()}"): full[v] for e in REQUIRED})
+    assert (read.mode, read.tag_may_raise_to, read.queues) == (Mode.OBSERVE, Mode.OBSERVE, ())
 
 
 APPROVING = ApproveSettings(
@@ -127,15 +118,7 @@ def test_a_worker_is_one_of_emrs_sizes() -> None:
 
 @pytest.mark.parametrize(
     ("vcpu", "memory_gb", "workers"),
-    [
-        (16, 64, 8),
-        (4, 16, 2),
-        (4, 3_000, 2),
-        (400, 16, 2),
-        (5, 21, 2),
-        (16, 48, 6),
-        (400, 3_000, 200),
-    ],
+    [(16, 64, 8), (4, 3_000, 2), (400, 16, 2), (5, 21, 2), (16, 48, 6), (400, 3_000, 200)],
 )
 def test_what_ends_first_bounds_them(vcpu: int, memory_gb: int, workers: int) -> None:
     assert workers_within(vcpu, memory_gb) == workers
