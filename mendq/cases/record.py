@@ -176,8 +176,7 @@ def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made o
     context: CaseContext,
     news: str,
 ) -> NotificationRecord:
-    text = notification.of_case(
-        replace(case, notified=True),
+    details = notification.CaseDetails(
         sentence=symptom.sentence,
         runbook=symptom.runbook,
         attributes=notice.facts.attributes,
@@ -190,6 +189,7 @@ def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made o
         beyond=notice.beyond,
         shown=symptom.shows,
     )
+    text = notification.of_case(replace(case, notified=True), details)
     urgent = notice.severity is Severity.URGENT
     return NotificationRecord.after(
         seen.page, news, text, urgent=urgent, at=context.now, about=case.transition

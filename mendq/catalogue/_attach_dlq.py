@@ -35,7 +35,7 @@ def failing_in(facts: Facts) -> str | None:
     fruitless, deleted = measured.fruitless_receives, measured.deleted
     if fruitless < max(deleted, measured.inexact_by) or not _concerns_many(facts, measured):
         return None
-    held = measured.in_flight_now
+    held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
     return (
         f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
@@ -60,7 +60,7 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
 def _concerns_many(facts: Facts, measured: Measured) -> bool:
     if any(each.fails_fast for each in facts.lambda_consumers):
         return True
-    messages = measured.backlog_before + measured.sent
+    messages = measured.before.backlog + measured.sent
     return min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES
 
 

@@ -44,7 +44,7 @@ def explained(facts: Facts) -> Explained:
         longest = timedelta(seconds=facts.retention_seconds)
         return explained_by(facts.source_cases, measured.until - longest)
     # The last minute's value was measured within it.
-    began_at = measured.until - PERIOD - timedelta(seconds=measured.oldest_age_seconds_now)
+    began_at = measured.until - PERIOD - timedelta(seconds=measured.now.oldest_age_seconds)
     if measured.least_visible and not measured.deleted:
         # What was there all the while is no younger, whatever the metric leaves out.
         began_at = min(began_at, measured.since)
@@ -57,13 +57,13 @@ def time_left(facts: Facts) -> TimeLeft:
     if facts.measured is None or not age_is_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
     longest = max(map(_retained_seconds, facts.dlq_sources or ()), default=0)
-    age_seconds = facts.measured.oldest_age_seconds_now
+    age_seconds = facts.measured.now.oldest_age_seconds
     return left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
 
 
 def age_is_known(facts: Facts) -> bool:
     """What lies there has an age; SQS leaves out of it what was received too often."""
-    return facts.measured is not None and facts.measured.oldest_age_seconds_now > 0
+    return facts.measured is not None and facts.measured.now.oldest_age_seconds > 0
 
 
 def _always(cases: Iterable[Case]) -> datetime:

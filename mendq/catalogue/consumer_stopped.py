@@ -30,8 +30,8 @@ def detect(facts: Facts) -> Found | None:
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:
         return None
     return Found(
-        f"{counted(measured.visible_now, 'message')} waiting, the oldest for "
-        f"{measured.oldest_age_seconds_now:,} s, and none was received in {measured.hours:.1f} h: "
+        f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
+        f"{measured.now.oldest_age_seconds:,} s, and none was received in {measured.hours:.1f} h: "
         f"the event source mapping of {_first(facts)} is disabled"
     )
 
@@ -89,7 +89,7 @@ def _queue(*stopped: str, **counted: int) -> Facts:
         facts,
         stopped_consumers=stopped,
         dlq_sources=(),
-        measured=replace(_WAITING, **counted),  # type: ignore[arg-type]
+        measured=examples.recounted(_WAITING, **counted),
     )
 
 

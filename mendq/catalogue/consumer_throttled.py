@@ -24,14 +24,14 @@ THROTTLED_SHARE = 0.1
 def detect(facts: Facts) -> Found | None:
     """A tenth of the invocations and more were throttled while messages waited."""
     measured, throttled = facts.measured, _most_throttled(facts)
-    if measured is None or not measured.visible_now:
+    if measured is None or not measured.now.visible:
         return None
     if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
         return None
     return Found(
         f"{share:.0%} of the invocations of {throttled.name} were throttled, and "
-        f"{counted(measured.visible_now, 'message')} waiting, the oldest for "
-        f"{measured.oldest_age_seconds_now:,} s"
+        f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
+        f"{measured.now.oldest_age_seconds:,} s"
     )
 
 

@@ -39,7 +39,7 @@ def detect(facts: Facts) -> Found | None:
     names = named([each.queue_arn for each in sources])
     return Found(
         f"{risen:,} more DLQ {'message' if risen == 1 else 'messages'} in {measured.hours:.1f} h, "
-        f"{measured.visible_now:,} in all, "
+        f"{measured.now.visible:,} in all, "
         f"from {names}; no case that is open says why"
     )
 

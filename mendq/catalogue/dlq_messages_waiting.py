@@ -205,7 +205,7 @@ DLQ_MESSAGES_WAITING = Symptom(
             "messages_arrive",
             facts=replace(
                 lying.messages(replace(lying.KMS, at=lying.MEASURED.since)),
-                measured=replace(
+                measured=lying.recounted(
                     lying.MEASURED,
                     visible_before=190,
                     backlog_before=190,

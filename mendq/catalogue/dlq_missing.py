@@ -78,18 +78,18 @@ def _why_it_needs_one(facts: Facts) -> str | None:
         return None
     return (
         f"it has no DLQ, and messages come back: {measured.received:,} receives of "
-        f"{counted(measured.sent + measured.backlog_before, 'message')} in {measured.hours:.1f} h, "
+        f"{counted(measured.sent + measured.before.backlog, 'message')} in {measured.hours:.1f} h, "
         f"{measured.deleted:,} of them deleted"
     )
 
 
 def _comes_back(measured: Measured) -> bool:
     """More receives than there were messages, few deletes, and something left to receive."""
-    messages = measured.sent + measured.backlog_before
+    messages = measured.sent + measured.before.backlog
     return (
         measured.received > RECEIVES_PER_DELETE * measured.deleted
         and measured.received > messages
-        and measured.backlog_now > 0
+        and measured.now.backlog > 0
     )
 
 

@@ -14,7 +14,7 @@ from mendq.model.evidence import Evidence, Sighting, granted_by
 from mendq.model.facts import Facts, LambdaConsumer, SoleSource, SourceQueue
 from mendq.model.failed_call import FailedCall, canonical
 from mendq.model.limits import Mode, Timing
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Gauges, Measured
 from mendq.model.queue import DEFAULTS, Redrive
 from mendq.model.steps import SetMessageRetention
 
@@ -77,23 +77,18 @@ def case(
 
 def measured(**counted: int) -> Measured:
     """Six hours of a queue on which nothing went on; `counted` over that."""
-    nothing = Measured(
-        since=AT - timedelta(hours=6),
-        until=AT,
-        sent=0,
-        received=0,
-        deleted=0,
-        empty_receives=0,
-        backlog_before=0,
-        backlog_now=0,
-        visible_before=0,
-        visible_now=0,
-        least_visible=0,
-        in_flight_now=0,
-        oldest_age_seconds_before=0,
-        oldest_age_seconds_now=0,
-    )
-    return replace(nothing, **counted)  # type: ignore[arg-type]
+    nothing = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
+    return recounted(nothing, **counted)
+
+
+def recounted(known: Measured, **counted: int) -> Measured:
+    """`counted` over what is known; `visible_now`, `backlog_before` are gauges at either end."""
+    ends: dict[str, dict[str, int]] = {"before": {}, "now": {}, "": {}}
+    for name, number in counted.items():
+        gauge, _, end = name.rpartition("_")
+        ends[end if gauge and end in ends else ""][gauge if end in ends else name] = number
+    before, now = replace(known.before, **ends["before"]), replace(known.now, **ends["now"])
+    return replace(known, before=before, now=now, **ends[""])  # type: ignore[arg-type]
 
 
 A_DAY = 86_400

@@ -26,9 +26,9 @@ def detect(facts: Facts) -> Found | None:
     if facts.move_task_running or not measured.one_group_blocks:
         return None
     return Found(
-        f"its oldest message has waited {measured.oldest_age_seconds_now:,} s; in "
+        f"its oldest message has waited {measured.now.oldest_age_seconds:,} s; in "
         f"{measured.hours:.1f} h {measured.received:,} receives ended in {measured.deleted:,} "
-        f"deletes, one group is in flight, {counted(measured.visible_now, 'message')} waiting"
+        f"deletes, one group is in flight, {counted(measured.now.visible, 'message')} waiting"
     )
 
 

@@ -31,12 +31,12 @@ def detect(facts: Facts) -> Found | None:
     measured = facts.measured
     if measured is None or facts.takes_dlq_messages:
         return None
-    age, retention = measured.oldest_age_seconds_now, facts.retention_seconds
+    age, retention = measured.now.oldest_age_seconds, facts.retention_seconds
     if age <= EXPIRING_SHARE * retention or _gone_in_time(measured, retention - age):
         return None
     return Found(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
-        f"{counted(measured.backlog_now, 'message')} left, {measured.deleted:,} deleted in "
+        f"{counted(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
         f"{measured.hours:.1f} h"
     )
 
@@ -48,7 +48,7 @@ def _gone_in_time(measured: Measured, left_seconds: int) -> bool:
     """
     if measured.oldest_stands_still or not measured.deleted:
         return False
-    windows_needed = measured.backlog_now / measured.deleted
+    windows_needed = measured.now.backlog / measured.deleted
     return windows_needed * measured.hours * 3600 <= left_seconds
 
 
@@ -107,7 +107,7 @@ def _queue(retention_seconds: int = 4 * _A_DAY, **counted: int) -> Facts:
         MessageRetentionPeriod=str(retention_seconds),
         ApproximateNumberOfMessages="5300",
     )
-    measured = replace(_WAITING, **counted)  # type: ignore[arg-type]
+    measured = examples.recounted(_WAITING, **counted)
     return replace(facts, dlq_sources=(), measured=measured)
 
 

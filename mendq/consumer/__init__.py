@@ -12,8 +12,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from .holds import Hold, Holds
-from .writes import LOST, Writes, tens
+from .writes import LOST, Hold, Writes, tens
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -46,7 +45,10 @@ class VisibilityHeartbeat:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
-        self._holds, self._writes = Holds(seconds), Writes(sqs, queue_url)
+        self._writes = Writes(sqs, queue_url)
+        # In the order in which they came; what is dropped from it is not lost.
+        self._holds: dict[str, Hold] = {}
+        self._lost: set[str] = set()
         # Held through every call: nothing that is written here can overtake a release.
         self._writing = RLock()
         self._over = Event()
@@ -77,15 +79,14 @@ class VisibilityHeartbeat:
     def lost(self) -> frozenset[str]:
         """Message ids whose visibility timeout ran out, or that SQS says are somebody else's."""
         with self._writing:
-            self._holds.lose_what_ran_out(self._clock())
-            return self._holds.lost
+            self._held_at(self._clock())
+            return frozenset(self._lost)
 
     @property
     def held(self) -> frozenset[str]:
         """Message ids."""
         with self._writing:
-            self._holds.lose_what_ran_out(self._clock())
-            return self._holds.held
+            return frozenset(self._held_at(self._clock()))
 
     def receive(self, **asked: Any) -> list[MessageTypeDef]:
         """Hold what one ReceiveMessage finds, and return it.
@@ -110,9 +111,12 @@ class VisibilityHeartbeat:
 
         One that was received again is held by its newest handle.
         """
+        until = received_at + self._seconds
         with self._writing:
             for each in messages:
-                self._holds.add(str(each["MessageId"]), str(each["ReceiptHandle"]), received_at)
+                name, handle = str(each["MessageId"]), str(each["ReceiptHandle"])
+                self._holds[name] = Hold(name, handle, received_at, until)
+                self._lost.discard(name)
 
     def keep(self) -> None:
         """Extend whatever is past the half of its time; the last extension ends at 12 hours.
@@ -125,23 +129,21 @@ class VisibilityHeartbeat:
     def _keep(self, over: Event) -> None:
         with self._writing:
             now = self._clock()
-            self._holds.lose_what_ran_out(now)
-            due = self._holds.due(now)
+            due = [each for each in self._held_at(now).values() if each.is_due(now, self._seconds)]
         for ten in tens(due):
             if over.is_set():
                 return
             # Whoever deletes or releases waits for ten, not for thousands.
             with self._writing:
                 now = self._clock()
-                still = [each for each in ten if self._holds.has(each, now)]
-                if still:
-                    self._extend(still, now)
+                held = self._held_at(now)
+                self._extend([each for each in ten if held.get(each.message_id) is each], now)
 
     def release(self, *message_ids: str) -> None:
         """Let others have these, or all, at once; nothing is written about them after that."""
         with self._writing:
-            released = self._still_held(message_ids)
-            self._holds.drop(released)
+            released = self._among(message_ids)
+            self._drop(released)
             for ten in tens(released):
                 self._writes.change(ten, 0)
 
@@ -151,19 +153,28 @@ class VisibilityHeartbeat:
         What is not among them was lost, or SQS did not take the delete: it will come again.
         """
         with self._writing:
-            asked = [each.message_id for each in self._still_held(message_ids)]
+            asked = left = self._among(message_ids)
             for _ in range(_DELETES):
-                for ten in tens(self._holds.among(asked)):
+                for ten in tens(left):
                     refused = self._writes.delete(ten)
-                    self._holds.drop(each for each in ten if each.message_id not in refused)
+                    self._drop(each for each in ten if each.message_id not in refused)
                     self._lose(ten, refused)
-            return frozenset(asked) - self.held - self._holds.lost
+                left = [each for each in asked if self._holds.get(each.message_id) is each]
+            return frozenset(each.message_id for each in asked) - self.held - self._lost
 
-    def _still_held(self, message_ids: Sequence[str]) -> list[Hold]:
-        self._holds.lose_what_ran_out(self._clock())
-        return self._holds.among(message_ids) if message_ids else self._holds.every
+    def _held_at(self, now: float) -> Mapping[str, Hold]:
+        """The holds by message id, after those that ran out were lost."""
+        self._give_up(each for each in [*self._holds.values()] if each.until <= now)
+        return self._holds
+
+    def _among(self, message_ids: Sequence[str]) -> list[Hold]:
+        """Those that are held of these, in this order; all, where none is named."""
+        held = self._held_at(self._clock())
+        return [held[each] for each in message_ids or held if each in held]
 
     def _extend(self, holds: Sequence[Hold], now: float) -> None:
+        if not holds:
+            return
         seconds = min(self._seconds, int(min(each.last_at for each in holds) - now))
         refused = self._writes.change(holds, seconds)
         for each in holds:
@@ -171,8 +182,17 @@ class VisibilityHeartbeat:
                 each.until = now + seconds
         self._lose(holds, refused)
 
+    def _drop(self, holds: Iterable[Hold]) -> None:
+        for each in holds:
+            del self._holds[each.message_id]
+
     def _lose(self, holds: Iterable[Hold], refused: Mapping[str, str]) -> None:
-        self._holds.lose(each for each in holds if refused.get(each.message_id) in LOST)
+        self._give_up(each for each in holds if refused.get(each.message_id) in LOST)
+
+    def _give_up(self, holds: Iterable[Hold]) -> None:
+        for each in holds:
+            del self._holds[each.message_id]
+            self._lost.add(each.message_id)
 
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / _BEATS):

@@ -6,16 +6,17 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .holds import Hold
-
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+# SQS counts from the receive, and no extension counts anew.
+LONGEST_SECONDS = 43_200
 MOST_ENTRIES = 10
 # What SQS says of a message that is somebody else's by now, or gone. Of a standard queue it may
 # say nothing at all, so the clock decides too.
@@ -30,6 +31,25 @@ LOST = frozenset(
 )
 _UNANSWERED = ""
 _Call = Callable[..., Any]
+
+
+@dataclass(eq=False)
+class Hold:
+    """A message by the handle that it was received with; times are the heartbeat's clock."""
+
+    message_id: str
+    handle: str
+    received_at: float
+    until: float
+
+    @property
+    def last_at(self) -> float:
+        """When SQS gives it to others, whatever is extended."""
+        return self.received_at + LONGEST_SECONDS
+
+    def is_due(self, now: float, seconds: float) -> bool:
+        """Past the half of its time, where an extension by `seconds` would hold it for longer."""
+        return now >= self.until - seconds / 2 and self.last_at - self.until >= 1
 
 
 class Writes:

@@ -30,18 +30,12 @@ from mendq.probe.send import ProbeRecord
 def notify_mass_symptom(symptom: Symptom, reach: Reach, run: Run) -> None:
     """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
     spread = reach.queue_arns
-    text = notification.of_mass_symptom(
-        symptom.name,
-        symptom.sentence,
-        symptom.runbook,
-        queue_arns=spread,
-        managed_queues=reach.managed_queues,
-        now=run.now,
-        account=run.home.account,
-        region=run.home.region,
-        advice=symptom.mass_advice,
-        next_command=symptom.mass_look(min(spread)),
+    look_first = symptom.mass_look(min(spread))
+    of = notification.MassSymptom(
+        symptom.name, symptom.sentence, symptom.runbook, symptom.mass_advice, look_first
     )
+    where = notification.place(run.home.account, run.home.region)
+    text = notification.of_mass_symptom(of, spread, reach.managed_queues, run.now, where)
     names = " ".join(sorted(spread))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
     run.notifier.send_about_account(symptom.name, news, text)

@@ -5,7 +5,7 @@ with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -13,6 +13,7 @@ from typing import Any
 
 from mendq.model.evidence import Evidence, to_text
 from mendq.model.limits import Mode, Timing
+from mendq.model.queue import parts_of
 from mendq.model.steps import AttributeStep, RedriveMessages
 
 
@@ -52,6 +53,11 @@ SILENT_DAYS = 7
 GRACE = timedelta(hours=1)
 
 
+# Fields that a document spells otherwise, and those that stand beside it.
+_SPELLED = {"came_from": "from", "state": "to"}
+_BESIDE = ("code", "opened_at")
+
+
 @dataclass(frozen=True)
 class Case:
     """The newest transition of a case, as the case store keeps it; `steps` are step documents.
@@ -77,23 +83,15 @@ class Case:
 
     def document(self) -> dict[str, Any]:
         """The transition as the case bucket holds it."""
-        _, _, _, region, account, _ = self.queue_arn.split(":")
+        queue = parts_of(self.queue_arn)
         return {
+            **{_SPELLED.get(name, name): getattr(self, name) for name in _in_documents()},
             "schema": SCHEMA,
-            "case_id": self.case_id,
-            "n": self.n,
             "at": to_text(self.at),
-            "from": self.came_from,
-            "to": self.state,
-            "queue_arn": self.queue_arn,
-            "account": account,
-            "region": region,
-            "symptom": self.symptom,
-            "reason": self.reason,
+            "account": queue.account,
+            "region": queue.region,
             "evidence": dict(self.evidence),
             "steps": [dict(step) for step in self.steps],
-            "notified": self.notified,
-            "actor": self.actor,
         }
 
     @classmethod
@@ -101,23 +99,13 @@ class Case:
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Case:
         """Raise KeyError or ValueError where `document` is none of ours."""
-        came_from = document["from"]
-        return cls(
-            case_id=document["case_id"],
-            n=int(document["n"]),
-            at=datetime.fromisoformat(document["at"]),
-            came_from=State(came_from) if came_from else None,
-            state=State(document["to"]),
-            queue_arn=document["queue_arn"],
-            symptom=document["symptom"],
-            reason=document["reason"],
-            evidence=document["evidence"],
-            steps=tuple(document["steps"]),
-            actor=document["actor"],
-            notified=document["notified"],
-            code=code,
-            opened_at=opened_at,
-        )
+        read = {name: document[_SPELLED.get(name, name)] for name in _in_documents()}
+        read["n"] = int(read["n"])
+        read["at"] = datetime.fromisoformat(read["at"])
+        read["came_from"] = State(read["came_from"]) if read["came_from"] else None
+        read["state"] = State(read["state"])
+        read["steps"] = tuple(read["steps"])
+        return cls(**read, code=code, opened_at=opened_at)
 
     def key(self) -> str:
         """Its place in the case bucket: writing it twice changes nothing."""
@@ -198,17 +186,16 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     *,
     queue_arn: str,
     symptom: str,
-    reason: str,
     evidence: Evidence,
     steps: tuple[AttributeStep, ...],
     now: datetime,
-    actor: str,
-    code: str = "",
     previous: Case | None = None,
+    **over: Any,
 ) -> Case:
     """The first transition of a new case, named after the case before it.
 
     So two runs that open one at once, or one that died and its second delivery, name the same case.
+    `over` are `reason`, `actor` and `code`.
     """
     after = previous.case_id if previous else ""
     digest = sha256(f"{queue_arn} {symptom} {after} {now:%Y-%m-%d}".encode()).hexdigest()
@@ -220,12 +207,10 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
         state=state,
         queue_arn=queue_arn,
         symptom=symptom,
-        reason=reason,
         evidence=evidence.document(),
         steps=tuple(step.document() for step in steps),
-        actor=actor,
-        code=code,
         opened_at=now,
+        **over,
     )
 
 
@@ -241,6 +226,10 @@ def longest_in(state: State, timing: Timing) -> timedelta | None:
         State.WATCHING: timing.watch_hours,
     }
     return timedelta(hours=hours[state]) if state in hours else None
+
+
+def _in_documents() -> list[str]:
+    return [each.name for each in fields(Case) if each.name not in _BESIDE]
 
 
 # More than this in an hour is read by nobody; the rest are held back, which is said once.
@@ -263,12 +252,12 @@ def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None
     A person who approved a plan waits to hear that it came to nothing; a proposal that nobody
     answered only runs out.
     """
+    is_news = {
+        State.OVERRIDDEN: True,
+        State.PROPOSED: True,
+        State.EXPIRED: case.came_from is State.APPROVED,
+        State.REFUSED: of_the_plan and mode >= Mode.PROPOSE,
+    }
     if case.state is State.ESCALATED:
         return Severity.URGENT
-    if case.state in (State.OVERRIDDEN, State.PROPOSED):
-        return Severity.INFO
-    if case.state is State.EXPIRED and case.came_from is State.APPROVED:
-        return Severity.INFO
-    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
-        return Severity.INFO
-    return None
+    return Severity.INFO if is_news.get(case.state) else None

@@ -46,11 +46,10 @@ def receives(event_names: Iterable[str]) -> bool:
 
 def named(principals: Collection[str]) -> str:
     """A few of them and how many more; who they are is CloudTrail's word."""
-    if not principals:
-        return "a caller that CloudTrail does not name"
     more = len(principals) - _NAMED_AT_MOST
     first = ", ".join(_shortened(each) for each in list(principals)[:_NAMED_AT_MOST])
-    return f"{first} and {more} more" if more > 0 else first
+    said = first or "a caller that CloudTrail does not name"
+    return f"{said} and {more} more" if more > 0 else said
 
 
 def _shortened(principal: str) -> str:
@@ -147,15 +146,10 @@ class Sighting:
     def from_text(cls, text: str) -> Self:
         """Raise ValueError or TypeError where `text` is none of ours."""
         at, event_id, request_id, principal, name, visibility, refused, *measured = json.loads(text)
+        seen_at = datetime.fromtimestamp(at / 1000, UTC)
+        refused_by = None if refused is None else RefusedBy(refused)
         return cls(
-            datetime.fromtimestamp(at / 1000, UTC),
-            event_id,
-            request_id,
-            principal,
-            name,
-            visibility,
-            None if refused is None else RefusedBy(refused),
-            *measured,
+            seen_at, event_id, request_id, principal, name, visibility, refused_by, *measured
         )
 
 
@@ -229,6 +223,7 @@ class Evidence:
         """As transitions hold it; what a scan measured is no request."""
         first, last = self.sightings[0], self.sightings[-1]
         requests = [each.request_id for each in self.calls] or [""]
+        refused = sorted(self.refused_by())
         return {
             "failed_calls": self.failed_calls,
             "first_request_id": requests[0],
@@ -236,33 +231,28 @@ class Evidence:
             "first_at": to_text(first.event_time),
             "last_at": to_text(last.event_time),
             "principals": list(self.principals()),
-            **self._refused(),
+            # What a case about callers is planned by once more, when a person has approved it.
+            **({"event_names": list(self.event_names()), "refused_by": refused} if refused else {}),
         }
-
-    def _refused(self) -> dict[str, list[str]]:
-        """What a case about callers is planned by once more, when a person has approved it."""
-        refused_by = self.refused_by()
-        if not refused_by:
-            return {}
-        return {"event_names": list(self.event_names()), "refused_by": sorted(refused_by)}
 
     def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """An older evidence's document with what was seen since: what a case stands on grows."""
         if not self.sightings:
             return dict(document)
         newer = self.document()
-        principals = sorted({*document["principals"], *self.principals()})
+        both = {
+            name: sorted({*document.get(name, ()), *some})
+            for name, some in newer.items()
+            if isinstance(some, list)
+        }
         return {
             **document,
+            **both,
             "failed_calls": document["failed_calls"] + self.failed_calls,
             "first_request_id": document["first_request_id"] or newer["first_request_id"],
             "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],
-            "principals": principals[:MAXIMUM_PRINCIPALS],
-            **{
-                name: sorted({*document.get(name, ()), *refused})
-                for name, refused in self._refused().items()
-            },
+            "principals": both["principals"][:MAXIMUM_PRINCIPALS],
         }
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.metrics import Measured
 from mendq.model.policy import Pinned
-from mendq.model.queue import number_in, parts_of
+from mendq.model.queue import number_in, parsed, parts_of
 
 AWS_MANAGED_ALIAS = "alias/aws/sqs"
 
@@ -43,10 +42,6 @@ class SoleSource:
     soak_factor: float
 
 
-# A policy is a person's text and may be anything: nested too deep, or a number too large.
-_NO_POLICY = (KeyError, TypeError, ValueError, OverflowError, RecursionError)
-
-
 def moment_of(epoch_seconds: str | None) -> datetime | None:
     """A time as SQS spells it in its attributes."""
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
@@ -63,36 +58,49 @@ def function_name(function_arn: str) -> str:
     return parts[6] if len(parts) > 6 else function_arn
 
 
+@dataclass(frozen=True)
+class ReadAction:
+    """An IAM action that looking takes, and what it is asked of."""
+
+    iam_action: str
+    resource: Literal["queue", "function", "any"]
+
+
+_TAGS = ReadAction("sqs:ListQueueTags", "queue")
+QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
+_METRICS = ReadAction("cloudwatch:GetMetricData", "any")
+_LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
+
+_MAPPINGS = ReadAction("lambda:ListEventSourceMappings", "any")
+_FUNCTION = ReadAction("lambda:GetFunctionConfiguration", "function")
+_MOVE_TASKS = ReadAction("sqs:ListMessageMoveTasks", "queue")
+_SOURCES = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
+
+
 class Need(Enum):
-    """What an entry of the catalogue asks to be gathered."""
+    """What an entry of the catalogue asks to be gathered: fields of Facts, and what reading takes.
 
-    QUEUE = "queue"
-    DLQ = "dlq"
-    LAMBDA_CONSUMERS = "lambda_consumers"
-    MEASUREMENTS = "measurements"
-    MOVE_TASKS = "move_tasks"
-    DLQ_SOURCES = "dlq_sources"
-    DLQ_NAMESAKE = "dlq_namesake"
-    OPEN_CASES = "open_cases"
-    SOURCE_CASES = "source_cases"
-    SOLE_SOURCE = "sole_source"
-    PIN = "pin"
+    Fields that no need names come from failed calls or from the case store.
+    """
 
+    QUEUE = ("attributes",), QUEUE_READS
+    DLQ = ("dlq",), QUEUE_READS
+    LAMBDA_CONSUMERS = (
+        ("lambda_consumers", "stopped_consumers"),
+        (_MAPPINGS, _FUNCTION, _METRICS),
+    )
+    MEASUREMENTS = ("measured",), (_METRICS,)
+    MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
+    DLQ_SOURCES = ("dlq_sources",), (_SOURCES, *QUEUE_READS)
+    DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
+    # Of the case store, which every Lambda that asks for it may read.
+    OPEN_CASES = ("open_symptoms",), ()
+    SOURCE_CASES = ("source_cases",), ()
+    SOLE_SOURCE = ("sole_source",), (_SOURCES, _TAGS, _METRICS)
+    PIN = ("pin",), (_LAST_CHANGE,)
 
-# What answers each need; of what no need names, failed calls or the case store tell.
-ANSWERS: Mapping[Need, frozenset[str]] = {
-    Need.QUEUE: frozenset({"attributes"}),
-    Need.DLQ: frozenset({"dlq"}),
-    Need.LAMBDA_CONSUMERS: frozenset({"lambda_consumers", "stopped_consumers"}),
-    Need.MEASUREMENTS: frozenset({"measured"}),
-    Need.MOVE_TASKS: frozenset({"move_task_running"}),
-    Need.DLQ_SOURCES: frozenset({"dlq_sources"}),
-    Need.DLQ_NAMESAKE: frozenset({"dlq_namesake"}),
-    Need.OPEN_CASES: frozenset({"open_symptoms"}),
-    Need.SOURCE_CASES: frozenset({"source_cases"}),
-    Need.SOLE_SOURCE: frozenset({"sole_source"}),
-    Need.PIN: frozenset({"pin"}),
-}
+    def __init__(self, answers: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
+        self.answers, self.reads = answers, reads
 
 
 @dataclass(frozen=True)
@@ -136,63 +144,12 @@ class SourceQueue:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A queue as it is; attributes and tags as SQS spells them, both empty where it is gone.
-
-    What the failed calls said of themselves stands beside it: who called, what, and which policy
-    refused. `person_visibility_seconds` is the visibility timeout that a person chose last (ours
-    are not counted); `reader_visibility_seconds` the one that the readers themselves asked for in
-    every failed call, None unless all of them did.
-
-    What a scan looks at beside it: `stopped_consumers` are the functions behind mappings that are
-    disabled, `measured` None where nobody asked or CloudWatch knew nothing, `move_task_running`
-    whether a redrive moves messages into or out of it, `dlq_sources` None where nobody
-    asked, `dlq_namesake` what stands under the name that Mendq would give to a dead-letter
-    queue of this one, None where nobody asked, `open_symptoms` what cases are open about this queue
-    and, of a DLQ, about its sources; `source_cases` are the newest cases about those,
-    one of each symptom, over or not, `sole_source` is the only one, None where there are more or
-    none; `found` is what a scan found, in a sentence, and empty where failed calls speak. `pin` is
-    the policy that a person called good, if one did.
-    """
+class QueueFacts:
+    """A queue as SQS describes it, in its spelling; both mappings are empty where it is gone."""
 
     queue_arn: str
     attributes: Mapping[str, str]
     tags: Mapping[str, str]
-    lambda_consumers: tuple[LambdaConsumer, ...] = ()
-    dlq: DlqFacts | None = None
-    person_visibility_seconds: int | None = None
-    reader_visibility_seconds: int | None = None
-    principals: tuple[str, ...] = ()
-    event_names: tuple[str, ...] = ()
-    refused_by: frozenset[RefusedBy] = frozenset()
-    stopped_consumers: tuple[str, ...] = ()
-    measured: Measured | None = None
-    move_task_running: bool = False
-    dlq_sources: tuple[SourceQueue, ...] | None = None
-    dlq_namesake: DlqFacts | None = None
-    open_symptoms: frozenset[str] = frozenset()
-    source_cases: tuple[Case, ...] = ()
-    sole_source: SoleSource | None = None
-    found: str = ""
-    pin: Pinned | None = None
-
-    def asked_only(self, needs: Collection[Need]) -> Facts:
-        """The same where nobody asked for anything but `needs`; attributes are always there."""
-        asked = frozenset[str]().union(*(ANSWERS[each] for each in needs))
-        unasked = frozenset[str]().union(*ANSWERS.values()) - asked
-        return replace(
-            self,
-            **{
-                each.name: each.default
-                for each in fields(self)
-                if each.name in unasked and each.default is not MISSING
-            },
-        )
-
-    @property
-    def source_arns(self) -> tuple[str, ...]:
-        """The queues whose DLQ messages come here, as far as anybody asked."""
-        return tuple(each.queue_arn for each in self.dlq_sources or ())
 
     @property
     def exists(self) -> bool:
@@ -224,12 +181,14 @@ class Facts:
         return self.attributes.get("KmsMasterKeyId") or None
 
     @property
+    def _redrive_policy(self) -> dict[str, Any]:
+        """A person's text, which may be anything."""
+        return parsed(self.attributes.get("RedrivePolicy")) or {}
+
+    @property
     def dlq_arn(self) -> str | None:
         """None where no RedrivePolicy names one."""
-        try:
-            named = json.loads(self.attributes["RedrivePolicy"])["deadLetterTargetArn"]
-        except _NO_POLICY:
-            return None
+        named = self._redrive_policy.get("deadLetterTargetArn")
         return named if isinstance(named, str) else None
 
     @property
@@ -245,16 +204,11 @@ class Facts:
         return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
 
     @property
-    def takes_dlq_messages(self) -> bool:
-        """Whether another queue's DLQ messages come here, or nobody could tell."""
-        return self.dlq_sources is None or bool(self.dlq_sources)
-
-    @property
     def max_receive_count(self) -> int | None:
         """None where no RedrivePolicy counts; SQS spells the count as a number or as a text."""
         try:
-            count = int(json.loads(self.attributes["RedrivePolicy"])["maxReceiveCount"])
-        except _NO_POLICY:
+            count = int(self._redrive_policy["maxReceiveCount"])
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
         return count if count > 0 else None
 
@@ -280,43 +234,66 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class ReadAction:
-    """An IAM action that looking takes, and what it is asked of."""
+class CalledQueue(QueueFacts):
+    """A queue and what its failed calls said of themselves: who called, what, which policy refused.
 
-    iam_action: str
-    resource: Literal["queue", "function", "any"]
+    `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
+    every failed call, None unless all of them did.
+    """
+
+    reader_visibility_seconds: int | None = None
+    principals: tuple[str, ...] = ()
+    event_names: tuple[str, ...] = ()
+    refused_by: frozenset[RefusedBy] = frozenset()
 
 
-_TAGS = ReadAction("sqs:ListQueueTags", "queue")
-QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
-_METRICS = ReadAction("cloudwatch:GetMetricData", "any")
-_LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
+@dataclass(frozen=True)
+class Facts(CalledQueue):
+    """A queue and what was gathered about it.
 
-_READS: dict[Need, tuple[ReadAction, ...]] = {
-    Need.QUEUE: QUEUE_READS,
-    Need.DLQ: QUEUE_READS,
-    Need.LAMBDA_CONSUMERS: (
-        ReadAction("lambda:ListEventSourceMappings", "any"),
-        ReadAction("lambda:GetFunctionConfiguration", "function"),
-        _METRICS,
-    ),
-    Need.MEASUREMENTS: (_METRICS,),
-    Need.MOVE_TASKS: (ReadAction("sqs:ListMessageMoveTasks", "queue"),),
-    Need.DLQ_SOURCES: (
-        ReadAction("sqs:ListDeadLetterSourceQueues", "queue"),
-        *QUEUE_READS,
-    ),
-    Need.DLQ_NAMESAKE: QUEUE_READS,
-    # Of the case store, which every Lambda that asks for it may read.
-    Need.OPEN_CASES: (),
-    Need.SOURCE_CASES: (),
-    Need.SOLE_SOURCE: (
-        ReadAction("sqs:ListDeadLetterSourceQueues", "queue"),
-        _TAGS,
-        _METRICS,
-    ),
-    Need.PIN: (_LAST_CHANGE,),
-}
+    `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
+    counted), `stopped_consumers` are the functions behind mappings that are disabled, `measured`
+    is None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive
+    moves messages into or out of it, `dlq_sources` None where nobody asked, `dlq_namesake` what
+    stands under the name that Mendq would give to a dead-letter queue of this one, None where
+    nobody asked, `open_symptoms` what cases are open about this queue and, of a DLQ, about its
+    sources; `source_cases` are the newest cases about those, one of each symptom, over or not,
+    `sole_source` is the only one, None where there are more or none; `found` is what a scan found,
+    in a sentence, and empty where failed calls speak. `pin` is the policy that a person called
+    good, if one did.
+    """
+
+    lambda_consumers: tuple[LambdaConsumer, ...] = ()
+    dlq: DlqFacts | None = None
+    person_visibility_seconds: int | None = None
+    stopped_consumers: tuple[str, ...] = ()
+    measured: Measured | None = None
+    move_task_running: bool = False
+    dlq_sources: tuple[SourceQueue, ...] | None = None
+    dlq_namesake: DlqFacts | None = None
+    open_symptoms: frozenset[str] = frozenset()
+    source_cases: tuple[Case, ...] = ()
+    sole_source: SoleSource | None = None
+    found: str = ""
+    pin: Pinned | None = None
+
+    def asked_only(self, needs: Collection[Need]) -> Facts:
+        """The same where nobody asked for anything but `needs`; attributes are always there."""
+        unasked = {name for need in Need if need not in needs for name in need.answers}
+        unasked -= {"attributes", *(name for need in needs for name in need.answers)}
+        absent: dict[str, Any] = {e.name: e.default for e in fields(self) if e.name in unasked}
+        return replace(self, **absent)
+
+    @property
+    def source_arns(self) -> tuple[str, ...]:
+        """The queues whose DLQ messages come here, as far as anybody asked."""
+        return tuple(each.queue_arn for each in self.dlq_sources or ())
+
+    @property
+    def takes_dlq_messages(self) -> bool:
+        """Whether another queue's DLQ messages come here, or nobody could tell."""
+        return self.dlq_sources is None or bool(self.dlq_sources)
+
 
 # Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
 ACCOUNT_READS = (
@@ -340,7 +317,7 @@ ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """The IAM actions that gathering these facts takes, and looking at the account."""
-    return frozenset(ACCOUNT_READS).union(*(_READS[need] for need in needs))
+    return frozenset(ACCOUNT_READS).union(*(need.reads for need in needs))
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:

@@ -177,16 +177,10 @@ _BOUNDING = {
     "VPC endpoint policy": RefusedBy.VPC_ENDPOINT_POLICY,
 }
 
-_DENIES = {
-    **_BOUNDING,
-    "resource-based policy": RefusedBy.RESOURCE_POLICY_DENIES,
-    "identity-based policy": RefusedBy.IDENTITY_POLICY_DENIES,
-}
-
-_ALLOWS_NOT = {
-    **_BOUNDING,
-    "resource-based policy": RefusedBy.NO_RESOURCE_POLICY,
-    "identity-based policy": RefusedBy.IDENTITY_POLICY,
+# Where it denies, and where it only does not allow.
+_GRANTING = {
+    "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
+    "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
 }
 
 
@@ -199,10 +193,10 @@ def refused_by(error_code: str, error_message: str) -> RefusedBy | None:
     found = _refusal(error_message)
     if found is None:
         return RefusedBy.NOT_SAID
-    if found["silent"]:
-        return _ALLOWS_NOT.get(found["silent"], RefusedBy.NOT_SAID)
-    _, _, last = found["denies"].rpartition(_THROUGH)
-    return _DENIES.get(last, RefusedBy.NOT_SAID)
+    name = found["silent"] or found["denies"].rpartition(_THROUGH)[2]
+    if name in _GRANTING:
+        return _GRANTING[name][bool(found["silent"])]
+    return _BOUNDING.get(name, RefusedBy.NOT_SAID)
 
 
 def caller_in(error_code: str, error_message: str) -> str:

@@ -60,7 +60,7 @@ def counts_from(case: Case, timing: Timing) -> datetime:
     visibilities = [
         int(each[value])
         for each in case.steps
-        if _is_visibility(each["attribute"])
+        if each["attribute"] == SetVisibilityTimeout.attribute
         for value in ("before", "after")
     ]
     wait_seconds = timing.propagation_seconds + max(visibilities, default=0)
@@ -78,16 +78,11 @@ def quiet_at(case: Case, evidence_since: VerificationEvidence) -> datetime:
 
     Where no call ever failed, what was measured has had to be measured anew.
     """
+    quiet = quiet_since(case, evidence_since)
     if evidence_since.failures.sightings:
-        return quiet_since(case, evidence_since) + A_QUIET_DAY
+        return quiet + A_QUIET_DAY
     stands_on_calls = bool(case.evidence["failed_calls"])
-    return quiet_since(case, evidence_since) + (
-        CLOUDTRAIL_LAG if stands_on_calls else A_SCAN_AND_ITS_WINDOW
-    )
-
-
-def _is_visibility(attribute: str) -> bool:
-    return attribute == SetVisibilityTimeout.attribute
+    return quiet + (CLOUDTRAIL_LAG if stands_on_calls else A_SCAN_AND_ITS_WINDOW)
 
 
 ASK_AGAIN = timedelta(hours=1)
@@ -174,6 +169,8 @@ def _at_once(_case: Case, _signs: VerificationEvidence, _now: datetime) -> bool:
     return True
 
 
+_APPLIED, _UNVERIFIED = (State.APPLIED,), (State.UNVERIFIED,)
+_NOW_AND_THEN = "it still shows now and then"
 # Of a state's rows the first that fits is taken.
 TABLE = (
     Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_gone, GONE),
@@ -181,42 +178,26 @@ TABLE = (
     Row(PROVING, State.OVERRIDDEN, _overruled, "somebody has set another value since"),
     Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
     Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
+    Row(PROVING, State.VERIFIED, _stands_unfound, "it stands, and no scan has found it again"),
     Row(
-        PROVING,
-        State.VERIFIED,
-        _stands_unfound,
-        "it stands, and no scan has found it again",
+        _APPLIED, State.UNVERIFIED, _was_quiet, "it did not show again, but no message was deleted"
     ),
+    Row(_APPLIED, State.ESCALATED, _waited, _NOW_AND_THEN),
     Row(
-        (State.APPLIED,),
-        State.UNVERIFIED,
-        _was_quiet,
-        "it did not show again, but no message was deleted",
-    ),
-    Row((State.APPLIED,), State.ESCALATED, _waited, "it still shows now and then"),
-    Row(
-        (State.UNVERIFIED,),
+        _UNVERIFIED,
         State.ESCALATED,
         _fails_to_the_end,
-        "it still shows now and then, and no quiet hour proved it",
+        f"{_NOW_AND_THEN}, and no quiet hour proved it",
     ),
-    Row(
-        (State.UNVERIFIED,),
-        State.CLOSED,
-        _waited,
-        "for a week nothing proved it or spoke up",
-    ),
+    Row(_UNVERIFIED, State.CLOSED, _waited, "for a week nothing proved it or spoke up"),
     Row((State.PROPOSED,), State.EXPIRED, _waited, "nobody approved it in time"),
     Row((State.APPROVED,), State.EXPIRED, _waited, "it was approved and could not be done in time"),
     Row((State.VERIFIED,), State.WATCHING, _at_once, "watched, in case it comes back"),
     Row((State.WATCHING,), State.INEFFECTIVE, _failed_again, "it came back"),
-    Row((State.WATCHING,), State.ESCALATED, _fails_to_the_end, "it still shows now and then"),
+    Row((State.WATCHING,), State.ESCALATED, _fails_to_the_end, _NOW_AND_THEN),
     Row((State.WATCHING,), State.CLOSED, _waited, "it stayed away"),
     Row(
-        (State.INEFFECTIVE,),
-        State.ESCALATED,
-        _waited,
-        "no further step was possible within a day",
+        (State.INEFFECTIVE,), State.ESCALATED, _waited, "no further step was possible within a day"
     ),
     Row(
         (State.OVERRIDDEN, State.ESCALATED),
@@ -234,14 +215,12 @@ def advance(case: Case, evidence_since: VerificationEvidence, now: datetime) -> 
     """
     if case.goes_on and evidence_since.stands is not Stands.GONE:
         return None
-    rows = (row for row in TABLE if case.state in row.out_of)
-    row = next((each for each in rows if each.when(case, evidence_since, now)), None)
-    if row is None:
-        return None
-    seen = (
-        evidence_since.failures.added_to(case.evidence) if row.into is State.INEFFECTIVE else None
-    )
-    return case.moved(row.into, row.because, now, evidence=seen or case.evidence)
+    for row in TABLE:
+        if case.state in row.out_of and row.when(case, evidence_since, now):
+            is_back, seen = row.into is State.INEFFECTIVE, evidence_since.failures
+            evidence = seen.added_to(case.evidence) if is_back else case.evidence
+            return case.moved(row.into, row.because, now, evidence=evidence)
+    return None
 
 
 def due_at(case: Case, evidence_since: VerificationEvidence, now: datetime) -> datetime:
@@ -288,89 +267,65 @@ class ManualTransition:
 
 # The states of a case that has written, and that nobody else has overruled.
 HAS_WRITTEN = (
-    State.APPLIED,
-    State.UNVERIFIED,
-    State.VERIFIED,
-    State.WATCHING,
-    State.INEFFECTIVE,
-    State.ESCALATED,
-    State.CLOSED,
+    *(*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE),
+    *(State.ESCALATED, State.CLOSED),
 )
-
 # Where the owner of the write looks anew and writes.
 TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
+_SETTLED = (State.ESCALATED, State.OVERRIDDEN)
 
-APPROVE = ManualTransition(
-    (State.PROPOSED,), State.APPROVED, Who.PERSON, "a person approved the plan"
-)
 
-DECLINE = ManualTransition(
+def _opens(into: State, because: str) -> ManualTransition:
+    return ManualTransition((), into, Who.HEAL, because)
+
+
+def _by_owner(out_of: tuple[State, ...], into: State, because: str) -> ManualTransition:
+    return ManualTransition(out_of, into, Who.OWNER, because)
+
+
+def _by_person(out_of: tuple[State, ...], into: State, because: str) -> ManualTransition:
+    return ManualTransition(out_of, into, Who.PERSON, because)
+
+
+APPROVE = _by_person((State.PROPOSED,), State.APPROVED, "a person approved the plan")
+DECLINE = _by_person(
     (State.PROPOSED, State.APPROVED),
     State.DECLINED,
-    Who.PERSON,
-    "a person declined the plan; where it is still wanted it is proposed again, "
-    f"and pages no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last "
-    "page",
+    "a person declined the plan; where it is still wanted it is proposed again, and pages no "
+    f"sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
 )
-
-CLOSE = ManualTransition(
-    (State.ESCALATED, State.OVERRIDDEN), State.CLOSED, Who.PERSON, "a person closed it"
-)
-
+CLOSE = _by_person(_SETTLED, State.CLOSED, "a person closed it")
 # Nobody else ends such a case: follow_up has no entry to go by.
-CLOSE_UNKNOWN = ManualTransition(
+CLOSE_UNKNOWN = _by_person(
     tuple(state for state in State if state not in FINAL),
     State.CLOSED,
-    Who.PERSON,
     "a person closed it: this Mendq knows its symptom no more",
 )
+_OVERRULED = "somebody else overruled what Mendq had written"
 
 MANUAL_TRANSITIONS = (
-    ManualTransition(
-        (), State.OBSERVED, Who.HEAL, "the mode is observe: this is what it would have done"
-    ),
-    ManualTransition(
-        (), State.REFUSED, Who.HEAL, "the queue's own facts or a guardrail speak against it"
-    ),
-    ManualTransition(
-        (), State.PROPOSED, Who.HEAL, "mode, autonomy or the plan want a person to see it first"
-    ),
-    ManualTransition(
-        (), State.APPROVED, Who.HEAL, "settings let another Lambda write it without a person"
-    ),
-    ManualTransition((), State.APPLIED, Who.HEAL, "the change stands in the queue"),
-    ManualTransition(
-        (), State.ESCALATED, Who.HEAL, "a person has to act: Mendq may not, or cannot"
-    ),
-    ManualTransition(
-        (), State.OVERRIDDEN, Who.HEAL, "somebody else overruled what Mendq had written"
-    ),
-    APPROVE,
-    DECLINE,
-    CLOSE,
-    CLOSE_UNKNOWN,
-    ManualTransition(TAKEN_UP, State.APPLIED, Who.OWNER, "facts and guardrails, asked anew, agree"),
-    ManualTransition(
-        TAKEN_UP, State.OVERRIDDEN, Who.OWNER, "somebody else overruled what Mendq had written"
-    ),
-    ManualTransition(
+    _opens(State.OBSERVED, "the mode is observe: this is what it would have done"),
+    _opens(State.REFUSED, "the queue's own facts or a guardrail speak against it"),
+    _opens(State.PROPOSED, "mode, autonomy or the plan want a person to see it first"),
+    _opens(State.APPROVED, "settings let another Lambda write it without a person"),
+    _opens(State.APPLIED, "the change stands in the queue"),
+    _opens(State.ESCALATED, "a person has to act: Mendq may not, or cannot"),
+    _opens(State.OVERRIDDEN, _OVERRULED),
+    *(APPROVE, DECLINE, CLOSE, CLOSE_UNKNOWN),
+    _by_owner(TAKEN_UP, State.APPLIED, "facts and guardrails, asked anew, agree"),
+    _by_owner(TAKEN_UP, State.OVERRIDDEN, _OVERRULED),
+    _by_owner(
         (State.APPROVED,),
         State.EXPIRED,
-        Who.OWNER,
         "the plan would be another by now, or may not be made any more",
     ),
-    ManualTransition(
-        (State.INEFFECTIVE,), State.ESCALATED, Who.OWNER, "no further step is within the bounds"
-    ),
-    ManualTransition(
-        (State.APPLIED,),
+    _by_owner((State.INEFFECTIVE,), State.ESCALATED, "no further step is within the bounds"),
+    _by_owner(
+        _APPLIED,
         State.VERIFIED,
-        Who.OWNER,
         "every DLQ message went back, and what came back lies in quarantine",
     ),
-    ManualTransition(
-        (State.APPLIED,), State.ESCALATED, Who.OWNER, "sending DLQ messages back was halted"
-    ),
+    _by_owner(_APPLIED, State.ESCALATED, "sending DLQ messages back was halted"),
     ManualTransition(
         (State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"
     ),
@@ -386,8 +341,8 @@ MANUAL_TRANSITIONS = (
 
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
-    by_itself = any(out_of in row.out_of and row.into is into for row in TABLE)
-    return by_itself or any(
-        move.into is into and (out_of in move.out_of if out_of else not move.out_of)
-        for move in MANUAL_TRANSITIONS
+    moves = (*TABLE, *MANUAL_TRANSITIONS)
+    return any(
+        each.into is into and (out_of in each.out_of or (not out_of and not each.out_of))
+        for each in moves
     )

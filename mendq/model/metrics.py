@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
@@ -24,16 +24,26 @@ LATELY = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
+class Gauges:
+    """How a queue stood at one moment; its backlog is what is visible, in flight or delayed."""
+
+    backlog: int = 0
+    visible: int = 0
+    in_flight: int = 0
+    oldest_age_seconds: int = 0
+    groups_in_flight: int | None = None
+
+
+@dataclass(frozen=True)
 class Measured:
     """One queue between `since` and `until`: sums of what was counted, and both ends of the rest.
 
-    The backlog is what is visible, in flight or delayed. `until` is early enough that CloudWatch
-    has the last minute; `since` is never before the queue was last changed, so that what is
-    measured speaks about the queue as it is now. `began_silent`: CloudWatch had no value of the
-    queue at first, and those of before are the first that there are. `deleted_unsure`: so many of
-    the deletes may have come after the last backlog was measured; `deleted_lately` in the last
-    minutes of all, `hours_with_deletes` in how many hours, counted back from `until`, there were
-    any.
+    `until` is early enough that CloudWatch has the last minute; `since` is never before the queue
+    was last changed, so that what is measured speaks about the queue as it is now. `began_silent`:
+    CloudWatch had no value of the queue at first, and those of `before` are the first that there
+    are. `deleted_unsure`: so many of the deletes may have come after the last backlog was measured;
+    `deleted_lately` in the last minutes of all, `hours_with_deletes` in how many hours, counted
+    back from `until`, there were any.
     """
 
     since: datetime
@@ -42,15 +52,9 @@ class Measured:
     received: int
     deleted: int
     empty_receives: int
-    backlog_before: int
-    backlog_now: int
-    visible_before: int
-    visible_now: int
+    before: Gauges
+    now: Gauges
     least_visible: int
-    in_flight_now: int
-    oldest_age_seconds_before: int
-    oldest_age_seconds_now: int
-    groups_in_flight_now: int | None = None
     began_silent: bool = False
     deleted_unsure: int = 0
     deleted_lately: int = 0
@@ -64,7 +68,7 @@ class Measured:
     def surplus_deletes(self) -> int:
         """Deletes beyond the messages that went: each message is one delete, unless it was two."""
         deleted = self.deleted - self.deleted_unsure
-        return deleted + (self.backlog_now - self.backlog_before) - self.sent
+        return deleted + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
     def messages_arrived(self) -> int:
@@ -72,12 +76,12 @@ class Measured:
 
         SQS reports a queue for as long as messages are in it, so that silence was an empty queue.
         """
-        return self.surplus_deletes + (self.backlog_before if self.began_silent else 0)
+        return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
 
     @property
     def messages_risen(self) -> int:
         """How many more are visible than at first; none were where nothing was reported."""
-        return self.visible_now - (0 if self.began_silent else self.visible_before)
+        return self.now.visible - (0 if self.began_silent else self.before.visible)
 
     @property
     def inexact_by(self) -> float:
@@ -112,12 +116,12 @@ class Measured:
     @property
     def fruitless_receives(self) -> int:
         """Receives that ended in no delete; those of messages still in flight may yet."""
-        return max(0, self.received - self.deleted - self.in_flight_now)
+        return max(0, self.received - self.deleted - self.now.in_flight)
 
     @property
     def oldest_stands_still(self) -> bool:
         """Whether one message was the oldest all the while."""
-        grew_older_seconds = self.oldest_age_seconds_now - self.oldest_age_seconds_before
+        grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
 
     @property
@@ -127,9 +131,9 @@ class Measured:
         A message that merely takes long is received once.
         """
         return (
-            self.groups_in_flight_now == 1
+            self.now.groups_in_flight == 1
             and self.oldest_stands_still
-            and self.received >= TRIED_OFTEN * max(self.in_flight_now, 1)
+            and self.received >= TRIED_OFTEN * max(self.now.in_flight, 1)
             and self.deleted <= SURPLUS_SHARE * self.received
         )
 
@@ -143,68 +147,6 @@ FIRST_MINUTES = timedelta(minutes=5)
 SLOW_TO_BEGIN = timedelta(minutes=15)
 
 
-@dataclass(frozen=True)
-class BacklogEnds:
-    """The first minutes of both; None where no backlog was measured."""
-
-    first: datetime | None
-    last: datetime | None
-    began_silent: bool
-
-    @classmethod
-    def of(cls, series: Mapping[str, Points], since: datetime) -> BacklogEnds:
-        """From what was measured since; the first is where the fewest were sent, early on."""
-        gauged = sorted({at for key in BACKLOG for at, _ in series.get(key, ())})
-        if not gauged:
-            return cls(None, None, began_silent=False)
-        earliest, last = gauged[0], gauged[-1]
-        if earliest - since > SLOW_TO_BEGIN:
-            return cls(earliest, last, began_silent=True)
-        sent = dict(series.get("sent", ()))
-        early = [at for at in gauged if at < min(earliest + FIRST_MINUTES, last)] or [earliest]
-        first = min(early, key=lambda at: (sent.get(at, 0.0), at))
-        return cls(first, last, began_silent=False)
-
-    def before(self, points: Points) -> int:
-        """A gauge's value at the first, or the next that it has."""
-        return _rounded(value for at, value in points if self.first is None or at >= self.first)
-
-    def now(self, points: Points) -> int:
-        """A gauge's value at the last, or the one before."""
-        return _rounded(value for _, value in reversed(points))
-
-    def sent(self, points: Points) -> int:
-        """After silence all of them: the queue was empty."""
-        counts_all = self.first is None or self.began_silent
-        return int(sum(value for at, value in points if counts_all or self._since_first(at)))
-
-    def counted(self, points: Points) -> int:
-        """After the first; all where that is the only minute in which a backlog was measured."""
-        return int(sum(value for at, value in points if not self._has_both or self._is_after(at)))
-
-    def unsure(self, points: Points) -> int:
-        """Of what `counted` counts, what the last backlog may not show yet."""
-        return int(sum(value for at, value in points if not self._has_both or self._is_late(at)))
-
-    @property
-    def _has_both(self) -> bool:
-        return self.first != self.last
-
-    def _since_first(self, at: datetime) -> bool:
-        return self.first is None or at >= self.first
-
-    def _is_after(self, at: datetime) -> bool:
-        return self.first is None or at > self.first
-
-    def _is_late(self, at: datetime) -> bool:
-        return self.last is None or at >= self.last
-
-
-def _rounded(values: Iterable[float]) -> int:
-    """The first of them; 0 where there is none."""
-    return round(next(iter(values), 0.0))
-
-
 LONGEST = timedelta(hours=6)
 # CloudWatch has the datapoint of a minute a minute or two after it has ended.
 CLOUDWATCH_LAG = timedelta(minutes=3)
@@ -214,21 +156,18 @@ _AN_HOUR = timedelta(hours=1)
 # No window begins earlier before now.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
-_COUNTS = {
-    "sent": "NumberOfMessagesSent",
-    "received": "NumberOfMessagesReceived",
-    "deleted": "NumberOfMessagesDeleted",
-    "empty": "NumberOfEmptyReceives",
+_METRICS = {
+    "sent": ("NumberOfMessagesSent", "Sum"),
+    "received": ("NumberOfMessagesReceived", "Sum"),
+    "deleted": ("NumberOfMessagesDeleted", "Sum"),
+    "empty": ("NumberOfEmptyReceives", "Sum"),
+    "visible": ("ApproximateNumberOfMessagesVisible", "Maximum"),
+    "in_flight": ("ApproximateNumberOfMessagesNotVisible", "Maximum"),
+    "delayed": ("ApproximateNumberOfMessagesDelayed", "Maximum"),
+    "age": ("ApproximateAgeOfOldestMessage", "Maximum"),
 }
-
-_GAUGES = {
-    "visible": "ApproximateNumberOfMessagesVisible",
-    "in_flight": "ApproximateNumberOfMessagesNotVisible",
-    "delayed": "ApproximateNumberOfMessagesDelayed",
-    "age": "ApproximateAgeOfOldestMessage",
-}
-
-_OF_FIFO = {"groups": "ApproximateNumberOfGroupsWithInflightMessages"}
+_OF_FIFO = {"groups": ("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")}
+_GAUGED = (*BACKLOG, "age", "groups")
 Series = Mapping[str, Points]
 
 
@@ -262,11 +201,8 @@ class Window:
 
 def metrics_of(*, fifo: bool) -> tuple[QueueMetric, ...]:
     """What is asked about one queue; each is billed by itself."""
-    gauges = {**_GAUGES, **(_OF_FIFO if fifo else {})}
-    return (
-        *(QueueMetric(key, name, "Sum") for key, name in _COUNTS.items()),
-        *(QueueMetric(key, name, "Maximum") for key, name in gauges.items()),
-    )
+    asked = {**_METRICS, **(_OF_FIFO if fifo else {})}
+    return tuple(QueueMetric(key, *named) for key, named in asked.items())
 
 
 def measured(series: Series, window: Window) -> Measured | None:
@@ -276,47 +212,62 @@ def measured(series: Series, window: Window) -> Measured | None:
 
     A minute without a datapoint counts nothing; of a backlog the first and the last that there are
     stand for its ends, because a queue that nobody uses for hours sends none; counting begins after
-    the first.
+    the first, but where that is the only one.
     """
-    within = {
-        key: [(at, value) for at, value in sorted(points) if window.since <= at < window.until]
-        for key, points in series.items()
-    }
-    if not any(within.values()) or not all(_are_counts(points) for points in within.values()):
+    points = defaultdict[str, Points](tuple)
+    for key, some in series.items():
+        points[key] = [each for each in sorted(some) if window.since <= each[0] < window.until]
+    values = [value for some in points.values() for _, value in some]
+    if not values or not all(isfinite(value) and value >= 0 for value in values):
         return None
-    ends = BacklogEnds.of(within, window.since)
-    points = defaultdict[str, Points](tuple, within)
-    deleted_at = [(at, value) for at, value in points["deleted"] if value]
-    before, now = ({key: end(points[key]) for key in _GAUGES} for end in (ends.before, ends.now))
+    first, last, began_silent = _ends_of_backlog(points, window.since)
+    is_one = first == last
+
+    def total(key: str, since: datetime) -> int:
+        return int(sum(value for at, value in points[key] if at >= since))
+
+    counted_since = window.since if is_one else first + datetime.resolution
+    deleted_at = [at for at, value in points["deleted"] if value]
     return Measured(
         since=window.since,
         until=window.until,
-        sent=ends.sent(points["sent"]),
-        received=ends.counted(points["received"]),
-        deleted=ends.counted(points["deleted"]),
-        deleted_unsure=ends.unsure(points["deleted"]),
-        deleted_lately=int(sum(n for at, n in deleted_at if at >= window.until - LATELY)),
-        hours_with_deletes=len({(window.until - at) // _AN_HOUR for at, _ in deleted_at}),
-        empty_receives=ends.counted(points["empty"]),
-        backlog_before=_backlog(before),
-        backlog_now=_backlog(now),
-        visible_before=before["visible"],
-        visible_now=now["visible"],
+        # After silence all of them: the queue was empty.
+        sent=total("sent", window.since if began_silent else first),
+        received=total("received", counted_since),
+        deleted=total("deleted", counted_since),
+        deleted_unsure=total("deleted", window.since if is_one else last),
+        deleted_lately=total("deleted", window.until - LATELY),
+        hours_with_deletes=len({(window.until - at) // _AN_HOUR for at in deleted_at}),
+        empty_receives=total("empty", counted_since),
+        before=_gauges({key: [e for e in points[key] if e[0] >= first] for key in _GAUGED}),
+        now=_gauges({key: points[key][-1:] for key in _GAUGED}),
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
-        in_flight_now=now["in_flight"],
-        oldest_age_seconds_before=before["age"],
-        oldest_age_seconds_now=now["age"],
-        groups_in_flight_now=ends.now(points["groups"]) if points["groups"] else None,
-        began_silent=ends.began_silent,
+        began_silent=began_silent,
     )
 
 
-def _are_counts(points: Points) -> bool:
-    return all(isfinite(value) and value >= 0 for _, value in points)
+def _ends_of_backlog(series: Series, since: datetime) -> tuple[datetime, datetime, bool]:
+    """The first and the last minute of a backlog, and whether silence went before the first.
+
+    The first is where the fewest were sent, early on; both are `since` where there is none.
+    """
+    gauged = sorted({at for key in BACKLOG for at, _ in series[key]})
+    if not gauged:
+        return since, since, False
+    earliest, last = gauged[0], gauged[-1]
+    if earliest - since > SLOW_TO_BEGIN:
+        return earliest, last, True
+    sent = dict(series["sent"])
+    early = [at for at in gauged if at < min(earliest + FIRST_MINUTES, last)] or [earliest]
+    return min(early, key=lambda at: (sent.get(at, 0.0), at)), last, False
 
 
-def _backlog(gauges: Mapping[str, int]) -> int:
-    return sum(gauges[key] for key in BACKLOG)
+def _gauges(series: Series) -> Gauges:
+    """By the first datapoint of each; 0 where there is none."""
+    read = {key: round(points[0][1]) for key, points in series.items() if points}
+    backlog = sum(read.get(key, 0) for key in BACKLOG)
+    visible, in_flight, age = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
+    return Gauges(backlog, visible, in_flight, age, read.get("groups"))
 
 
 def _to_the_minute(moment: datetime) -> datetime:

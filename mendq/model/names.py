@@ -43,26 +43,22 @@ class OwnMetric(StrEnum):
 # follow_up sends it each minute, zero or not.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 
-# What comes with a failed call, an error, a redrive, a scan of managed queues or a finding is
-# billed for the hours in which it does, and is missing, not zero, in all others.
-WHEN_SOMETHING_HAPPENS = frozenset(
+# All others come with a failed call, an error, a redrive, a scan of managed queues or a finding:
+# they are billed for the hours in which they do, and are missing, not zero, in all others.
+_SENT_ANYWAY = frozenset(
     {
-        OwnMetric.FAILED_CALLS_SEEN,
-        OwnMetric.UNKNOWN_ERROR_CODES,
-        OwnMetric.UNREADABLE_EVENTS,
-        OwnMetric.HEAL_ERRORS,
-        OwnMetric.FOLLOW_UP_ERRORS,
-        OwnMetric.REFUSALS,
-        OwnMetric.RECURRENCES,
-        OwnMetric.SCANNED_QUEUES,
-        OwnMetric.SCAN_SKIPPED,
-        OwnMetric.SCAN_ERRORS,
-        OwnMetric.TIME_TO_HEAL,
-        OwnMetric.REDRIVEN_MESSAGES,
-        OwnMetric.QUARANTINED_MESSAGES,
-        OwnMetric.SCAN_FINDINGS,
+        OwnMetric.AUTO_FIXES,
+        OwnMetric.ESCALATED_CASES_OPEN,
+        OwnMetric.PROPOSED_CASES_OPEN,
+        OwnMetric.OLDEST_OPEN_CASE_AGE,
+        OwnMetric.FIXES_BEING_VERIFIED,
+        OwnMetric.PROBES_LOST,
+        OwnMetric.REPORTS_DELIVERED,
+        OwnMetric.REPORTS_NOT_DELIVERED,
+        OwnMetric.WEEKS_FAILED,
     }
 )
+WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY
 
 HEAL = "heal"
 ATTACH_DLQ = "attach-dlq"

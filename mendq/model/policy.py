@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from mendq.model.evidence import to_text
 
@@ -15,14 +15,8 @@ EVERYBODY = "*"
 # SQS takes no longer one; what is longer is not read.
 _MOST_CHARACTERS = 20_480
 
-_KNOWN = frozenset(
-    {"Sid", "Effect", "Condition"}
-    | {
-        f"{negation}{each}"
-        for each in ("Principal", "Action", "Resource")
-        for negation in ("", "Not")
-    }
-)
+_EITHER_WAY = ("Principal", "Action", "Resource")
+_KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *(f"Not{each}" for each in _EITHER_WAY)}
 
 
 @dataclass(frozen=True)
@@ -68,9 +62,11 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
 def _statement(found: dict[str, Any]) -> Statement:
     if found.keys() - _KNOWN or found["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
-    principal, _ = given = _given(found, "Principal")
-    actions, _ = acts = _given(found, "Action")
-    resources, _ = on = _given(found, "Resource")
+    if any(each in found and f"Not{each}" in found for each in _EITHER_WAY):
+        raise ValueError("what is given is also given by what it is not")
+    principal, actions, resources = (
+        found.get(each, found.get(f"Not{each}", [])) for each in _EITHER_WAY
+    )
     return Statement(
         allows=found["Effect"] == "Allow",
         principals=_principals(principal),
@@ -80,17 +76,9 @@ def _statement(found: dict[str, Any]) -> Statement:
             operator: {key: _texts(values) for key, values in asked.items()}
             for operator, asked in found.get("Condition", {}).items()
         },
-        excepting=frozenset(name for _, name in (given, acts, on) if name),
+        excepting=frozenset(each for each in _EITHER_WAY if f"Not{each}" in found),
         sid=str(found.get("Sid", "")),
     )
-
-
-def _given(found: Mapping[str, Any], element: str) -> tuple[Any, str]:
-    """What it is given as, and its name where that is what it is not."""
-    if element in found and f"Not{element}" in found:
-        raise ValueError(f"{element} is given twice")
-    negated = f"Not{element}" in found
-    return found.get(f"Not{element}" if negated else element, []), element if negated else ""
 
 
 def _principals(given: Any) -> dict[str, tuple[str, ...]]:
@@ -174,36 +162,17 @@ class Pin:
 
     def document(self) -> dict[str, Any]:
         """As the case store holds it and `mendq policy pin --json` prints it."""
-        return {
-            "queue_arn": self.queue_arn,
-            "policy": self.policy,
-            "digest": self.digest,
-            "generation": self.generation,
-            "pinned_at": to_text(self.pinned_at),
-            "pinned_by": self.pinned_by,
-            "expires_at": to_text(self.expires_at),
-            "queue_created_at": to_text(self.queue_created_at),
-            "queue_modified_at": to_text(self.queue_modified_at),
-            "automation": list(self.automation),
-        }
+        values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
+        times = {name: to_text(at) for name, at in values.items() if isinstance(at, datetime)}
+        return values | times
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        generation, automation = document["generation"], document["automation"]
-        if type(generation) is not int or not isinstance(automation, list):
-            raise TypeError("a generation is a number, automation a list")
-        return cls(
-            queue_arn=_text(document["queue_arn"]),
-            policy=_text(document["policy"]),
-            digest=_text(document["digest"]),
-            generation=generation,
-            pinned_at=_moment(document["pinned_at"]),
-            pinned_by=_text(document["pinned_by"]),
-            queue_created_at=_moment(document["queue_created_at"]),
-            queue_modified_at=_moment(document["queue_modified_at"]),
-            automation=tuple(map(_text, automation)),
-        )
+        read = {str: _text, int: _number, datetime: _moment, tuple[str, ...]: _roles}
+        kinds: dict[str, Any] = get_type_hints(cls)
+        values: dict[str, Any] = {name: read[kind](document[name]) for name, kind in kinds.items()}
+        return cls(**values)
 
 
 def _text(given: object) -> str:
@@ -214,11 +183,23 @@ def _text(given: object) -> str:
     return given
 
 
+def _number(given: object) -> int:
+    if type(given) is not int:
+        raise TypeError("no number")
+    return given
+
+
 def _moment(given: object) -> datetime:
     at = datetime.fromisoformat(_text(given))
     if at.tzinfo is None or at.year not in _YEARS:
         raise ValueError("no moment of which it is known when it was")
     return at
+
+
+def _roles(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list):
+        raise TypeError("no list")
+    return tuple(map(_text, given))
 
 
 @dataclass(frozen=True)

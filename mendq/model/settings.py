@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from math import isfinite
 from typing import Any, Self, get_type_hints
 
@@ -16,17 +16,10 @@ def written(value: object) -> str:
     """Text as it is, all else as JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(_plain(value), separators=(",", ":"))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mode):
-        return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return value
+        value = {key: str(each) for key, each in value.items()}
+    plain = str(value) if isinstance(value, Mode) else value
+    return json.dumps(plain, default=asdict, separators=(",", ":"))
 
 
 def read(text: str, kind: Any) -> Any:
@@ -36,7 +29,7 @@ def read(text: str, kind: Any) -> Any:
             raise ValueError("it is empty")
         return text
     value = json.loads(text)
-    of_one_value = {Mode: _mode, int: _count, int | None: _count, tuple[str, ...]: _texts}
+    of_one_value = {Mode: _mode, int: _count, int | None: _count, tuple[str, ...]: _names}
     if kind in of_one_value:
         return of_one_value[kind](value)
     if not isinstance(value, dict):
@@ -54,14 +47,10 @@ def _name(value: object) -> str:
     return value
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
         raise TypeError(f"{value!r} is no JSON list of texts")
-    return tuple(value)
-
-
-def _count(value: object) -> int:
-    return int(_positive("it", value))
+    return tuple(map(_name, value))
 
 
 def _positive(name: str, value: object) -> int | float:
@@ -77,6 +66,10 @@ def _mode(text: object) -> Mode:
     if mode is None:
         raise ValueError(f"{text!r} is none of observe, propose, heal")
     return mode
+
+
+def _count(value: object) -> int:
+    return int(_positive("it", value))
 
 
 PREFIX = "MENDQ_"

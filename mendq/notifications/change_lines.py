@@ -101,7 +101,7 @@ def _has_value(step: Mapping[str, str]) -> bool:
 
 def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """The command that undoes it, if there is anything; somebody else's value is kept."""
-    made = case.came_from in _TRIED
+    made, rollback = case.came_from in _TRIED, mendq_command("rollback", case)
     if not case.steps or not (made or case.state is State.PROPOSED):
         return ()
     if made and not attributes:
@@ -111,35 +111,20 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         for name, ours in _values(case, "after").items()
         if made and differences({name: ours}, {name: attributes.get(name, "")})
     ]
+    lines = [f"{plain(each, 64)} holds another value now: not undone" for each in theirs]
+    lines = [*first_of(lines, _MOST_STEPS)]
     undone = {name: text for name, text in _values(case, "before").items() if name not in theirs}
-    retained = (f"{plain(each, 64)} holds another value now: not undone" for each in theirs)
-    command = command_line(set_command(case.queue_arn, undone)) if undone else ""
-    losing = "this deletes the messages that are older" if _RETENTION in undone else ""
-    when = _when_to_undo(case, made=made) if command else ()
-    return (
-        *first_of(retained, _MOST_STEPS),
-        *when,
-        *filter(None, (command, losing)),
-        *(line for each in _made(case) for line in _keeping(each)),
-        *(line for _ in _sent_back(case) for line in _stopping(case)),
-    )
-
-
-def _keeping(made: str) -> tuple[str, str]:
-    said = "the queue that was made is kept; once it is empty and nobody names it:"
-    return said, command_line(delete_queue_command(made))
-
-
-def _stopping(case: Case) -> tuple[str, str]:
-    return "messages that went back stay there; what stops the others:", mendq_command(
-        "rollback", case
-    )
-
-
-def _when_to_undo(case: Case, *, made: bool) -> tuple[str, ...]:
-    if not made:
-        return ("once the change is made:",)
-    return (mendq_command("rollback", case), "or by hand:")
+    if undone:
+        lines += [rollback, "or by hand:"] if made else ["once the change is made:"]
+        lines.append(command_line(set_command(case.queue_arn, undone)))
+    if _RETENTION in undone:
+        lines.append("this deletes the messages that are older")
+    for each in _made(case):
+        lines.append("the queue that was made is kept; once it is empty and nobody names it:")
+        lines.append(command_line(delete_queue_command(each)))
+    for _ in _sent_back(case):
+        lines += ["messages that went back stay there; what stops the others:", rollback]
+    return tuple(lines)
 
 
 def template(
@@ -155,7 +140,10 @@ def template(
     lines = (
         line
         for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]
-        for whose, text in (("Mendq's", step["after"]), ("theirs", _theirs(step, attributes)))
+        for whose, text in (
+            ("Mendq's", step["after"]),
+            ("theirs", attributes.get(step["attribute"], "") if attributes else step["before"]),
+        )
         for line in template_lines(whose, step["attribute"], text)
     )
     asks = (
@@ -163,10 +151,6 @@ def template(
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
     )
     return (Section("TEMPLATE", (owner, *asks, *lines)),)
-
-
-def _theirs(step: Mapping[str, str], attributes: Mapping[str, str]) -> str:
-    return attributes.get(step["attribute"], "") if attributes else step["before"]
 
 
 _MOST_VALUE = 400
@@ -208,13 +192,19 @@ def template_line(attribute: str, text: str) -> str:
 
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
     """Both languages' lines, after whose value it is; they say it where there is none to write."""
-    name = plain(attribute, 64)
-    argument = terraform_name(attribute)
+    written, argument = _exact(text), terraform_name(attribute)
+    if not text:
+        written = f"({NOT_SET}: leave it out)"
+    elif len(written) > _MOST_VALUE:
+        written = "(too long for a page)"
+    escaped = written.replace("${", "$${").replace("%{", "%%{")
+    encoded = f"jsonencode({escaped})" if escaped.startswith("{") else escaped
+    said = (
+        f"{argument} = {encoded}" if argument else f"no argument known for {plain(attribute, 64)}"
+    )
     return (
-        f"{whose}, CloudFormation: {_property(attribute)}: {_literal(text)}",
-        f"{whose}, Terraform: {argument} = {_terraform_literal(text)}"
-        if argument
-        else f"{whose}, Terraform: no argument known for {name}",
+        f"{whose}, CloudFormation: {_property(attribute)}: {written}",
+        f"{whose}, Terraform: {said}",
     )
 
 
@@ -225,20 +215,8 @@ def _property(attribute: str) -> str:
     )
 
 
-def _literal(text: str) -> str:
-    if not text:
-        return f"({NOT_SET}: leave it out)"
-    written = _exact(text)
-    return written if len(written) <= _MOST_VALUE else "(too long for a page)"
-
-
 def _exact(text: str) -> str:
     """As YAML and HCL both read it: number, true or false, document, text."""
     if NUMBER.fullmatch(text) or text in ("true", "false"):
         return text
     return exact_json(parsed(text) or text)
-
-
-def _terraform_literal(text: str) -> str:
-    written = _literal(text).replace("${", "$${").replace("%{", "%%{")
-    return f"jsonencode({written})" if written.startswith("{") else written

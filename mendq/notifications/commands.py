@@ -15,12 +15,14 @@ from mendq.model.queue import parts_of, public_url
 from mendq.notifications.text import command_line, exact_json, plain
 
 
+def _sqs(operation: str, queue_arn: str, queue_url: str = "") -> str:
+    url = quote(queue_url or public_url(queue_arn))
+    return f"aws sqs {operation} --region {parts_of(queue_arn).region} --queue-url {url}"
+
+
 def get_attributes(queue_arn: str, *names: str) -> str:
     """What SQS says of the queue; raises ValueError where `queue_arn` is none."""
-    return (
-        f"aws sqs get-queue-attributes --region {parts_of(queue_arn).region} "
-        f"--queue-url {quote(public_url(queue_arn))} --attribute-names {' '.join(names)}"
-    )
+    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {' '.join(names)}"
 
 
 def consumers_of(queue_arn: str) -> str:
@@ -72,10 +74,7 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
     words = all(_WORD.fullmatch(each) for pair in values.items() for each in pair)
     shorthand = ",".join(f"{name}={text}" for name, text in values.items())
     given = shorthand if words else exact_json(dict(values))
-    return (
-        f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region}"
-        f" --queue-url {quote(queue_url or public_url(queue_arn))} --attributes {quote(given)}"
-    )
+    return f"{_sqs('set-queue-attributes', queue_arn, queue_url)} --attributes {quote(given)}"
 
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
@@ -89,8 +88,7 @@ def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
 
 def delete_queue_command(queue_arn: str) -> str:
     """The `aws` command that deletes a queue with all that is in it; ValueError for no queue."""
-    url = quote(public_url(queue_arn))
-    return f"aws sqs delete-queue --region {parts_of(queue_arn).region} --queue-url {url}"
+    return _sqs("delete-queue", queue_arn)
 
 
 # What waits until a person says that it is over.
@@ -133,11 +131,6 @@ def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
     if case.state in _SETTLED_BY_A_PERSON:
         return (command, "when it is settled:", mendq_command("close", case))
     return (command,)
-
-
-# So many of SQS's own may run at once in an account.
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
-MOST_MOVE_TASKS = 100
 
 
 def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from shlex import quote
 
 from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
@@ -55,22 +56,9 @@ class NotificationText:
     body: str
 
 
-def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
-    case: Case,
-    *,
-    sentence: str,
-    runbook: str,
-    attributes: Mapping[str, str],
-    tags: Mapping[str, str],
-    event_names: Iterable[str],
-    known: Known | None,
-    last_change: Change | str | None,
-    next_command: str,
-    first: Iterable[str] = (),
-    beyond: Iterable[str] = (),
-    shown: Iterable[str] = (),
-) -> NotificationText:
-    """The page of a case in one of the states of NOTIFIED; anything else raises ValueError.
+@dataclass(frozen=True)
+class CaseDetails:
+    """What a case's page says beyond the case.
 
     `sentence` is the symptom's; `attributes` the queue's now, empty where it is gone;
     `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
@@ -78,25 +66,41 @@ def of_case(  # noqa: PLR0913 - each is one thing that a reader asks
     `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
     their maker quotes what is not its own.
     """
+
+    sentence: str
+    runbook: str
+    attributes: Mapping[str, str]
+    tags: Mapping[str, str]
+    event_names: Iterable[str]
+    known: Known | None
+    last_change: Change | str | None
+    next_command: str
+    first: Iterable[str] = ()
+    beyond: Iterable[str] = ()
+    shown: Iterable[str] = ()
+
+
+def of_case(case: Case, of: CaseDetails) -> NotificationText:
+    """The page of a case in one of the states of NOTIFIED; anything else raises ValueError."""
     if case.state not in NOTIFIED:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
     sections = (
-        Section("EVIDENCE", evidence_lines(case.evidence, event_names)),
-        Section("QUEUE NOW", facts_lines(case.steps, attributes, tags, tuple(shown))),
-        Section("FIRST", first_of((_advice(each) for each in first), _MOST_FIRST), cut=False),
-        Section("CHANGE", change(case, attributes), cut=False),
-        Section("UNDO", undo(case, attributes), cut=False),
-        *template(case, attributes, tags),
-        Section("BEYOND THAT", first_of((_advice(each) for each in beyond), _MOST_NAMED)),
-        Section("SINCE LAST KNOWN", since_lines(known, attributes)),
-        Section("CHANGED LAST BY", changed_last_lines(last_change)),
-        Section("NEXT", next_lines(case, runbook, next_command), cut=False),
+        Section("EVIDENCE", evidence_lines(case.evidence, of.event_names)),
+        Section("QUEUE NOW", facts_lines(case.steps, of.attributes, of.tags, tuple(of.shown))),
+        Section("FIRST", first_of((_advice(each) for each in of.first), _MOST_FIRST), cut=False),
+        Section("CHANGE", change(case, of.attributes), cut=False),
+        Section("UNDO", undo(case, of.attributes), cut=False),
+        *template(case, of.attributes, of.tags),
+        Section("BEYOND THAT", first_of((_advice(each) for each in of.beyond), _MOST_NAMED)),
+        Section("SINCE LAST KNOWN", since_lines(of.known, of.attributes)),
+        Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
+        Section("NEXT", next_lines(case, of.runbook, of.next_command), cut=False),
     )
     name = parts_of(case.queue_arn).name
     words = symptom_words(case.symptom)
     opening = (
         first_line(f"{name}: {words}.", *_ASKS[case.state]),
-        f"What: {plain(sentence, 300)}",
+        f"What: {plain(of.sentence, 300)}",
         f"Why: {plain(case.reason, _MOST_WHY)}",
     )
     return NotificationText(
@@ -172,11 +176,9 @@ class NotificationRecord:
 
         What `last` was to say and nobody has sent is not told: this one stands in its place.
         """
-        announced = last.announced if last else {}
-        recent = {
-            each: when for each, when in announced.items() if at - when < NOTIFIED_AGAIN_AFTER
-        }
-        newest = dict(sorted(recent.items(), key=lambda item: item[1])[-MOST_NEWS:])
+        announced = sorted(last.announced.items(), key=itemgetter(1)) if last else []
+        recent = [each for each in announced if at - each[1] < NOTIFIED_AGAIN_AFTER]
+        newest = dict(recent[-MOST_NEWS:])
         return cls(at, urgent, newest, page.subject, page.body, news, about, at)
 
     def sent(self) -> NotificationRecord:
@@ -217,40 +219,42 @@ class NotificationRecord:
 _MOST_QUEUES = 10
 
 
-def of_mass_symptom(  # noqa: PLR0913 - each is one thing that a reader asks
-    symptom: str,
-    sentence: str,
-    runbook: str,
-    *,
+@dataclass(frozen=True)
+class MassSymptom:
+    """A symptom that many queues have, and how to look for its one cause."""
+
+    name: str
+    sentence: str
+    runbook: str
+    advice: str
+    next_command: str = ""
+
+
+def of_mass_symptom(
+    of: MassSymptom,
     queue_arns: Collection[str],
     managed_queues: int,
     now: datetime,
-    account: str,
-    region: str,
-    advice: str,
-    next_command: str = "",
+    where: str,
 ) -> NotificationText:
-    """One page for many queues at once; `managed_queues` 0: not counted."""
-    words, where = symptom_words(symptom), place(account, region)
+    """One page for many queues at once; `managed_queues` 0: not counted; `where` is a `place`."""
+    words = symptom_words(of.name)
     of_all = f"{len(queue_arns)} of {managed_queues}" if managed_queues else f"{len(queue_arns)}"
     names = sorted(plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (
         first_line(f"{of_all} queues: {words}.", "One cause elsewhere is likely: please look."),
-        f"What: {plain(sentence, 300)}",
+        f"What: {plain(of.sentence, 300)}",
         "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",
+    )
+    steps = (
+        plain(of.advice, 600),
+        *([command_line(of.next_command)] if of.next_command else []),
+        f"runbook: {plain(of.runbook)}",
+        f"seen {moment(now)} in {where}",
     )
     sections = (
         Section("QUEUES", first_of(names, _MOST_QUEUES)),
-        Section(
-            "NEXT",
-            (
-                plain(advice, 600),
-                *([command_line(next_command)] if next_command else []),
-                f"runbook: {plain(runbook)}",
-                f"seen {moment(now)} in {where}",
-            ),
-            cut=False,
-        ),
+        Section("NEXT", steps, cut=False),
     )
     subject = subject_of(f"Mendq stopped: {words} on", f"{of_all} queues in {where}")
     return NotificationText(subject, body(opening, sections, MOST_BYTES))

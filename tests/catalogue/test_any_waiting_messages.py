@@ -52,7 +52,7 @@ def messages(draw: st.DrawFn) -> Facts:
     """Mostly as they should be: else nothing would ever be planned."""
     assert BASE.measured is not None
     assert BASE.sole_source is not None
-    measured = replace(
+    measured = examples.recounted(
         BASE.measured,
         oldest_age_seconds_now=draw(st.sampled_from([0, 60, 7_200, 86_400, 900_000])),
         deleted=int(draw(ODD)),
@@ -113,9 +113,9 @@ def _assert_bounded(facts: Facts, found: Plan) -> None:
     assert found.at_most <= (facts.sole_source.mode or Mode.OBSERVE)
     if found.at_most is Mode.HEAL:
         assert facts.measured is not None
-        assert facts.measured.oldest_age_seconds_now
+        assert facts.measured.now.oldest_age_seconds
         closed = [e for e in facts.source_cases if e.symptom in CAUSES and e.state is State.CLOSED]
-        began_at = examples.AT - timedelta(seconds=facts.measured.oldest_age_seconds_now)
+        began_at = examples.AT - timedelta(seconds=facts.measured.now.oldest_age_seconds)
         proven = [e.came_from is State.WATCHING and e.actor == "follow_up" for e in closed]
         of_then = [is_so for e, is_so in zip(closed, proven, strict=True) if e.at >= began_at]
         assert all(of_then)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.catalogue import examples
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED, detect, plan
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -18,7 +19,7 @@ STOPPED = CONSUMER_STOPPED.detected[0].facts
 
 def counted(**counted: int) -> Facts:
     assert STOPPED.measured is not None
-    return replace(STOPPED, measured=replace(STOPPED.measured, **counted))  # type: ignore[arg-type]
+    return replace(STOPPED, measured=examples.recounted(STOPPED.measured, **counted))
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 1_209_600))

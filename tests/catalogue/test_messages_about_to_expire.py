@@ -26,7 +26,7 @@ WAITING = MESSAGES_ABOUT_TO_EXPIRE.detected[0].facts
 
 def waiting(retention_seconds: int = 4 * A_DAY, **counted: int) -> Facts:
     assert WAITING.measured is not None
-    measured = replace(WAITING.measured, **counted)  # type: ignore[arg-type]
+    measured = examples.recounted(WAITING.measured, **counted)
     attributes = {**WAITING.attributes, "MessageRetentionPeriod": str(retention_seconds)}
     return replace(WAITING, attributes=attributes, measured=measured)
 

@@ -13,7 +13,7 @@ import pytest
 
 from mendq.catalogue import CATALOGUE, examples
 from mendq.catalogue._redrive import first_against, send_back, who_reads, who_takes
-from mendq.catalogue.examples import AT, DLQ_ARN, case, measured, queue
+from mendq.catalogue.examples import AT, DLQ_ARN, case, measured, queue, recounted
 from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, SourceQueue
 from mendq.model.limits import Mode
@@ -69,7 +69,7 @@ def test_without_a_measurement_a_person_decides_and_the_messages_are_retained() 
 
 def test_where_sqs_says_no_age_a_person_decides() -> None:
     assert WATCHED.measured is not None
-    facts = replace(WATCHED, measured=replace(WATCHED.measured, oldest_age_seconds_now=0))
+    facts = replace(WATCHED, measured=recounted(WATCHED.measured, oldest_age_seconds_now=0))
     found = planned(facts)
     assert found.at_most is Mode.PROPOSE
     assert "since when" in found.reason

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from mendq.catalogue._redrive import age_is_known, explained, time_left
-from mendq.catalogue.examples import AT
+from mendq.catalogue.examples import AT, recounted
 from mendq.model.facts import Facts
 from tests.model.dlq import DAY, WATCHED, fifo
 
@@ -27,7 +27,7 @@ def test_messages_that_began_to_come_after_it_was_fixed_are_another_matter() -> 
 def test_messages_that_lay_there_all_the_while_are_no_younger_than_that() -> None:
     """SQS leaves what was received often out of the age of the oldest."""
     assert WATCHED.measured is not None
-    over = replace(WATCHED.measured, oldest_age_seconds_now=60, least_visible=200)
+    over = recounted(WATCHED.measured, oldest_age_seconds_now=60, least_visible=200)
     fixed_at = over.since + timedelta(seconds=1)
     facts = replace(
         WATCHED,
@@ -49,7 +49,7 @@ def test_on_fifo_the_time_begins_at_the_move() -> None:
 def test_where_sqs_says_no_age_any_cause_of_that_time_may_explain() -> None:
     """No message is older than the queue keeps one, and one may expire at once."""
     assert WATCHED.measured is not None
-    facts = replace(WATCHED, measured=replace(WATCHED.measured, oldest_age_seconds_now=0))
+    facts = replace(WATCHED, measured=recounted(WATCHED.measured, oldest_age_seconds_now=0))
     assert not age_is_known(facts)
     assert time_left(facts).at_least == timedelta(0)
     long_ago = tuple(replace(each, at=AT - timedelta(days=14)) for each in facts.source_cases)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mendq.aws.consumers import FIGURES
+from mendq.catalogue import examples
 from mendq.cli.scan.price import ROUNDS_A_MONTH, dollars_per_month
 from mendq.model.limits import Limits
-from mendq.model.metrics import Measured, metrics_of
+from mendq.model.metrics import metrics_of
 from mendq.model.prices import METRIC_ASKED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
@@ -30,22 +30,8 @@ def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
 
 
 def test_the_worked_example_of_the_conservation() -> None:
-    since = datetime(2026, 11, 20, tzinfo=UTC)
-    measured = Measured(
-        since=since,
-        until=since + timedelta(hours=6),
-        sent=1000,
-        received=1500,
-        deleted=1400,
-        empty_receives=0,
-        backlog_before=200,
-        backlog_now=150,
-        visible_before=200,
-        visible_now=150,
-        least_visible=0,
-        in_flight_now=0,
-        oldest_age_seconds_before=0,
-        oldest_age_seconds_now=0,
+    measured = examples.measured(
+        sent=1000, received=1500, deleted=1400, backlog_before=200, backlog_now=150
     )
     assert f"| **{measured.surplus_deletes}** |" in PAGE
     assert f"5 % of 1,000 | {measured.inexact_by:.0f} |" in PAGE

@@ -33,11 +33,11 @@ class Beating(Sqs):
         super().__init__()
         self.asked, self.may_answer = threading.Event(), threading.Event()
 
-    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
+    def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
         if asked["VisibilityTimeout"]:
             self.asked.set()
             assert self.may_answer.wait(PATIENCE)
-        return super().change_message_visibility(**asked)
+        super()._write(verb, asked)
 
 
 def test_the_thread_extends_and_ends_with_the_block() -> None:
@@ -61,19 +61,11 @@ def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
     assert sqs.written == []
 
 
-class BeatingTens(Beating):
-    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
-        self.asked.set()
-        assert self.may_answer.wait(PATIENCE)
-        return super().change_message_visibility_batch(**asked)
-
-
 def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
-    sqs = BeatingTens()
-    held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=1)
-    with held:
-        messages = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(30)]
-        held.add(*messages, received_at=monotonic())
+    sqs = Beating()
+    with holding(sqs, 1) as held:
+        more = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(29)]
+        held.add(*more, received_at=monotonic())
         assert sqs.asked.wait(PATIENCE)
 
         def answer_once_left() -> None:

@@ -51,21 +51,26 @@ def test_every_way_on_which_a_service_sends_by_itself_is_an_arrow() -> None:
     }
 
 
-def test_what_lies_outside_the_template_gets_no_arrow() -> None:
-    for arn in ("arn:aws:sqs:us-east-1:111122223333:elsewhere", {"Ref": "Missing"}):
-        rule = {"Type": "AWS::Events::Rule", "Properties": {"Targets": [{"Arn": arn}]}}
-        assert list(arrows({"Rule": rule})) == []
+QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {}}
 
 
-def test_an_arrow_is_found_in_each_way_to_write_a_reference() -> None:
-    queue = {"Type": "AWS::SQS::Queue", "Properties": {}}
-    for arn in ({"Ref": "Queue"}, {"Fn::GetAtt": ["Queue", "Arn"]}, {"Fn::Sub": "${Queue.Arn}"}):
-        rule = {"Type": "AWS::Events::Rule", "Properties": {"Targets": [{"Arn": arn}]}}
-        assert list(arrows({"Rule": rule, "Queue": queue})) == [Arrow("Rule", "Queue", SENDS)]
+@pytest.mark.parametrize(
+    ("arn", "found"),
+    [
+        ("arn:aws:sqs:us-east-1:111122223333:elsewhere", []),
+        ({"Ref": "Missing"}, []),
+        ({"Ref": "Queue"}, [Arrow("Rule", "Queue", SENDS)]),
+        ({"Fn::GetAtt": ["Queue", "Arn"]}, [Arrow("Rule", "Queue", SENDS)]),
+        ({"Fn::Sub": "${Queue.Arn}"}, [Arrow("Rule", "Queue", SENDS)]),
+    ],
+)
+def test_an_arrow_is_found_in_each_way_to_write_a_reference_within_the_template(
+    arn: object, found: list[Arrow]
+) -> None:
+    rule = {"Type": "AWS::Events::Rule", "Properties": {"Targets": [{"Arn": arn}]}}
+    assert list(arrows({"Rule": rule, "Queue": QUEUE})) == found
     value = {"DependsOn": ["A", "B"], "Fn::Join": ["", [{"Ref": "C"}, "text"]]}
     assert references(value) == {"A", "B", "C"}
-    assert references({"DependsOn": "A"}) == {"A"}
-    assert references("${A}") == set()
 
 
 @pytest.mark.parametrize(
@@ -96,34 +101,14 @@ def test_each_part_is_started_by_what_the_template_says() -> None:
     assert 'a_person["a person"] --> rollback["rollback"]' in stack.picture()
 
 
-def test_every_part_has_a_row_and_stands_in_the_picture() -> None:
-    template = _resources()
-    for name in parts(template):
-        assert f"| {title(name, template)} | " in stack.parts()
-        assert f'"{title(name, template)}"' in stack.picture()
-
-
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
         ("rate(1 minute)", "every minute"),
-        ("rate(2 hours)", "every 2 hours"),
         ("cron(5 3 * * ? *)", "each day at 03:05 UTC"),
         ("cron(0 9 ? * FRI *)", "each Fri at 09:00 UTC"),
         ("cron(0 9 1 * ? 2027)", "cron(0 9 1 * ? 2027)"),
-        ("at(2027-01-01T00:00:00)", "at(2027-01-01T00:00:00)"),
     ],
 )
 def test_a_schedule_in_words(expression: str, words: str) -> None:
     assert when(expression, "UTC") == words
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "called"),
-    [
-        ("TopicsUrgentTopic43BC6B7B", "AWS::SNS::Topic", "the urgent topic"),
-        ("IntakeQueue6FB53B87", "AWS::SQS::Queue", "the intake queue"),
-    ],
-)
-def test_a_resource_is_called_by_its_logical_id(name: str, kind: str, called: str) -> None:
-    assert title(name, {name: {"Type": kind, "Properties": {}}}) == called

@@ -117,7 +117,7 @@ def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Scanning) ->
     window = Window(at - timedelta(hours=2), at + timedelta(minutes=5))
     found = measure(seen.account.clients, dict.fromkeys(queues, window))
     assert found[queues[-1]] is None
-    sums = [(each.sent, each.visible_now) for each in found.values() if each]
+    sums = [(each.sent, each.now.visible) for each in found.values() if each]
     assert sums == [(n, 10 * n) for n in range(1, QUEUES_A_CALL)]
 
 

@@ -57,15 +57,6 @@ def test_failures_of_messages_received_before_the_change_count_for_nothing() -> 
     assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
 
 
-def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget() -> None:
-    once = failed(BEGINS + timedelta(minutes=10))
-    called_at = BEGINS + timedelta(minutes=10)
-    almost = called_at + timedelta(hours=24, seconds=-1)
-    assert became(case(State.APPLIED), almost, failures=once, deletes=5) is None
-    forgotten = called_at + timedelta(hours=24)
-    assert became(case(State.APPLIED), forgotten, failures=once, deletes=5) is State.VERIFIED
-
-
 @pytest.mark.parametrize(
     ("state", "hours"), [(State.APPLIED, 48), (State.UNVERIFIED, 168), (State.WATCHING, 48)]
 )
@@ -75,22 +66,6 @@ def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hou
     assert became(case(state), ends, failures=lately, deletes=9) is State.ESCALATED
 
 
-@pytest.mark.parametrize(
-    ("after", "deletes", "expected"),
-    [
-        (timedelta(seconds=-1), 5, None),
-        (timedelta(), 5, State.VERIFIED),
-        (timedelta(), 0, State.UNVERIFIED),
-        (timedelta(), None, State.UNVERIFIED),
-    ],
-)
-def test_silence_proves_something_only_where_messages_were_deleted(
-    after: timedelta, deletes: int | None, expected: State | None
-) -> None:
-    now = BEGINS + CLOUDTRAIL_LAG + after
-    assert became(case(State.APPLIED), now, deletes=deletes) is expected
-
-
 def measured_case(state: State) -> Case:
     """One that a scan found; no call ever failed."""
     evidence = Evidence((Sighting.of_measurement(NOW - timedelta(minutes=5)),))
@@ -98,22 +73,20 @@ def measured_case(state: State) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("after", "deletes", "expected"),
-    [
-        (timedelta(seconds=-1), 5, None),
-        (timedelta(), 5, State.VERIFIED),
-        (timedelta(), 0, State.UNVERIFIED),
-        (timedelta(), None, State.UNVERIFIED),
-    ],
+    ("opened", "quiet"), [(case, CLOUDTRAIL_LAG), (measured_case, A_SCAN_AND_ITS_WINDOW)]
 )
-def test_what_was_measured_is_verified_by_measuring_as_long_again(
-    after: timedelta, deletes: int | None, expected: State | None
+@pytest.mark.parametrize(
+    ("deletes", "expected"),
+    [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)],
+)
+def test_silence_proves_something_only_where_messages_were_deleted(
+    opened: Callable[[State], Case], quiet: timedelta, deletes: int | None, expected: State
 ) -> None:
-    found = measured_case(State.APPLIED)
-    assert became(found, BEGINS + CLOUDTRAIL_LAG, deletes=5) is None
-    now = BEGINS + timedelta(hours=7) + after
+    """What was measured is verified by measuring as long again."""
+    found, now = opened(State.APPLIED), BEGINS + quiet
+    assert became(found, now - timedelta(seconds=1), deletes=deletes) is None
     assert became(found, now, deletes=deletes) is expected
-    assert due_at(found, VerificationEvidence(TIMING), NOW) == BEGINS + timedelta(hours=7)
+    assert due_at(found, VerificationEvidence(TIMING), NOW) == now
 
 
 @pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED, State.WATCHING])
@@ -127,19 +100,14 @@ def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(state:
         assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
 
 
-def test_one_call_beside_a_measured_case_takes_a_quiet_day_to_forget() -> None:
-    once = failed(BEGINS + timedelta(minutes=10))
-    almost = BEGINS + timedelta(minutes=10) + timedelta(hours=24, seconds=-1)
-    found = measured_case(State.APPLIED)
-    assert became(found, almost, failures=once, deletes=5) is None
-    assert became(found, almost + timedelta(seconds=1), failures=once, deletes=5) is State.VERIFIED
-
-
-def test_what_ends_by_itself_lasts_while_a_scan_finds_it() -> None:
-    lately = Evidence((Sighting.of_measurement(NOW + timedelta(days=5)),))
-    one = measured_case(State.ESCALATED)
-    assert became(one, NOW + timedelta(days=8), failures=lately) is None
-    assert became(one, NOW + timedelta(days=12), failures=lately) is State.CLOSED
+@pytest.mark.parametrize("opened", [case, measured_case])
+def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(
+    opened: Callable[[State], Case],
+) -> None:
+    found, called_at = opened(State.APPLIED), BEGINS + timedelta(minutes=10)
+    once, forgotten = failed(called_at), called_at + timedelta(hours=24)
+    assert became(found, forgotten - timedelta(seconds=1), failures=once, deletes=5) is None
+    assert became(found, forgotten, failures=once, deletes=5) is State.VERIFIED
 
 
 def test_a_change_that_is_no_visibility_waits_for_no_visibility() -> None:
@@ -168,8 +136,14 @@ def test_what_time_alone_ends(state: State, hours: int, expected: State) -> None
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
-def test_what_a_person_has_to_end_lasts_while_calls_fail(state: State) -> None:
-    lately = failed(NOW + timedelta(days=5))
+@pytest.mark.parametrize(
+    "lately",
+    [
+        failed(NOW + timedelta(days=5)),
+        Evidence((Sighting.of_measurement(NOW + timedelta(days=5)),)),
+    ],
+)
+def test_what_a_person_has_to_end_lasts_while_it_shows(state: State, lately: Evidence) -> None:
     assert became(case(state), NOW + timedelta(days=8), failures=lately) is None
     assert became(case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
 
@@ -183,10 +157,6 @@ def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
     assert moved.evidence["failed_calls"] == watched.evidence["failed_calls"] + 3
     assert moved.evidence["first_at"] == watched.evidence["first_at"]
     assert moved.evidence["last_at"] > watched.evidence["last_at"]
-
-
-def test_verified_is_watched_at_once() -> None:
-    assert became(case(State.VERIFIED), NOW) is State.WATCHING
 
 
 def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None:
@@ -277,30 +247,19 @@ def test_no_time_and_no_value_ends_what_goes_on(stands: Stands | None, hours: in
 
 
 def test_what_goes_on_in_a_queue_that_is_gone_is_over() -> None:
-    moved = advance(redriving(), VerificationEvidence(TIMING, stands=Stands.GONE), NOW)
-    assert moved is not None
-    assert moved.state is State.CLOSED
+    assert became(redriving(), NOW, stands=Stands.GONE) is State.CLOSED
 
 
-def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
-    assert due_at(redriving(), VerificationEvidence(TIMING), NOW) == NOW
-    later = NOW + timedelta(minutes=7)
-    assert (
-        later
-        < due_at(redriving(), VerificationEvidence(TIMING), later)
-        < later + timedelta(minutes=1)
-    )
-
-
-def test_what_goes_on_stays_open_however_long_it_takes() -> None:
+def test_what_goes_on_is_due_at_once_and_then_within_every_minute_however_long_it_takes() -> None:
+    nothing, later = VerificationEvidence(TIMING), NOW + timedelta(minutes=7)
+    assert due_at(redriving(), nothing, NOW) == NOW
+    assert later < due_at(redriving(), nothing, later) < later + timedelta(minutes=1)
     a_month_later = NOW + timedelta(days=30)
     assert redriving().is_open(a_month_later, TIMING)
     assert not case(State.APPLIED).is_open(a_month_later, TIMING)
 
 
-def test_once_it_is_over_it_is_watched_as_any_other() -> None:
-    verified = redriving(State.VERIFIED)
+@pytest.mark.parametrize("verified", [case(State.VERIFIED), redriving(State.VERIFIED)])
+def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> None:
     assert not verified.goes_on
-    moved = advance(verified, VerificationEvidence(TIMING), NOW)
-    assert moved is not None
-    assert moved.state is State.WATCHING
+    assert became(verified, NOW) is State.WATCHING

@@ -113,7 +113,7 @@ def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
     """It is in that minute's backlog as well."""
     sent, each_twice = [("send", 120)], [("handle_twice", 12)]
     found = _played([sent, *[each_twice] * 10, []], gauged_after=1)
-    assert found.sent + found.backlog_before == 120 - 12, "since a minute without sends"
+    assert found.sent + found.before.backlog == 120 - 12, "since a minute without sends"
     assert found.surplus_deletes == 9 * 12
     assert found.shows_a_race
 
@@ -134,7 +134,7 @@ def test_a_burst_that_is_handled_in_the_last_minute_is_no_race() -> None:
 
 def test_a_single_minute_says_nothing_of_a_race() -> None:
     found = _played([[("send", 500), ("handle", 500)]], gauged_after=1)
-    assert (found.sent, found.deleted, found.backlog_now) == (500, 500, 500)
+    assert (found.sent, found.deleted, found.now.backlog) == (500, 500, 500)
     assert not found.has_surplus
 
 

@@ -6,33 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from mendq.cases.view import AttributeRecord
 from mendq.model.case import GRACE, Case, State, longest_in
 from mendq.model.limits import Timing
-from tests.heal.test_guardrails import NOW, case, written
-
-
-def test_a_transition_has_the_fields_that_the_nightly_reads() -> None:
-    document = case(State.APPLIED).document()
-    assert set(document) == {
-        "schema",
-        "case_id",
-        "n",
-        "at",
-        "from",
-        "to",
-        "queue_arn",
-        "account",
-        "region",
-        "symptom",
-        "reason",
-        "evidence",
-        "steps",
-        "notified",
-        "actor",
-    }
-    assert document["from"] is None
-    assert document["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
+from tests.heal.test_guardrails import case
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -40,6 +16,7 @@ def test_a_transition_survives_its_document(state: State) -> None:
     one = replace(case(state), came_from=State.APPLIED, n=2)
     document = json.loads(json.dumps(one.document()))
     assert Case.from_document(document, opened_at=one.opened_at) == one
+    assert document["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
 
 
 def test_the_key_is_the_same_for_the_same_transition() -> None:
@@ -56,26 +33,6 @@ def test_saying_the_same_is_state_code_and_steps() -> None:
     observed = case(State.OBSERVED)
     assert not observed.says_the_same(replace(observed, steps=()))
     assert not one.says_the_same(case(State.OBSERVED))
-
-
-def test_a_persons_value_stays_known_through_our_writes() -> None:
-    record = AttributeRecord().after_writing("30", "45", NOW).after_writing("45", "68", NOW)
-    assert record.person_value == "30"
-    assert record.person_value_behind("68") == "30"
-
-
-def test_a_persons_later_value_starts_anew() -> None:
-    record = AttributeRecord().after_writing("30", "45", NOW)
-    assert record.person_value_behind("10") == "10"
-    assert record.after_writing("10", "15", NOW).person_value == "10"
-
-
-def test_old_writes_are_forgotten_but_not_the_budget() -> None:
-    record = AttributeRecord(writes=written(49, 23, 1))
-    assert [each.at for each in record.after_writing("30", "45", NOW).writes] == [
-        *(each.at for each in written(23, 1)),
-        NOW,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,
     LONGEST,
+    Gauges,
     Measured,
     Series,
     Window,
@@ -31,17 +32,13 @@ def _measured(**series: list[tuple[int, float]]) -> Measured | None:
     )
 
 
-def test_a_queue_that_was_never_changed_is_measured_for_six_hours() -> None:
-    window = Window.ending(NOW, None, HOUR)
+def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
+    window, later = (Window.ending(NOW, at, HOUR) for at in (None, NOW - 2 * HOUR))
     assert window is not None
     assert window.until - window.since == LONGEST
     assert NOW - window.until >= CLOUDWATCH_LAG
-
-
-def test_nothing_is_measured_over_a_change() -> None:
-    window = Window.ending(NOW, NOW - 2 * HOUR, HOUR)
-    assert window is not None
-    assert window.since == (NOW - 2 * HOUR).replace(second=0) + timedelta(minutes=1)
+    assert later is not None
+    assert later.since == (NOW - 2 * HOUR).replace(second=0) + timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("minutes", [-30, 0, 30, 60, 62])
@@ -92,22 +89,20 @@ def test_a_backlog_is_what_is_visible_in_flight_and_delayed_at_both_ends() -> No
         in_flight=[(0, 10), (119, 20)],
         delayed=[(0, 100), (119, 200)],
         age=[(0, 30), (119, 7_000)],
+        groups=[(0, 3), (5, 1)],
     )
     assert found is not None
-    assert (found.backlog_before, found.backlog_now) == (114, 226)
-    assert (found.visible_before, found.visible_now, found.least_visible) == (4, 6, 1)
-    assert found.in_flight_now == 20
-    assert (found.oldest_age_seconds_before, found.oldest_age_seconds_now) == (30, 7_000)
+    assert found.before == Gauges(114, 4, 10, 30, 3)
+    assert found.now == Gauges(226, 6, 20, 7_000, 1)
+    assert found.least_visible == 1
 
 
-def test_groups_are_known_of_fifo_queues_alone() -> None:
-    found, fifo = _measured(visible=[(0, 1)]), _measured(groups=[(0, 3), (5, 1)])
+def test_groups_are_asked_of_fifo_queues_alone() -> None:
+    found = _measured(visible=[(0, 1)])
     assert found is not None
-    assert fifo is not None
-    assert (found.groups_in_flight_now, fifo.groups_in_flight_now) == (None, 1)
-    assert {each.key for each in metrics_of(fifo=True)} - {
-        each.key for each in metrics_of(fifo=False)
-    } == {"groups"}
+    assert found.now.groups_in_flight is None
+    fifo, standard = ({each.key for each in metrics_of(fifo=kind)} for kind in (True, False))
+    assert fifo - standard == {"groups"}
 
 
 _POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
@@ -125,5 +120,5 @@ def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
     found = measured(series, WINDOW)
     assert found == measured(turned, WINDOW)
     if found is not None:
-        assert found.least_visible <= min(found.visible_before, found.visible_now)
-        assert found.visible_now + found.in_flight_now <= found.backlog_now
+        assert found.least_visible <= min(found.before.visible, found.now.visible)
+        assert found.now.visible + found.now.in_flight <= found.now.backlog

@@ -51,13 +51,12 @@ def test_a_pin_s_document_gives_the_pin_back() -> None:
 
 def test_the_digest_is_of_the_text_byte_for_byte() -> None:
     assert digest_of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert digest_of(POLICY) != digest_of(POLICY.replace(" ", ""))
-    assert digest_of(POLICY) != digest_of(f"{POLICY}\n")
+    assert len({*map(digest_of, (POLICY, POLICY.replace(" ", ""), f"{POLICY}\n"))}) == 3
 
 
-def test_a_pin_of_this_queue_is_not_doubted_at_situation() -> None:
-    assert doubt_at_once(PIN, QUEUE, CREATED, NOW) is None
-    assert doubt_at_once(PIN, QUEUE, CREATED, PINNED + HOLDS - timedelta(seconds=1)) is None
+@pytest.mark.parametrize("now", [NOW, PINNED + HOLDS - timedelta(seconds=1)])
+def test_a_pin_of_this_queue_is_not_doubted(now: datetime) -> None:
+    assert doubt_at_once(PIN, QUEUE, CREATED, now) is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +77,10 @@ def test_what_is_wrong_with_a_pin_itself(
     assert doubt in (doubt_at_once(pin, queue_arn, created_at, now) or "")
 
 
-@pytest.mark.parametrize(
-    "event_name",
-    ["SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"],
-)
+@pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
 def test_anybody_s_change_of_the_policy_ends_it(event_name: str) -> None:
     found = judged(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW)
-    assert not found.is_good
-    assert not found.passes
+    assert (found.is_good, found.passes) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
@@ -132,20 +127,16 @@ def test_a_change_that_cloudtrail_has_not_said_of_yet_is_waited_for_and_never_ov
     """T3: somebody revokes right after a deployment, and only that is told of."""
     a_person_after_it = CHANGED + timedelta(seconds=seconds)
     for changes in ([], [BY_CLOUDFORMATION]):
-        early = judged(PIN, changes, a_person_after_it, a_person_after_it + timedelta(minutes=19))
-        assert not early.is_good
-        assert early.passes
-        at_last = a_person_after_it + CLOUDTRAIL_TELLS_WITHIN
-        late = judged(PIN, changes, a_person_after_it, at_last)
-        assert not late.is_good
-        assert not late.passes
+        for minutes, passes in ((19, True), (20, False)):
+            at = a_person_after_it + timedelta(minutes=minutes)
+            found = judged(PIN, changes, a_person_after_it, at)
+            assert (found.is_good, found.passes) == (False, passes)
 
 
 def test_a_deployment_that_may_go_on_is_waited_for() -> None:
     announced = CHANGED + CLOUDTRAIL_TELLS_WITHIN
     soon = judged(PIN, [BY_CLOUDFORMATION], CHANGED, announced - timedelta(seconds=1))
-    assert not soon.is_good
-    assert soon.passes
+    assert (soon.is_good, soon.passes) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt
     assert judged(PIN, [BY_CLOUDFORMATION], CHANGED, announced).is_good
 
@@ -158,8 +149,7 @@ def test_only_an_hour_after_the_last_change_nobody_has_to_be_asked() -> None:
     visibility = replace(BY_ALICE, at=CHANGED + moment, of_policy=False)
     assert not judged(PIN, [BY_CLOUDFORMATION, visibility], CHANGED, settled).is_settled
     doubted = judged(PIN, [BY_ALICE], CHANGED, settled)
-    assert not doubted.is_good
-    assert not doubted.is_settled
+    assert (doubted.is_good, doubted.is_settled) == (False, False)
 
 
 @pytest.mark.parametrize(

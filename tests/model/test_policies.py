@@ -24,54 +24,35 @@ def _read(*statements: object) -> tuple[Statement, ...] | None:
     return statements_of(json.dumps({"Version": "2012-10-17", "Statement": list(statements)}))
 
 
+def _only(**over: object) -> Statement:
+    (found,) = _read({**ALLOW, **over}) or ()
+    return found
+
+
 def test_one_value_and_a_list_of_one_are_the_same() -> None:
-    listed = {
-        **ALLOW,
-        "Principal": {"AWS": [WORKER]},
-        "Action": ["sqs:SendMessage"],
-        "Resource": [QUEUE],
-    }
-    wanted = Statement(
-        allows=True,
-        principals={"AWS": (WORKER,)},
-        actions=("sqs:SendMessage",),
-        resources=(QUEUE,),
-    )
-    assert _read(ALLOW) == _read(listed) == (wanted,)
+    listed = _only(Principal={"AWS": [WORKER]}, Action=["sqs:SendMessage"], Resource=[QUEUE])
+    wanted = Statement(True, {"AWS": (WORKER,)}, ("sqs:SendMessage",), (QUEUE,))
+    assert listed == _only() == wanted
     assert statements_of(json.dumps({"Statement": ALLOW})) == (wanted,)
 
 
-def test_everybody_is_spelled_in_two_ways() -> None:
-    for principal in ("*", {"AWS": "*"}, {"AWS": [WORKER, "*"]}):
-        found = _read({**ALLOW, "Principal": principal})
-        assert found is not None
-        assert found[0].is_for_everybody
-        assert EVERYBODY in found[0].principals["AWS"]
-    named = _read(ALLOW)
-    assert named is not None
-    assert not named[0].is_for_everybody
+@pytest.mark.parametrize("principal", ["*", {"AWS": "*"}, {"AWS": [WORKER, "*"]}])
+def test_everybody_is_spelled_in_two_ways(principal: object) -> None:
+    assert _only(Principal=principal).is_for_everybody
+    assert EVERYBODY in _only(Principal=principal).principals["AWS"]
+    assert not _only().is_for_everybody
 
 
 def test_what_is_given_by_what_it_is_not_is_said() -> None:
-    found = _read(
-        {
-            "Sid": "Guard",
-            "Effect": "Deny",
-            "NotPrincipal": {"AWS": WORKER},
-            "NotAction": "sqs:SendMessage",
-            "NotResource": QUEUE,
-        }
-    )
-    assert found is not None
-    (statement,) = found
+    but = {"NotPrincipal": {"AWS": WORKER}, "NotAction": "sqs:SendMessage", "NotResource": QUEUE}
+    (statement,) = _read({"Sid": "Guard", "Effect": "Deny", **but}) or ()
     assert statement.excepting == {"Principal", "Action", "Resource"}
     assert (statement.allows, statement.sid) == (False, "Guard")
 
 
 def test_a_condition_s_value_means_its_text() -> None:
-    found = _read({**ALLOW, "Condition": {"Bool": {"aws:SecureTransport": False}}})
-    assert found is not None
-    assert found[0].conditions == {"Bool": {"aws:SecureTransport": ("false",)}}
+    found = _only(Condition={"Bool": {"aws:SecureTransport": False}})
+    assert found.conditions == {"Bool": {"aws:SecureTransport": ("false",)}}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +81,7 @@ def test_what_is_no_policy_is_unreadable(text: str) -> None:
 
 def test_one_odd_statement_makes_all_of_it_unreadable() -> None:
     assert _read(ALLOW, {"Effect": "Maybe"}) is None
-
-
-def test_no_policy_has_no_statement() -> None:
-    assert statements_of("") == ()
+    assert statements_of("") == (), "no policy, no statement"
 
 
 JSON = st.recursive(

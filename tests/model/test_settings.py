@@ -6,10 +6,13 @@ import pytest
 
 from mendq.model.limits import Limits, Mode, Timing
 from mendq.model.settings import (
+    WORKER,
     ApproveSettings,
     DeliverReportSettings,
     HealSettings,
     SettingsUnreadable,
+    executors_within,
+    workers_within,
 )
 from mendq.model.steps import Owner
 
@@ -31,13 +34,8 @@ FULL = HealSettings(
 )
 
 REQUIRED = (
-    "account",
-    "case_table",
-    "case_bucket",
-    "urgent_topic_arn",
-    "info_topic_arn",
-    "own_roles",
-    "probe_role",
+    *("account", "case_table", "case_bucket", "urgent_topic_arn", "info_topic_arn"),
+    *("own_roles", "probe_role"),
 )
 
 
@@ -51,22 +49,18 @@ def test_an_empty_environment_names_everything_that_is_missing() -> None:
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        ("MENDQ_MODE", "heal"),
-        ("MENDQ_MODE", '"HEAL"'),
-        ("MENDQ_LIMITS", '{"writesPerMinute": 1}'),
-        ("MENDQ_AUTONOMY", '{"visibility_timeout_too_short": 1}'),
-        ("MENDQ_QUEUES", "3"),
-        ("MENDQ_QUEUES", '"orders*"'),
-        ("MENDQ_QUEUES", "[1, null]"),
-        ("MENDQ_OWN_ROLES", '"arn"'),
-        ("MENDQ_AUTONOMY", "[]"),
-        ("MENDQ_LIMITS", '{"writes_per_minute": "x"}'),
-        ("MENDQ_LIMITS", '{"writes_per_minute": NaN}'),
-        ("MENDQ_TIMING", '{"cooldown_minutes": -1}'),
-        ("MENDQ_TIMING", "3"),
-        ("MENDQ_ACCOUNT", ""),
-        ("MENDQ_CASE_TABLE", ""),
-        ("MENDQ_URGENT_TOPIC_ARN", ""),
+        *(("MENDQ_MODE", text) for text in ("heal", '"HEAL"')),
+        *(("MENDQ_AUTONOMY", text) for text in ('{"visibility_timeout_too_short": 1}', "[]")),
+        *(("MENDQ_QUEUES", text) for text in ("3", '"orders*"', "[1, null]")),
+        *(
+            ("MENDQ_LIMITS", f'{{"{name}": {value}}}')
+            for name, value in (
+                *(("writesPerMinute", 1), ("writes_per_minute", '"x"')),
+                *(("writes_per_minute", "NaN"), ("writes_per_minute", -1)),
+            )
+        ),
+        *(("MENDQ_OWN_ROLES", '"arn"'), ("MENDQ_TIMING", "3")),
+        *((f"MENDQ_{name}", "") for name in ("ACCOUNT", "CASE_TABLE", "URGENT_TOPIC_ARN")),
     ],
 )
 def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
@@ -90,22 +84,13 @@ def test_what_is_not_set_has_no_variable_and_is_read_back_as_none() -> None:
 
 
 def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
-    environment = {
-        variable: text
-        for variable, text in FULL.to_environment().items()
-        if variable.removeprefix("MENDQ_").lower() in REQUIRED
-    }
-    read = HealSettings.from_environment(environment)
-    assert (read.mode, read.tag_may_raise_to) == (Mode.OBSERVE, Mode.OBSERVE)
-    assert read.queues == ()
+    full = FULL.to_environment()
+    read = HealSettings.from_environment({(v := f"MENDQ_{e.upper()}"): full[v] for e in REQUIRED})
+    assert (read.mode, read.tag_may_raise_to, read.queues) == (Mode.OBSERVE, Mode.OBSERVE, ())
 
 
 APPROVING = ApproveSettings(
-    account="123456789012",
-    case_table="case_store",
-    case_bucket="cases",
-    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
-    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+    **{name: getattr(FULL, name) for name in REQUIRED[:5]},
     owners={Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"},
 )
 
@@ -118,3 +103,25 @@ def test_whom_to_call_for_a_write_is_read_back() -> None:
 def test_an_owner_that_is_none_or_has_no_name_is_refused(text: str) -> None:
     with pytest.raises(SettingsUnreadable, match="MENDQ_OWNERS"):
         ApproveSettings.from_environment({**APPROVING.to_environment(), "MENDQ_OWNERS": text})
+
+
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
+MEMORY_OF_TWO_VCPU = range(4, 17)
+
+
+def test_a_worker_is_one_of_emrs_sizes() -> None:
+    assert WORKER.vcpu == 2
+    assert WORKER.memory_gb in MEMORY_OF_TWO_VCPU
+    assert WORKER.heap_gb * (1 + WORKER.overhead_factor) == pytest.approx(WORKER.memory_gb)
+    assert 20 <= WORKER.disk_gb <= 200
+
+
+@pytest.mark.parametrize(
+    ("vcpu", "memory_gb", "workers"),
+    [(16, 64, 8), (4, 3_000, 2), (400, 16, 2), (5, 21, 2), (16, 48, 6), (400, 3_000, 200)],
+)
+def test_what_ends_first_bounds_them(vcpu: int, memory_gb: int, workers: int) -> None:
+    assert workers_within(vcpu, memory_gb) == workers
+    assert executors_within(vcpu, memory_gb) == workers - 1
+    assert workers * WORKER.vcpu <= vcpu
+    assert workers * WORKER.memory_gb <= memory_gb

@@ -1,7 +1,10 @@
+"""How far each step may go, what undoes it, and whose it is."""
+
 from __future__ import annotations
 
 import pytest
 
+from mendq.model.plan import owner_of_case, owner_of_plan
 from mendq.model.queue import Redrive, RedriveAllow
 from mendq.model.steps import (
     HELD,
@@ -14,6 +17,7 @@ from mendq.model.steps import (
     DeduplicateByGroup,
     LimitThroughputByGroup,
     NumberStep,
+    Owner,
     RedriveMessages,
     RestorePolicy,
     SetKmsDataKeyReusePeriod,
@@ -21,32 +25,49 @@ from mendq.model.steps import (
     WordStep,
 )
 
-_DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
-_SOURCES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders-{n}" for n in range(10))
+DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+SOURCES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders-{n:02}" for n in range(11))
+
+
+def by_queue(*sources: str) -> str:
+    return RedriveAllow("byQueue", tuple(sorted(sources))).text
+
+
 # Those that are neither a number nor one of two words.
 TEXTS: dict[type[AttributeStep], AttributeStep] = {
-    CreateDlq: CreateDlq("", _DEAD),
-    AttachDlq: AttachDlq("", Redrive(_DEAD, 100).text),
-    AllowRedriveFrom: AllowRedriveFrom(
-        RedriveAllow("byQueue").text, RedriveAllow("byQueue", _SOURCES).text
-    ),
+    CreateDlq: CreateDlq("", DEAD),
+    AttachDlq: AttachDlq("", Redrive(DEAD, 100).text),
+    AllowRedriveFrom: AllowRedriveFrom(by_queue(), by_queue(*SOURCES[:10])),
     RestorePolicy: RestorePolicy("", "{}"),
-    RedriveMessages: RedriveMessages(HELD, _DEAD),
+    RedriveMessages: RedriveMessages(HELD, DEAD),
 }
 
 
-def widest(kind: type[AttributeStep]) -> AttributeStep:
-    """The furthest that a fix of this kind may go."""
-    if issubclass(kind, NumberStep):
-        return kind(kind.minimum, kind.maximum)
-    if issubclass(kind, WordStep):
-        return kind(kind.shipped, kind.wanted)
-    return TEXTS[kind]
-
-
 @pytest.mark.parametrize("kind", STEPS)
-def test_the_furthest_of_every_kind_is_within_its_bounds(kind: type[AttributeStep]) -> None:
-    assert widest(kind).out_of_bounds() is None
+def test_the_furthest_of_every_kind_is_within_its_bounds_and_can_be_turned_round(
+    kind: type[AttributeStep],
+) -> None:
+    if issubclass(kind, NumberStep):
+        step: AttributeStep = kind(kind.minimum, kind.maximum)
+    else:
+        words = issubclass(kind, WordStep)
+        step = kind(kind.shipped, kind.wanted) if words else TEXTS[kind]  # type: ignore[attr-defined]
+    assert step.out_of_bounds() is None
+    assert step.inverse() != step
+    assert step.inverse().inverse() == step
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SetVisibilityTimeout(0, 1),
+        AttachDlq("", Redrive(DEAD, 3).text),
+        AllowRedriveFrom(by_queue(), by_queue(SOURCES[0])),
+        AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:10])),
+    ],
+)
+def test_the_least_of_a_kind_is_within_its_bounds(step: AttributeStep) -> None:
+    assert step.out_of_bounds() is None
 
 
 @pytest.mark.parametrize(
@@ -61,19 +82,63 @@ def test_the_furthest_of_every_kind_is_within_its_bounds(kind: type[AttributeSte
         SetVisibilityTimeout(30, 29),
         SetVisibilityTimeout(30, 43_201),
         SetVisibilityTimeout(-2, -1),
+        CreateDlq(DEAD, DEAD),
+        CreateDlq("", "orders-dlq"),
+        CreateDlq("", "arn:aws:sqs:us-east-1:123456789012:orders dlq"),
+        AttachDlq("", ""),
+        AttachDlq("", Redrive(DEAD, 2).text),
+        AttachDlq("", Redrive(DEAD, 101).text),
+        AttachDlq("", Redrive("orders-dlq", 5).text),
+        AttachDlq(Redrive(DEAD, 5).text, Redrive(f"{DEAD}-2", 5).text),
+        AttachDlq("", Redrive(DEAD, 5).text.replace("5}", '5,"more":1}')),
+        AttachDlq("", Redrive(DEAD, 5).text.replace(":5", ': "5"')),
+        AllowRedriveFrom(by_queue(SOURCES[0]), '{"redrivePermission":"allowAll"}'),
+        AllowRedriveFrom('{"redrivePermission":"denyAll"}', by_queue(SOURCES[0])),
+        AllowRedriveFrom("", by_queue(SOURCES[0])),
+        AllowRedriveFrom("{", by_queue(SOURCES[0])),
+        AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[1])),
+        AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[0])),
+        AllowRedriveFrom(by_queue(), by_queue("*")),
+        AllowRedriveFrom(by_queue(*SOURCES[:10]), by_queue(*SOURCES)),
     ],
 )
-def test_a_step_that_does_not_rise_or_leaves_its_range_says_so(step: AttributeStep) -> None:
+def test_beyond_its_bounds_a_step_says_so(step: AttributeStep) -> None:
     assert step.out_of_bounds()
 
 
-def test_a_step_within_its_range_has_no_fault() -> None:
-    assert SetVisibilityTimeout(0, 1).out_of_bounds() is None
-    assert SetVisibilityTimeout(30, 43_200).out_of_bounds() is None
+def test_spelling_makes_no_difference_to_what_stands_there() -> None:
+    """AWS answers with a spelling of its own; a person's template has another."""
+    spelling = f'{{"maxReceiveCount": "5",\n "deadLetterTargetArn": "{DEAD}"}}'
+    ours = Redrive(DEAD, 5).text
+    for text in (spelling, ours):
+        assert AttachDlq.standing_in({"RedrivePolicy": text}) == ours
+    swapped = (
+        f'{{"sourceQueueArns": ["{SOURCES[1]}", "{SOURCES[0]}"], "redrivePermission":"byQueue"}}'
+    )
+    assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": swapped}) == by_queue(*SOURCES[:2])
 
 
-@pytest.mark.parametrize("kind", STEPS)
-def test_the_inverse_of_the_inverse_is_the_step(kind: type[AttributeStep]) -> None:
-    step = widest(kind)
-    assert step.inverse() != step
-    assert step.inverse().inverse() == step
+def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:
+    assert AttachDlq.standing_in({"RedrivePolicy": "{"}) == "{"
+    assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": "[]"}) == "[]"
+    assert (AttachDlq.standing_in({}), AllowRedriveFrom.standing_in({})) == ("", "")
+    assert CreateDlq.standing_in({"DeadLetterQueue": DEAD}) == DEAD
+
+
+ATTACH = (CreateDlq("", "arn"), AttachDlq("", "{}"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "owner"),
+    [((), Owner.HEAL), ((SetVisibilityTimeout(30, 45),), Owner.HEAL), (ATTACH, Owner.ATTACH_DLQ)],
+)
+def test_a_plan_and_its_case_have_the_same_owner(
+    steps: tuple[AttributeStep, ...], owner: Owner
+) -> None:
+    assert owner_of_plan(steps) is owner
+    assert owner_of_case([step.document() for step in steps]) is owner
+
+
+def test_a_step_that_only_an_older_mendq_knew_is_heals_to_decline() -> None:
+    assert owner_of_case([{"attribute": "Gone", "before": "", "after": "1"}]) is Owner.HEAL
+    assert {step.owner for step in STEPS} == set(Owner)

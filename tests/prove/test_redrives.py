@@ -42,7 +42,7 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
         mover: MessageMover, batch: Sequence[Message], order: FifoOrder, to: Destination
     ) -> MoveResult:
         for each in batch:
-            handle = mover._held._holds.among([each.message_id])[0].handle
+            handle = mover._held._holds[each.message_id].handle
             mover._sqs.delete_message(QueueUrl=mover._queue_url, ReceiptHandle=handle)
         return put(mover, batch, order, to)
 

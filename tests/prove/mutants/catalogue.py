@@ -104,7 +104,7 @@ CATALOGUE = (
             "without_named_need", "if not facts.found or unmet(facts, needs):",
             "if not facts.found or not needs or unmet(facts, needs):"),
     )),
-    Selection(("tests.model.test_steps", "tests.model.test_tags"), (
+    Selection(("tests.model.test_steps", "tests.model.test_limits"), (
         Mutant("a fix lowers a number, which may delete messages", _STEPS,
             "NumberStep.out_of_bounds", "if self.after <= self.before:",
             "if self.after == self.before:"),

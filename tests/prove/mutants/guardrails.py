@@ -107,7 +107,7 @@ GUARDRAILS = (
         Mutant("failed calls exactly as close as asked are lost", _EVIDENCE,
             "Evidence.suffices", "later - first <= window", "later - first < window"),
     )),
-    Selection(("tests.model.test_managed",), (
+    Selection(("tests.model.test_limits",), (
         Mutant("a tag raises a queue's mode above what the account consented to", _MANAGED,
             "Consent.mode_of", "min(wanted, max(self.mode, self.tag_may_raise_to))",
             "wanted"),

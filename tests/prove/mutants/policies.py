@@ -122,7 +122,7 @@ POLICIES = (
         Mutant("a quarantine is made as a DLQ", _ATTACHING, "_is_quarantine",
             "if not is_quarantine(", "if is_quarantine("),
     )),
-    Selection(("tests.model.test_dlq_steps",), (
+    Selection(("tests.model.test_steps",), (
         Mutant("a DLQ that is attached is replaced by another", _STEPS,
             "AttachDlq.out_of_bounds", "self.before or redrive is None",
             "redrive is None"),

@@ -1,0 +1,48 @@
+"""What docs/redrive.md says of the filter, and a runbook of StartNightly, is what they do."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+from functions.start_nightly import JOBS
+from mendq.nightly.jobs import Roots
+from mendq.redrive.message_filter import (
+    DEEPEST,
+    LONGEST_EXPRESSION,
+    ROOTS,
+    MessageFilter,
+    message_filter,
+)
+from mendq.redrive.mover import MOST_HELD, VISIBILITY_SECONDS
+from tests.architecture.test_documents import ROOT
+
+REDRIVE = (ROOT / "docs" / "redrive.md").read_text()
+NIGHTLY = (ROOT / "docs" / "runbooks" / "nightly_and_report.md").read_text()
+
+
+def test_every_example_of_a_filter_can_be_read() -> None:
+    found = re.findall(r"--where (?:'([^']+)'|\"([^\"]+)\")", REDRIVE)
+    assert len(found) >= 6
+    for expression in map("".join, found):
+        assert isinstance(message_filter(expression), MessageFilter), expression
+
+
+def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -> None:
+    language = REDRIVE.partition("### Which messages")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| (`[^|]+?`) \|", language, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROOTS)
+    assert f"{LONGEST_EXPRESSION:,} characters and {DEEPEST} levels" in REDRIVE
+    assert f"{MOST_HELD:,} messages are held at once" in REDRIVE
+    assert (VISIBILITY_SECONDS, "hidden for two minutes" in REDRIVE) == (120, True)
+
+
+def test_each_request_for_a_nightly_run_is_a_job() -> None:
+    requests = [json.loads(each) for each in re.findall(r"--payload '([^']+)'", NIGHTLY)]
+    assert {each["job"] for each in requests} == set(JOBS)
+    for each in requests:
+        assert each.keys() == {"job", "time"}
+        at = datetime.fromisoformat(each["time"])
+        assert at.tzinfo == UTC
+        assert JOBS[each["job"]](at, Roots("t", "c", "o")).name.startswith(each["job"])

@@ -1,0 +1,128 @@
+"""Cases that people are paged for, and what is known beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
+from mendq.model.case import Case, State
+from mendq.model.queue import Redrive
+from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
+from mendq.notifications import notification
+from mendq.notifications.notification import Again, MassSymptom, NotificationText
+from mendq.notifications.queue_lines import Change, Known
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
+ATTRIBUTES = {
+    "VisibilityTimeout": "30",
+    "MessageRetentionPeriod": "345600",
+    "ApproximateNumberOfMessages": "812",
+    "DelaySeconds": "0",
+}
+CASE = Case(
+    case_id="visibility_timeout_too_short-0123456789ab",
+    n=1,
+    at=NOW,
+    came_from=None,
+    state=State.PROPOSED,
+    queue_arn=QUEUE_ARN,
+    symptom="visibility_timeout_too_short",
+    reason="half as much again as 30 s",
+    evidence={
+        "failed_calls": 3,
+        "first_request_id": "request-1",
+        "last_request_id": "request-9",
+        "first_at": "2026-11-16T09:20:11.000Z",
+        "last_at": "2026-11-16T09:29:58.000Z",
+        "principals": ["arn:aws:iam::123456789012:role/orders-worker"],
+    },
+    steps=(STEP,),
+    actor="heal",
+)
+BESIDE: dict[str, Any] = {
+    "sentence": "Consumers hold messages longer than their visibility timeout.",
+    "runbook": "docs/runbooks/visibility_timeout_too_short.md",
+    "attributes": ATTRIBUTES,
+    "tags": {"mendq": "propose", "team": "orders"},
+    "event_names": ["DeleteMessage"],
+    "known": Known(NOW - timedelta(days=1), {**ATTRIBUTES, "VisibilityTimeout": "60"}),
+    "last_change": Change(NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"),
+    "next_command": f"aws sqs list-queue-tags --queue-url {QUEUE_ARN}",
+}
+
+
+def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
+    """The page of the example case; `over` are the case's fields, `beside` what else is known."""
+    details = notification.CaseDetails(**{**BESIDE, **(beside or {})})
+    return notification.of_case(replace(CASE, **over), details)
+
+
+def section(text: str, heading: str) -> list[str]:
+    """The lines under `heading`, without their indentation; empty where there is none."""
+    blocks = [each.splitlines() for each in text.split("\n\n")]
+    found = [lines[1:] for lines in blocks if lines[0] == heading]
+    return [line.removeprefix("  ") for lines in found for line in lines]
+
+
+LONG_POLICY = json.dumps({"Statement": [{"Sid": "let the shop send", "Effect": "Allow"}]})
+RAISED = {**ATTRIBUTES, "VisibilityTimeout": "45"}
+STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Orders"}
+TRIED: dict[str, Any] = {"state": State.ESCALATED, "came_from": State.INEFFECTIVE}
+RETAINED = {"attribute": "MessageRetentionPeriod", "before": "345600", "after": "1209600"}
+BACK = {"attribute": "Dlq", "before": "held", "after": QUEUE_ARN.replace("orders", "billing")}
+DLQ_STEPS = (CreateDlq("", DLQ_ARN).document(), AttachDlq("", Redrive(DLQ_ARN, 5).text).document())
+SIX_STEPS = tuple({**STEP, "attribute": f"A{n}"} for n in range(6))
+MASS = MassSymptom(
+    "kms_throttled",
+    "KMS throttles the queue's calls.",
+    "docs/runbooks/kms_throttled.md",
+    "Look at the request quota of KMS.",
+)
+QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(12)]
+WHERE = notification.place("123456789012", "us-east-1")
+LATE = NOW + timedelta(hours=15)
+WHY = "MessageRejected: Email address is not verified."
+AGAIN = Again("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
+
+
+def every_page() -> dict[str, NotificationText]:
+    """By what is told; their exact texts stand in pages.txt."""
+    policy = {**ATTRIBUTES, "Policy": LONG_POLICY}
+    shown = {"attributes": policy, "shown": ["Policy", "KmsMasterKeyId"], "last_change": None}
+    last = Change(NOW, "SetQueueAttributes", "arn:x", ("Policy", "DelaySeconds"))
+    unknown = {"attributes": {}, "tags": {}, "last_change": "throttled"}
+    theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
+    first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
+    advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
+    unchanged = {"known": Known(NOW, ATTRIBUTES), "last_change": last}
+    overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
+    back_and_retained: dict[str, Any] = {"steps": (BACK, RETAINED)}
+    return {
+        "a proposal": notified(),
+        "a proposal, with what to do before and beyond it": notified(advised),
+        "a proposal of more steps than are shown": notified(steps=SIX_STEPS),
+        "a proposal to send messages back": notified(**back_and_retained),
+        "a proposal of a DLQ": notified(steps=DLQ_STEPS),
+        "a proposal that a configuration asks for": notified(unchanged, evidence={}),
+        "a proposal that was approved, and held up": notified(state=State.APPROVED),
+        "a step that is held up": notified(state=State.INEFFECTIVE, came_from=State.WATCHING),
+        "what was approved and not done": notified(state=State.EXPIRED, came_from=State.APPROVED),
+        "a refusal, with what its symptom shows": notified(shown, state=State.REFUSED),
+        "a queue that is gone": notified(unknown, state=State.ESCALATED, steps=()),
+        "what was tried": notified({"attributes": RAISED}, **TRIED),
+        "what was tried, and a person has overruled": notified({"attributes": theirs}, **TRIED),
+        "what was tried in a queue that cannot be read": notified({"attributes": {}}, **TRIED),
+        "what is overridden": notified({"tags": STACK, "attributes": theirs}, **overridden),
+        "what is overridden without a stack": notified({"known": None}, **overridden),
+        "messages and an overridden value": notified(**back_and_retained, **overridden),
+        "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
+        "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
+            replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
+        ),
+        "pages held back": notification.of_held_back("123456789012", "us-east-1", LATE, 20),
+        "a report not mailed": notification.not_mailed("2026-W46", {"a@example.com": WHY}, AGAIN),
+    }
