@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.lint.files import MOST_ASSEMBLIES_DEEP, Source, sources
-from mendq.lint.names import Environment
+from mendq.lint.values import Environment
 from mendq.lint.template import MOST_BYTES, NotATemplate
 
 
