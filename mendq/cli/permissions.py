@@ -53,7 +53,6 @@ LOOKING: Mapping[str, frozenset[str]] = {
     | {
         "cloudformation:ListStackResources",
         "cloudwatch:DescribeAlarms",
-        "cloudwatch:GetMetricData",
         "cloudwatch:GetMetricStatistics",
         "events:DescribeRule",
         "iam:GetRole",

@@ -24,8 +24,7 @@ from mendq.cli.deploy.drill_queue import (
     drill_queue,
 )
 from mendq.cli.doctor.check import Status, guarded
-from mendq.cli.doctor.trails import Trails
-from mendq.cli.doctor.visibility import logged
+from mendq.cli.doctor.visibility import Trail, logged, trails_of
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import as_interrupts
 from mendq.cli.invocation import Invocation, with_invocation
@@ -106,13 +105,13 @@ def _reached(call: Invocation, arn: str, tag: str) -> Mode:
 
 def _require_situation(call: Invocation, arn: str) -> None:
     """Stopped where the trails that can be read do not log the call that is going to fail."""
-    trails = Trails()
+    trails: list[Trail] = []
     with call.out.waiting("looking whether a trail logs the queue"):
         readable = all(
             each.status is not Status.UNKNOWN
-            for each in guarded("trails", partial(trails.look, call.account))
+            for each in guarded("trails", partial(trails_of, call.account, trails))
         )
-    if readable and not logged(trails.logging, arn, [LATE_CALL]):
+    if readable and not logged(trails, arn, [LATE_CALL]):
         line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
         raise Stopped(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
 

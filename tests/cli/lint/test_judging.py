@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.lint.judging import OF_CONFIGURATION, Linted, lint
-from mendq.lint.values import Environment
 from mendq.lint.template import NotATemplate, read
+from mendq.lint.values import Environment
 from mendq.lint.view import document
 
 CASES = {
