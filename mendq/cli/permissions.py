@@ -75,13 +75,7 @@ LOOKING: Mapping[str, frozenset[str]] = {
         "cloudwatch:GetMetricData",
         "sqs:ListQueueTags",
     },
-    "report": STACK
-    | {
-        "cloudformation:ListStackResources",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "scheduler:GetSchedule",
-    },
+    "report": STACK | {"s3:GetObject", "s3:ListBucket"},
     "cost": MANAGED | TRAILS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
     "resources": frozenset(
         {

@@ -59,9 +59,7 @@ def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
         says = f"none yet: the stack was made {age(account.created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
     elif not good:
-        says = (
-            f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
-        )
+        says = f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
         yield Check("heartbeat", Status.FAIL, says, remedy)
     else:
         # A datapoint bears the time at which its period begins.
