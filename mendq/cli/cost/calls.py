@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
+from operator import methodcaller
 from typing import Any
 
 from mendq.aws.clients import Clients
@@ -232,7 +233,7 @@ def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
             break
         # What stands in queueArnPrefixes takes in whoever's name begins with it.
         following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
-        beginning = takewhile(lambda each, prefix=arn: each.startswith(prefix), following)
+        beginning = takewhile(methodcaller("startswith", arn), following)
         new = {each for each in beginning if each not in covered}
         more = sum(price[each] for each in new)
         if new and dollars + more <= budget_dollars:

@@ -17,7 +17,7 @@ from mendq.cli.doctor import checks
 from mendq.cli.doctor.check import Check, Command, Log, Status, guarded
 from mendq.cli.doctor.checks import Doctor, drills
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.visibility import trails_of
+from mendq.cli.doctor.visibility import Trail, trails_of
 from mendq.cli.exit_codes import Stopped
 from mendq.model.limits import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
@@ -328,7 +328,7 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
         {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
         {"Field": "eventName", "NotEquals": ["DeleteMessage"]},
     ]
-    trail = checks.Trail("mendq", ({"FieldSelectors": fields},))
+    trail = Trail("mendq", ({"FieldSelectors": fields},))
     monkeypatch.setattr(checks, "trails_of", lambda _, logging: logging.append(trail) or ())
     monkeypatch.setattr(Deployment, "look", lambda _: ())
     found = operator.json("doctor", code=1)
