@@ -100,19 +100,6 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
         assert hidden in leave_out
 
 
-def test_the_stack_is_priced_from_its_deployed_template(operator: Operator) -> None:
-    stack = operator.json("cost")["stack"]
-    assert stack["dollars_per_month"] == pytest.approx(
-        sum(each["dollars"] for each in stack["lines"]), abs=0.01
-    )
-    assert stack["not_priced"] == []
-    assert "AWS::IAM::Role" in stack["free"]
-    assert stack["dollars_per_month"] == stack["dollars_per_month_with_dashboard"]
-    assert stack["dollars_per_month_without_dashboard"] == pytest.approx(
-        stack["dollars_per_month"] - 3
-    )
-
-
 def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
     template = template_of("default").raw
     more = {**template["Resources"], "New": {"Type": "AWS::EC2::NatGateway"}}

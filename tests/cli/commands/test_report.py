@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from mendq.cli import output
 from tests.cli.conftest import OUTPUTS, Operator
 from tests.report.weeks import busy_week
 
@@ -131,22 +130,6 @@ def test_what_lies_there_and_differs_is_not_overwritten_unasked(
     assert (here / FILE).read_bytes() == PAGE
 
 
-@pytest.mark.parametrize(("answer", "content"), [("n\n", b"mine"), ("y\n", PAGE)])
-def test_it_asks(
-    operator: Operator,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    content: bytes,
-) -> None:
-    monkeypatch.setattr(output, "somebody_is_there", lambda: True)
-    _deliver(operator)
-    (here / FILE).write_bytes(b"mine")
-    result = operator.mendq("report", given=answer)
-    assert "Overwrite it?" in result.output
-    assert (here / FILE).read_bytes() == content
-
-
 def test_the_same_page_again_changes_nothing(operator: Operator, here: Path) -> None:
     _deliver(operator)
     assert operator.json("report")["written"] is True
@@ -155,25 +138,6 @@ def test_the_same_page_again_changes_nothing(operator: Operator, here: Path) -> 
     assert again["written"] is False
     assert (here / FILE).stat().st_mtime_ns == before
     assert "as it was there before" in operator.mendq("report").stdout
-
-
-def test_a_folder_of_that_name_is_one_line(operator: Operator, here: Path) -> None:
-    _deliver(operator)
-    (here / FILE).mkdir()
-    result = operator.mendq("report")
-    assert result.exit_code == 1
-    assert "cannot be written" in result.output
-    assert "Traceback" not in result.output
-
-
-def test_the_latest_week_is_the_one(operator: Operator, here: Path) -> None:
-    for week in ("2025-W52", "2026-W46", "2026-W09"):
-        _deliver(operator, week)
-    found = operator.json("report")
-    assert (found["week"], found["file"]) == ("2026-W46", str(here / FILE))
-    assert found["weeks"] == ["2025-W52", "2026-W09", "2026-W46"]
-    assert found["place"] == "s3://cases/report/week=2026-W46/report.html"
-    assert operator.json("report", "--week", "2026-W09")["week"] == "2026-W09"
 
 
 def test_open_hands_the_file_to_the_browser(
@@ -259,6 +223,10 @@ def test_where_the_newest_week_has_no_page_the_newest_with_one_is_taken(
         operator.aws.clients.s3.delete_object(Bucket="cases", Key=key)
     found = operator.json("report")
     assert (found["week"], found["weeks"]) == ("2026-W45", ["2026-W44", "2026-W45"])
+    assert (found["file"], found["place"]) == (
+        str(here / "mendq-report-2026-W45.html"),
+        "s3://cases/report/week=2026-W45/report.html",
+    )
     message = operator.json("report", "--week", "2026-W46", code=4)["error"]["message"]
     assert message == "there is no report of 2026-W46: there are 2026-W44, 2026-W45"
     assert [each.name for each in here.iterdir()] == ["mendq-report-2026-W45.html"]

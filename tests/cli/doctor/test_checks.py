@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -198,18 +197,6 @@ def test_s3_tells_the_region_to_strangers_too_and_silence_is_not_known(
         assert "get-bucket-location" in _command(found)
 
 
-def test_an_older_stack_that_does_not_name_its_bucket_is_not_known(operator: Operator) -> None:
-    assert _bucket(operator).status is UNKNOWN
-
-
-def test_doctor_asks_for_the_bucket_once(known: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    _made_in(THERE)
-    monkeypatch.setattr(Deployment, "look", lambda _: ())  # moto has no CloudFormation here
-    document = known.json("doctor", code=1)
-    (said,) = (each["says"] for each in document["checks"] if BUCKET in each["says"])
-    assert THERE in said
-
-
 # The stack's parts; moto would need the whole of it: botocore's Stubber answers for one.
 
 
@@ -224,7 +211,6 @@ def _part(
 @pytest.mark.parametrize(
     ("state", "bus", "typed"),
     [
-        ("ENABLED", "", ""),
         ("ENABLED", "shop", ""),
         ("DISABLED", "", " --name mendq-errors"),
         ("DISABLED", "shop", " --event-bus-name shop --name mendq-errors"),
@@ -340,13 +326,3 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
     assert "trail.eventNames" in warned["remedy"]
     assert found["not_logged"] == {arn: ["DeleteMessage"]}
     assert found["outside_selectors"] == []
-
-
-def test_a_new_account_is_told_to_tag_a_queue(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Deployment, "look", lambda _: ())
-    account = replace(operator.account, made_at=datetime.now(UTC) - timedelta(minutes=1))
-    found = {each.name: each for each in checks._queues(Doctor(account, NOW))}
-    assert found["managed queues"].status is WARN
-    assert "tag-queue" in _command(found["managed queues"])
