@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -25,7 +24,7 @@ PAGE = ROOT / "docs" / "lint.md"
 FAULTY, SHOWN = re.findall(
     r"^```(?:yaml|text)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
 )[:2]
-SOUND = FAULTY.replace("Default: 20", "Default: 180")
+GOLDEN = ROOT / "tests" / "cli" / "lint"
 
 
 LONG = {"Fn::Join": ["x" * 10_000, ["y"] * 5_000]}
@@ -43,37 +42,6 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _lint(*arguments: str, given: str | bytes = "") -> Result:
     return CliRunner().invoke(app, ["lint", *arguments], input=given)
-
-
-def _document(text: str, code: int) -> Any:
-    result = _lint("-", "--json", given=text)
-    assert result.exit_code == code, result.output
-    return json.loads(result.stdout)
-
-
-def test_a_finding_ends_with_1_and_is_said_with_place_and_remedy() -> None:
-    assert _document(SOUND, 0)["findings"] == 0
-    document = _document(FAULTY, 1)
-    assert (document["schema"], document["findings"], document["ignored"]) == (1, 1, 1)
-    (template,) = document["templates"]
-    (finding,) = template["findings"]
-    assert finding == {
-        "resource": "Orders",
-        "symptom": "visibility_timeout_too_short",
-        "severity": "error",
-        "path": "Resources.Orders.Properties.VisibilityTimeout",
-        "line": 8,
-        "because": "the visibility timeout of 20 s ends before its consumers are done: its "
-        "Lambda consumer "
-        "may run 30 s and waits 0 s for a batch; AWS recommends 180 s",
-        "remedy": ["VisibilityTimeout: 180"],
-        "runbook": "docs/runbooks/visibility_timeout_too_short.md",
-        "aws_page": VISIBILITY.aws_page,
-    }
-    assert template["defaults"] == [{"parameter": "Timeout", "value": "20"}]
-    (not_judged,) = template["not_judged"]
-    assert not_judged["line"] == 9
-    assert "redrive_cycle" in not_judged["symptoms"]
 
 
 @pytest.mark.parametrize(
@@ -109,38 +77,18 @@ def test_what_is_not_there_is_said_with_the_remedy(
     assert json.loads(result.stdout)["error"] == {"code": "usage", "message": says}
 
 
-def test_github_is_said_in_one_line_each_where_to_put_it(tmp_path: Path) -> None:
-    path = tmp_path / "shop,100%.yaml"
-    path.write_text(FAULTY)
-    result = _lint(str(path), "--format", "github")
-    assert result.exit_code == 1
-    (line,) = result.stdout.splitlines()
-    assert line.startswith("::error file=")
-    assert (
-        "shop%2C100%25.yaml,line=8,title=visibility_timeout_too_short::Orders: the visibility "
-        "timeout of 20 s"
-    ) in line
-    assert "%0AVisibilityTimeout: 180%0Adocs/runbooks/visibility_timeout_too_short.md" in line
-
-
-def test_sarif_names_the_rule_the_file_and_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "shop.yaml"
-    path.write_text(FAULTY)
-    result = _lint(str(path), "--format", "sarif")
-    assert result.exit_code == 1
-    (run,) = json.loads(result.stdout)["runs"]
-    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == [
-        "visibility_timeout_too_short"
-    ]
-    (found,) = run["results"]
-    assert (found["ruleId"], found["level"]) == ("visibility_timeout_too_short", "error")
-    where = found["locations"][0]["physicalLocation"]
-    assert where == {"artifactLocation": {"uri": str(path)}, "region": {"startLine": 8}}
-
-
-def test_format_json_is_the_document_of_json() -> None:
-    as_format = _lint("-", "--format", "json", given=FAULTY)
-    assert json.loads(as_format.stdout) == _document(FAULTY, 1)
+@pytest.mark.parametrize("form", ["json", "github", "sarif"])
+def test_the_pages_example_is_said_in_each_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop,100%.yaml").write_text(FAULTY)
+    result = _lint("shop,100%.yaml", "--format", form)
+    assert (result.exit_code, result.stdout) == (1, (GOLDEN / f"faulty.{form}").read_text())
+    if form == "json":
+        assert _lint("shop,100%.yaml", "--json").stdout == result.stdout
+        (tmp_path / "sound.yaml").write_text(FAULTY.replace("Default: 20", "Default: 180"))
+        assert _lint("sound.yaml").exit_code == 0
 
 
 def test_only_lint_itself_loads_cfn_lint() -> None:
