@@ -34,6 +34,7 @@ _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEU
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
 policy = typer.Typer(
+    name="policy",
     cls=CommandGroup,
     help="Pin a queue's policy as known good.",
     no_args_is_help=True,

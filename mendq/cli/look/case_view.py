@@ -92,6 +92,7 @@ def summary(case: Case) -> dict[str, Any]:
         "opened_at": to_text(opened_at(case)),
         "steps": [dict(each) for each in case.steps],
         "reason": case.reason,
+        "code": case.code,
     }
 
 

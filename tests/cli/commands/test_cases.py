@@ -8,7 +8,7 @@ from mendq.cli.exit_codes import Stopped
 from tests.cli.conftest import Operator, StandIn
 from tests.heal.operators import case_of
 
-KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason"]
+KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
 
 def test_no_case_is_an_empty_array(operator: Operator) -> None:
