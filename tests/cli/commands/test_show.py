@@ -17,14 +17,6 @@ PERSON = (
 PLAN = "the visibility timeout of 30 s ends before its consumers are done"
 
 
-def test_a_case_that_is_not_there(operator: Operator) -> None:
-    result = operator.mendq("show", "nothing-like-it")
-    assert result.exit_code == 4
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1
-    assert "mendq cases" in result.stderr
-
-
 def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
     case_id = operator.applied()
     found = operator.json("show", case_id)

@@ -60,11 +60,6 @@ def test_what_nobody_priced_is_named_and_not_zero() -> None:
     assert "AWS::EC2::NatGateway" not in bill.free(unknown)
 
 
-def test_no_trail_of_ours_no_line_for_it() -> None:
-    existing = bill.lines(Deployed(template_of("existing trail").raw))
-    assert "the trail" not in {each.what for each in existing}
-
-
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
@@ -92,20 +87,6 @@ def test_the_reason_names_every_alarm_of_more_than_one_metric() -> None:
     assert bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(single, fixes, beats)).because == (
         "a metric each, but 3 of fixes and 3 of heartbeat; an anomaly band is two of them"
     )
-
-
-def test_it_says_which_alarms_page() -> None:
-    """Some composites page nobody, and most alarms page without one."""
-    tells = {"AlarmActions": ["arn"]}
-    both = stack(
-        {"Type": f"{CLOUDWATCH}CompositeAlarm", "Properties": tells},
-        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
-        alarm(**tells),
-        alarm(**tells),
-        alarm(),
-    )
-    said = bill.PRICED[f"{CLOUDWATCH}CompositeAlarm"](both).because
-    assert said == "1 of them page people; 2 alarms page by themselves"
 
 
 def test_what_aws_gives_is_taken_off_once() -> None:

@@ -120,17 +120,6 @@ def test_aliases_that_multiply_are_refused_at_once(text: str) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_the_short_forms_are_the_long_ones() -> None:
-    short = "a: !Ref x\nb: !GetAtt x.Arn.y\nc: !Sub ['${z}', {z: !ImportValue w}]\nd: !If [q, 1, 2]"
-    assert _read(short).root == {
-        "Resources": {},
-        "a": {"Ref": "x"},
-        "b": {"Fn::GetAtt": ["x", "Arn.y"]},
-        "c": {"Fn::Sub": ["${z}", {"z": {"Fn::ImportValue": "w"}}]},
-        "d": {"Fn::If": ["q", "1", "2"]},
-    }
-
-
 def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
     values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
