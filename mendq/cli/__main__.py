@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
@@ -26,36 +26,20 @@ from mendq.cli.redrive.quarantine import quarantine
 from mendq.cli.redrive.redrive import redrive
 from mendq.cli.undo.rollback import rollback
 
+Command = Callable[..., None] | typer.Typer
 # By what an operator is about to do, as `mendq --help` shows them.
-PANELS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
-    "Look": {
-        "doctor": doctor,
-        "cases": cases,
-        "show": show,
-        "scan": scan,
-        "report": report,
-        "cost": cost,
-        "explain": explain,
-        "export": export,
-        "resources": resources,
-    },
-    "Decide": {
-        "approve": approve,
-        "decline": decline,
-        "close": close,
-        "policy": policy,
-        "freeze": freeze,
-        "thaw": thaw,
-    },
-    "Undo": {"rollback": rollback},
-    "Redrive": {"redrive": redrive, "quarantine": quarantine},
-    "Deploy": {"lint": lint, "drill": drill},
+PANELS: Mapping[str, Sequence[Command]] = {
+    "Look": (doctor, cases, show, scan, report, cost, explain, export, resources),
+    "Decide": (approve, decline, close, policy, freeze, thaw),
+    "Undo": (rollback,),
+    "Redrive": (redrive, quarantine),
+    "Deploy": (lint, drill),
 }
 COMMANDS = {
-    name: command
+    each.__name__: each
     for panel in PANELS.values()
-    for name, command in panel.items()
-    if not isinstance(command, typer.Typer)
+    for each in panel
+    if not isinstance(each, typer.Typer)
 }
 
 app = typer.Typer(
@@ -70,11 +54,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for title, panel in PANELS.items():
-    for name, command in panel.items():
+    for command in panel:
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=title)
+            app.add_typer(command, rich_help_panel=title)
         else:
-            app.command(name, rich_help_panel=title)(command)
+            app.command(rich_help_panel=title)(command)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ class Exit(IntEnum):
     DONE = 0
     FAILED = 1
     USAGE = 2
-    RETAINED = 3
+    OVERRIDDEN = 3
     NOT_FOUND = 4
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event
 from typing import NoReturn
@@ -17,12 +17,12 @@ _STDERR = 2
 @contextmanager
 def as_interrupts() -> Iterator[None]:
     """They raise KeyboardInterrupt for as long as the block lasts; in the main thread only."""
-    before = {each: signal.signal(each, _interrupt) for each in _ENDING}
-    try:
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with _handled_by(interrupt, *_ENDING):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager
@@ -41,13 +41,15 @@ def stoppable(announced: str) -> Iterator[Event]:
         with suppress(OSError):
             os.write(_STDERR, f"\n{announced}\n".encode())
 
-    before = {each: signal.signal(each, ask) for each in (*_ENDING, signal.SIGINT)}
-    try:
+    with _handled_by(ask, *_ENDING, signal.SIGINT):
         yield stop
+
+
+@contextmanager
+def _handled_by(handler: Callable[..., None], *signals: signal.Signals) -> Iterator[None]:
+    before = {each: signal.signal(each, handler) for each in signals}
+    try:
+        yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+        for each, was in before.items():
+            signal.signal(each, was)

@@ -22,20 +22,13 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import Output
 
+_AS_AWS = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
+_JSON = typer.Option("--json", help="One JSON document on standard output.")
 _SHARED: dict[str, tuple[Any, Any]] = {
-    "profile": (
-        Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)],
-        None,
-    ),
-    "region": (
-        Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)],
-        None,
-    ),
+    "profile": (_AS_AWS, None),
+    "region": (_AS_AWS, None),
     "stack": (Annotated[str, typer.Option(help="The deployed stack.")], "Mendq"),
-    "as_json": (
-        Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")],
-        False,
-    ),
+    "as_json": (Annotated[bool, _JSON], False),
 }
 
 
@@ -66,8 +59,9 @@ def with_invocation(command: Callable[..., Exit | None]) -> Callable[..., None]:
         call = Invocation(**{name: arguments.pop(name) for name in _SHARED})
         raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
 
+    by_name = inspect.Parameter.KEYWORD_ONLY
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        inspect.Parameter(name, by_name, annotation=kind, default=default)
         for name, (kind, default) in _SHARED.items()
     ]
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]

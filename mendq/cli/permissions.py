@@ -30,30 +30,17 @@ TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
 DROPPING = TAKING | {"sqs:DeleteMessage"}
 RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}
 
-DRILLING = frozenset(
-    {
-        "sqs:CreateQueue",
-        "sqs:DeleteMessage",
-        "sqs:DeleteQueue",
-        "sqs:GetQueueUrl",
-        "sqs:ReceiveMessage",
-        "sqs:SendMessage",
-        "sqs:TagQueue",
-    }
+DRILLING = frozenset(f"sqs:{each}Queue" for each in ("Create", "Delete", "Tag")) | frozenset(
+    {"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage", "sqs:SendMessage"}
 )
 
 CLAIM = "dynamodb:UpdateItem"
 
 LOOKING: Mapping[str, frozenset[str]] = {
-    "doctor": CASES
-    | MANAGED
-    | TRAILS
-    | QUEUE
-    | FROZEN
+    "doctor": frozenset().union(CASES, MANAGED, TRAILS, QUEUE, FROZEN)
     | {
         "cloudformation:ListStackResources",
         "cloudwatch:DescribeAlarms",
-        "cloudwatch:GetMetricData",
         "cloudwatch:GetMetricStatistics",
         "events:DescribeRule",
         "iam:GetRole",
@@ -66,23 +53,9 @@ LOOKING: Mapping[str, frozenset[str]] = {
     "cases": EVERY_CASE,
     "show": SHOWN,
     "export": MANAGED | QUEUE,
-    "scan": MANAGED
-    | QUEUE
-    | CASES
-    | FROZEN
-    | DLQ
-    | {
-        "lambda:ListEventSourceMappings",
-        "cloudwatch:GetMetricData",
-        "sqs:ListQueueTags",
-    },
-    "report": STACK
-    | {
-        "cloudformation:ListStackResources",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "scheduler:GetSchedule",
-    },
+    "scan": frozenset().union(MANAGED, QUEUE, CASES, FROZEN, DLQ)
+    | {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"},
+    "report": STACK | {"s3:GetObject", "s3:ListBucket"},
     "cost": MANAGED | TRAILS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
     "resources": frozenset(
         {

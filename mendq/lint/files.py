@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from mendq.lint.names import Environment
 from mendq.lint.template import MOST_BYTES, NotATemplate, under
+from mendq.lint.values import Environment
 
 STDIN = "-"
 # The CDK puts a stage's assembly into its app's.
@@ -23,6 +23,8 @@ _MANIFEST = "manifest.json"
 _STACK, _ASSEMBLY = "aws:cloudformation:stack", "cdk:cloud-assembly"
 _ENVIRONMENT = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
+# One byte more than may be is as much as it takes to say so.
+_READ_AT_MOST = MOST_BYTES + 1
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,14 @@ class Source:
 
 def sources(argument: str) -> Iterator[Source]:
     """One is read when it is asked for. Raises NotATemplate, and OSError where it cannot be."""
+    path = Path(argument)
     if argument == STDIN:
-        yield Source("(standard input)", _bounded(sys.stdin.buffer), Environment())
-    elif Path(argument).is_dir():
-        outermost = Path(argument).resolve()
-        yield from _of_folder(Path(argument), outermost, {outermost}, MOST_ASSEMBLIES_DEEP)
+        content = sys.stdin.buffer.read(_READ_AT_MOST)
+        yield Source("(standard input)", content, Environment())
+    elif path.is_dir():
+        yield from _of_folder(path, path.resolve(), {path.resolve()}, MOST_ASSEMBLIES_DEEP)
     else:
-        yield Source(argument, _content(Path(argument)), Environment())
+        yield Source(argument, _content(path), Environment())
 
 
 def _of_folder(folder: Path, outermost: Path, seen: set[Path], levels: int) -> Iterator[Source]:
@@ -75,8 +78,7 @@ def _artifacts(folder: Path) -> list[Mapping[str, Any]]:
     if not manifest.exists():
         raise NotATemplate(f"{folder} holds no {_MANIFEST}: give a template or a cdk.out folder")
     try:
-        document = json.loads(_content(manifest))
-        artifacts = document["artifacts"].values()
+        artifacts = json.loads(_content(manifest))["artifacts"].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NotATemplate(f"{manifest} is no manifest of the CDK") from error
     return [each for each in artifacts if isinstance(each, dict)]
@@ -90,22 +92,15 @@ def _inside(folder: Path, name: object, outermost: Path) -> Path:
 
 
 def _environment(artifact: Mapping[str, Any], properties: Mapping[str, Any]) -> Environment:
-    plain = Environment()
-    found = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
-    account, region = found.groups() if found else ("unknown-account", "unknown-region")
+    """Of it what is known."""
+    said = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
+    account, region = said.groups() if said else ("unknown-account", "unknown-region")
     stack = str(properties.get("stackName") or artifact.get("displayName") or "")
-    return Environment(
-        plain.account if account.startswith("unknown") else account,
-        plain.region if region.startswith("unknown") else region,
-        stack if _STACK_NAME.fullmatch(stack) else plain.stack,
-    )
+    found = {"account": account, "region": region}
+    found = {name: each for name, each in found.items() if not each.startswith("unknown")}
+    return Environment(**found, **({"stack": stack} if _STACK_NAME.fullmatch(stack) else {}))
 
 
 def _content(path: Path) -> bytes:
     with path.open("rb") as opened:
-        return _bounded(opened)
-
-
-def _bounded(opened: BinaryIO) -> bytes:
-    """One byte more than may be is as much as it takes to say so."""
-    return opened.read(MOST_BYTES + 1)
+        return opened.read(_READ_AT_MOST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +13,13 @@ from mendq.catalogue._visibility import VisibilityNeed
 from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH as ANOTHER_TYPE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
-from mendq.lint.names import Environment
-from mendq.lint.queues import MAPPING, REDRIVE, TARGET, Attributes, Declared, Queue
+from mendq.lint.queues import MAPPING, REDRIVE, TARGET, Declared, Queue
 from mendq.lint.remedies import remedy_of
 from mendq.lint.template import NotATemplate, Place, Resource, Template, listed, under
-from mendq.lint.values import NotKnown
+from mendq.lint.values import Environment, NotKnown
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import TagUnreadable
-from mendq.model.queue import FIFO, Redrive
+from mendq.model.queue import FIFO, Redrive, parsed
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.change_lines import template_line
 
@@ -65,23 +63,15 @@ class NotJudged:
 
 
 @dataclass(frozen=True)
-class Default:
-    """A parameter whose default was taken."""
-
-    parameter: str
-    value: str
-
-
-@dataclass(frozen=True)
 class Linted:
-    """One template, judged."""
+    """One template, judged; `defaults` are the parameters whose default was taken."""
 
     file: str
     queues: int
     findings: Sequence[Finding]
     ignored: Sequence[Finding]
     not_judged: Sequence[NotJudged]
-    defaults: Sequence[Default]
+    defaults: Sequence[dict[str, str]]
 
 
 Said = Finding | NotJudged
@@ -102,7 +92,9 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
                 findings.append(said)
     except RecursionError as error:
         raise NotATemplate("nested too deep to be worked out") from error
-    defaults = [Default(*each) for each in sorted(found.defaults.items())]
+    defaults = [
+        {"parameter": name, "value": value} for name, value in sorted(found.defaults.items())
+    ]
     return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)
 
 
@@ -117,49 +109,47 @@ def _said_of(found: Declared) -> Iterator[Said]:
 def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
     """Errors first."""
     # Each check reads the queue's texts anew, and looks each source up in them.
-    assert isinstance(queue.attributes, Attributes)  # noqa: S101 - made so
-    characters = sum(map(len, queue.attributes.known.values()))
-    sources = len(queue.dlq_sources or ())
-    found.template.work.take(_A_QUEUE + characters * (1 + sources // 16))
+    characters = sum(len(each) for each in queue.attributes.said.values() if isinstance(each, str))
+    found.template.work.take(_A_QUEUE + characters * (1 + len(queue.source_arns) // 16))
     findings, unknown = list[Finding](), defaultdict[tuple[str, str], list[str]](list)
-    for symptom in OF_CONFIGURATION:
+    for symptom in (*OF_CONFIGURATION, TOO_SHORT):
         try:
-            findings += _found(symptom, queue, found)
-        except NotKnown as error:
-            unknown[error.attribute, error.because].append(symptom.name)
+            check = _too_short if symptom is TOO_SHORT else _detected
+            findings += check(symptom, queue, found)
+        except (NotKnown, TagUnreadable) as error:
+            unknown[getattr(error, "attribute", ""), str(error)].append(symptom.name)
     if elsewhere := _dlq_elsewhere(queue, found):
         named = unknown[REDRIVE, elsewhere]
         named += [each for each in _asking_for(Need.DLQ) if each not in named]
-    try:
-        findings += _too_short(queue, found)
-    except (NotKnown, TagUnreadable) as error:
-        unknown["VisibilityTimeout", str(error)].append(TOO_SHORT.name)
     yield from sorted(findings, key=lambda each: each.severity is not Severity.ERROR)
     for (attribute, why), symptoms in unknown.items():
-        place = found.place(queue, [attribute])
-        yield NotJudged(*place, found.names.shown(why), tuple(symptoms))
+        yield _not_judged(found, found.place(queue, [attribute]), why, *symptoms)
     for each in queue.consumers:
         if each.unknown:
-            because = f"how long its function may run: {each.unknown}"
-            place = found.place_of(each.mapping)
-            yield NotJudged(*place, found.names.shown(because), (TOO_SHORT.name,))
+            why = f"how long its function may run: {each.unknown}"
+            yield _not_judged(found, found.place_of(each.mapping), why, TOO_SHORT.name)
 
 
-def _finding(symptom: Symptom, resource: Resource, because: str, place: Place) -> Finding:
+def _not_judged(found: Declared, place: Place, why: str, *symptoms: str) -> NotJudged:
+    return NotJudged(*place, found.names.shown(why), symptoms)
+
+
+def _finding(
+    found: Declared, symptom: Symptom, resource: Resource, place: Place, because: str
+) -> Finding:
     severity = Severity.WARNING if symptom.plan is None else Severity.ERROR
     own, pages = (resource.logical_id, symptom.name, severity), (symptom.runbook, symptom.aws_page)
-    return Finding(*own, *place, because, (), *pages)
+    return Finding(*own, *place, found.names.shown(because), (), *pages)
 
 
-def _found(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
+def _detected(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
     """None or one; raises NotKnown where it turns on what is not known."""
-    assert isinstance(queue.attributes, Attributes)  # noqa: S101 - made so
     queue.attributes.read.clear()
     detected = symptom.detection.detect(queue) if symptom.detection else None
     if detected is not None:
-        place, remedy = found.place(queue, queue.attributes.read), remedy_of(symptom, queue, found)
-        because = found.names.shown(detected.because)
-        yield replace(_finding(symptom, queue.resource, because, place), remedy=remedy)
+        place = found.place(queue, queue.attributes.read)
+        finding = _finding(found, symptom, queue.resource, place, detected.because)
+        yield replace(finding, remedy=remedy_of(symptom, queue, found))
 
 
 def _dlq_elsewhere(queue: Queue, found: Declared) -> str | None:
@@ -167,26 +157,21 @@ def _dlq_elsewhere(queue: Queue, found: Declared) -> str | None:
     target = queue.target
     if isinstance(target, NotKnown):
         return target.because
-    return None if target is None or target in found.queues else _not_declared(target)
+    is_known = target is None or target in found.queues
+    return None if is_known else f"the template does not declare {target}"
 
 
-def _not_declared(arn: str) -> str:
-    return f"the template does not declare {arn}"
-
-
-def _too_short(queue: Queue, found: Declared) -> Iterator[Finding]:
+def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
     """A visibility timeout that consumers outlast, or below AWS's advice; a scan waits longer.
 
     An error where work outlasts it. Raises NotKnown or TagUnreadable.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    known = [each.read_by for each in queue.consumers if not each.unknown]
-    facts = replace(queue, lambda_consumers=tuple(known))
+    known = tuple(each.read_by for each in queue.consumers if not each.unknown)
+    facts = replace(queue, lambda_consumers=known)
     needs = _visibility.named(facts)
-    if not needs:
-        return
-    seconds = facts.visibility_seconds
-    unmet = _visibility.unmet(facts, needs)
+    seconds = facts.visibility_seconds if needs else 0
+    unmet = _visibility.unmet(facts, needs) if needs else []
     advised = [each for each in needs if (each.recommended_seconds or 0) > seconds]
     if not unmet and not advised:
         return
@@ -196,13 +181,13 @@ def _too_short(queue: Queue, found: Declared) -> Iterator[Finding]:
     most, wanted = SetVisibilityTimeout.maximum, max(map(_advised_seconds, (*unmet, *advised)))
     remedy = template_line(SetVisibilityTimeout.attribute, str(wanted))
     if wanted > most:
-        remedy = (
-            f"# no visibility timeout is longer than {most} s: give the function a shorter timeout"
-        )
-    because = found.names.shown(because + longest.recommended_beyond(seconds))
+        why = f"no visibility timeout is longer than {most} s"
+        remedy = f"# {why}: give the function a shorter timeout"
+    because += longest.recommended_beyond(seconds)
+    finding = _finding(
+        found, symptom, queue.resource, found.place(queue, ["VisibilityTimeout"]), because
+    )
     severity = Severity.ERROR if unmet else Severity.WARNING
-    place = found.place(queue, ["VisibilityTimeout"])
-    finding = _finding(TOO_SHORT, queue.resource, because, place)
     yield replace(finding, remedy=(remedy,), severity=severity)
 
 
@@ -216,41 +201,39 @@ def _judged_sender(resource: Resource, found: Declared) -> Iterator[Said]:
     https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
     """
-    places: list[tuple[str | int, ...]] = [(REDRIVE,)] * (REDRIVE in resource.properties)
-    if resource.type == _RULE:
-        targets = listed(resource.properties.get("Targets"))
-        places = [
-            ("Targets", number, "DeadLetterConfig", "Arn")
-            for number, each in enumerate(targets)
-            if "Arn" in (under(each, "DeadLetterConfig") or {})
-        ]
-    for keys in places:
+    for keys, written in _dlqs_of(resource):
         found.template.work.take(_A_SENDER)
         place = found.place_of(resource, "Properties", *keys)
         try:
-            because = _wrong_kind(resource, keys, found)
+            because = _wrong_kind(resource, written, found)
         except NotKnown as error:
-            yield NotJudged(*place, found.names.shown(error.because), (ANOTHER_TYPE.name,))
+            yield _not_judged(found, place, error.because, ANOTHER_TYPE.name)
         else:
             if because:
-                yield _finding(ANOTHER_TYPE, resource, found.names.shown(because), place)
+                yield _finding(found, ANOTHER_TYPE, resource, place, because)
 
 
-def _wrong_kind(resource: Resource, keys: Sequence[Any], found: Declared) -> str | None:
+def _dlqs_of(resource: Resource) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if resource.type == _SUBSCRIPTION and REDRIVE in resource.properties:
+        yield (REDRIVE,), resource.properties[REDRIVE]
+    targets = listed(resource.properties.get("Targets")) if resource.type == _RULE else []
+    for number, each in enumerate(targets):
+        config = under(each, "DeadLetterConfig") or {}
+        if "Arn" in config:
+            yield ("Targets", number, "DeadLetterConfig", "Arn"), config["Arn"]
+
+
+def _wrong_kind(resource: Resource, written: Any, found: Declared) -> str | None:
     """The catalogue's check as of a queue of the kind that the sender takes; raises NotKnown."""
-    values, properties = found.values, resource.properties
-    if resource.type == _RULE:
-        target = listed(properties["Targets"])[keys[1]]
-        named, ending = values.text(target["DeadLetterConfig"]["Arn"]) or "", ""
-    else:
-        topic = values.text(properties.get("TopicArn")) or ""
+    named, ending = found.values.of(written), ""
+    if resource.type == _SUBSCRIPTION:
+        topic = found.values.text(resource.properties.get("TopicArn")) or ""
         ending = FIFO if topic.endswith(FIFO) else ""
-        document = values.of(properties[REDRIVE])
-        try:
-            document = json.loads(document) if isinstance(document, str) else document
-        except (ValueError, RecursionError):
-            raise NotKnown("it is no JSON") from None
-        named = str((document.get(TARGET) if isinstance(document, dict) else "") or "")
+        document = parsed(named) if isinstance(named, str) else named
+        if not isinstance(document, dict):
+            raise NotKnown("it is no JSON")
+        named = document.get(TARGET)
+    named = str(named or "")
     untyped = found.names.untyped.get(found.names.queues.get(named, ""))
     if untyped is not None:
         raise untyped
@@ -265,7 +248,8 @@ def _wrong_kind(resource: Resource, keys: Sequence[Any], found: Declared) -> str
 
 def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
     template = found.template
-    for macro in template.transforms:
+    for each in listed(template.root.get("Transform")):
+        macro = each if isinstance(each, str) else "a macro"
         place = template.place("Transform")
         yield NotJudged(*place, f"what {macro} makes of the template is not known here")
     for name in template.resources:
@@ -275,9 +259,9 @@ def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
         yield NotJudged(*found.place_of(nested), "a nested stack: its template is another")
     for each in template.of_type(MAPPING):
         if each.logical_id in found.astray:
-            because = found.names.shown(found.astray[each.logical_id].because)
+            why = found.astray[each.logical_id].because
             asking = (TOO_SHORT.name, *_asking_for(Need.LAMBDA_CONSUMERS))
-            yield NotJudged(*found.place_of(each), because, asking)
+            yield _not_judged(found, found.place_of(each), why, *asking)
     for each in template.resources.values():
         for name in sorted(each.ignored - _LOOKED_FOR):
             place = found.place_of(each, "Metadata", "mendq", "ignore")

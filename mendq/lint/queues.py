@@ -6,13 +6,13 @@ One mapping of CloudFormation's resources to the facts that the catalogue judges
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from mendq.lint.names import Environment, Names
 from mendq.lint.template import Place, Resource, Template, listed, under
-from mendq.lint.values import NotKnown, Values
+from mendq.lint.values import Environment, Names, NotKnown, Values
 from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, Redrive, arn_of, arn_of_url
@@ -20,13 +20,13 @@ from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
 POLICIES = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
-REDRIVE, POLICY, TARGET = "RedrivePolicy", "Policy", "deadLetterTargetArn"
+REDRIVE, POLICY, TARGET, FIFO_QUEUE = "RedrivePolicy", "Policy", "deadLetterTargetArn", "FifoQueue"
 # Of a grant to somebody who is named, no check asks to whom exactly, by way of what, and on what.
 _OF_A_GRANT = ("Principal", "Resource", "Condition")
 # SQS answers with these, set or not, and checks rely on that.
 _ALWAYS_THERE = ("VisibilityTimeout", "MessageRetentionPeriod")
-_BOOLEANS = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
-# No queue's ARN: `dlq_messages_unknown` keeps everybody from reading it.
+_BOOLEANS = frozenset({"SqsManagedSseEnabled", FIFO_QUEUE, "ContentBasedDeduplication"})
+# No queue's ARN: `Queue.unknown` keeps everybody from reading it.
 _ANY = "not-known"
 
 
@@ -34,24 +34,24 @@ _ANY = "not-known"
 class Attributes(Mapping[str, str]):
     """Attributes as SQS spells them; `read` collects what was asked.
 
-    Reading one of `unknown` raises NotKnown: no check can take it for what is not set.
+    Reading one that is not known raises NotKnown: no check can take it for what is not set.
     """
 
-    known: Mapping[str, str]
-    unknown: Mapping[str, NotKnown] = field(default_factory=dict)
+    said: dict[str, str | NotKnown]
     read: list[str] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> str:
         self.read.append(name)
-        if name in self.unknown:
-            raise NotKnown(self.unknown[name].because, name)
-        return self.known[name]
+        found = self.said[name]
+        if isinstance(found, NotKnown):
+            raise NotKnown(found.because, name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self.known, **self.unknown})
+        return iter(self.said)
 
     def __len__(self) -> int:
-        return len({**self.known, **self.unknown})
+        return len(self.said)
 
 
 @dataclass(frozen=True)
@@ -67,31 +67,30 @@ class Consumer:
 class Queue(Facts):
     """One queue as it is declared; what is not known raises NotKnown where it is read.
 
-    `target` is its DLQ, None where it has none.
+    `target` is its DLQ, None where it has none; `unknown` are attributes that say less than they
+    seem to: of a RedrivePolicy the count alone, of a name nothing about its type.
     """
 
     resource: Resource
+    attributes: Attributes
     policy: Resource | None
     consumers: Sequence[Consumer]
     target: str | NotKnown | None
-    dlq_messages_unknown: NotKnown | None = None
-    type_unknown: NotKnown | None = None
-
-    @property
-    def logical_id(self) -> str:
-        return self.resource.logical_id
+    unknown: Mapping[str, NotKnown | None]
 
     @property
     def dlq_arn(self) -> str | None:
-        if self.dlq_messages_unknown is not None:
-            raise NotKnown(self.dlq_messages_unknown.because, REDRIVE)
+        self._raise_unknown(REDRIVE)
         return super().dlq_arn
 
     @property
     def is_fifo(self) -> bool:
-        if self.type_unknown is not None:
-            raise NotKnown(self.type_unknown.because, "FifoQueue")
+        self._raise_unknown(FIFO_QUEUE)
         return super().is_fifo
+
+    def _raise_unknown(self, attribute: str) -> None:
+        if unknown := self.unknown.get(attribute):
+            raise NotKnown(unknown.because, attribute)
 
 
 class Declared:
@@ -103,28 +102,19 @@ class Declared:
         self.names = Names(template, environment, self.defaults)
         self.values = Values(template, self.names.known, self.defaults)
         self.astray: dict[str, NotKnown] = {}
-        self._consumers: dict[str, list[Consumer]] = {}
+        self._consumers = defaultdict[str, list[Consumer]](list)
         self._policies: dict[str, tuple[Resource, str | NotKnown]] = {}
-        for each in template.of_type(MAPPING):
-            self._sort(each, self._take_mapping)
-        for each in template.of_type(*POLICIES):
-            self._sort(each, self._take_policy)
-        alone = {arn: self._queue(arn, name) for arn, name in self.names.queues.items()}
-        sources: dict[str, list[SourceQueue]] = {}
-        for queue in alone.values():
-            if isinstance(queue.target, str):
-                source = SourceQueue(queue.queue_arn, queue.attributes)
-                sources.setdefault(queue.target, []).append(source)
-        self.queues = {
-            arn: self._beside_others(queue, alone, sources.get(arn, ()))
-            for arn, queue in alone.items()
-        }
-
-    def _sort(self, resource: Resource, take: Any) -> None:
-        try:
-            take(resource)
-        except NotKnown as because:
-            self.astray[resource.logical_id] = because
+        for each in template.of_type(MAPPING, *POLICIES):
+            try:
+                (self._take_mapping if each.type == MAPPING else self._take_policy)(each)
+            except NotKnown as because:
+                self.astray[each.logical_id] = because
+        self._attributes = {arn: self._attributes_of(arn) for arn in self.names.queues}
+        self._targets = {arn: self._target(arn) for arn in self.names.queues}
+        sources = defaultdict[Any, list[SourceQueue]](list)
+        for arn, target in self._targets.items():
+            sources[target].append(SourceQueue(arn, self._attributes[arn]))
+        self.queues = {arn: self._queue(arn, sources[arn]) for arn in self.names.queues}
 
     def _take_mapping(self, mapping: Resource) -> None:
         values, given = self.values, mapping.properties
@@ -135,9 +125,9 @@ class Declared:
             return
         if values.text(given.get("Enabled")) == "false":
             return
-        if mapping.is_conditional:
+        if "Condition" in mapping.written:
             raise NotKnown(f"a condition decides whether it reads {self.names.queues[source]}")
-        self._consumers.setdefault(source, []).append(self._consumer(mapping))
+        self._consumers[source].append(self._consumer(mapping))
 
     def _consumer(self, mapping: Resource) -> Consumer:
         arn = "a function of another stack"
@@ -179,92 +169,89 @@ class Declared:
             self._policies[arn] = policy, text
 
     def _policy_text(self, policy: Resource) -> str | NotKnown:
-        if policy.is_conditional:
+        if "Condition" in policy.written:
             return NotKnown("a condition decides whether it has this policy")
-        document = policy.properties.get("PolicyDocument")
         try:
-            found = self._document(document) if isinstance(document, dict) else document
-            text = json.dumps(found) if isinstance(found, dict | list) else found or ""
+            found = self._document(policy.properties.get("PolicyDocument"))
         except NotKnown as because:
             return because
+        text = json.dumps(found) if isinstance(found, dict | list) else found or ""
         return NotKnown("no policy that SQS would take") if statements_of(text) is None else text
 
-    def _document(self, document: Mapping[str, Any]) -> Any:
+    def _document(self, document: Any) -> Any:
+        """In a grant to somebody who is named, a word stands for each text that is not known."""
+        if not isinstance(document, dict):
+            return document
         statements = document.get("Statement")
         if not isinstance(statements, list):
             return self.values.of(document)
-        rest = {name: each for name, each in document.items() if name != "Statement"}
-        return self.values.of(rest) | {"Statement": [self._statement(each) for each in statements]}
+        made = []
+        for each in statements:
+            try:
+                made.append(self.values.of(each))
+            except NotKnown:
+                found = self.values.of(each, _ANY)
+                if not isinstance(found, dict) or not _is_a_grant_to_somebody(found):
+                    raise
+                made.append(found)
+        return self.values.of({**document, "Statement": []}) | {"Statement": made}
 
-    def _statement(self, statement: Any) -> Any:
-        """In a grant to somebody who is named, a word for each text that is not known."""
-        try:
-            return self.values.of(statement)
-        except NotKnown:
-            found = self.values.of(statement, _ANY)
-            if not isinstance(found, dict) or not _is_a_grant_to_somebody(found):
-                raise
-            return found
-
-    def _queue(self, arn: str, logical_id: str) -> Queue:
-        resource = self.template.resources[logical_id]
-        known, unknown = self._attributes(resource)
-        policy, text = self._policies.get(arn, (None, None))
-        astray = next((each for each in self.astray if self._is_policy(each)), None)
-        if isinstance(text, str):
-            known[POLICY] = text
-        elif text is not None:
-            unknown[POLICY] = text
-        elif astray is not None:
-            unknown[POLICY] = NotKnown(f"whose policy {astray} is: {self.astray[astray].because}")
-        target, consumers = self._target(resource, known, unknown), self._consumers.get(arn, ())
-        return Queue(
-            arn,
-            Attributes(known, unknown),
-            self._tags(resource),
-            lambda_consumers=tuple(each.read_by for each in consumers),
-            resource=resource,
-            policy=policy,
-            consumers=consumers,
-            target=target,
-            type_unknown=self.names.untyped.get(logical_id),
-        )
-
-    def _is_policy(self, logical_id: str) -> bool:
-        return self.template.resources[logical_id].type in POLICIES
-
-    def _attributes(self, resource: Resource) -> tuple[dict[str, str], dict[str, NotKnown]]:
+    def _attributes_of(self, arn: str) -> Attributes:
         """Every property as the attribute of its name; what SQS would not take is not known."""
-        known = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
-        unknown: dict[str, NotKnown] = {}
-        for name, node in resource.properties.items():
+        made: dict[str, str | NotKnown] = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
+        for name, node in self._resource(arn).properties.items():
             try:
                 found = self.values.of(node)
                 if found is not None:
-                    known[name] = _spelled(name, found)
+                    made[name] = _spelled(name, found)
             except NotKnown as because:
-                unknown[name] = because
-        return known, unknown
+                made[name] = because
+        astray = next(
+            (each for each in self.astray if self.template.resources[each].type in POLICIES), None
+        )
+        if arn in self._policies:
+            made[POLICY] = self._policies[arn][1]
+        elif astray is not None:
+            made[POLICY] = NotKnown(f"whose policy {astray} is: {self.astray[astray].because}")
+        return Attributes(made)
 
-    def _target(
-        self, resource: Resource, known: dict[str, str], unknown: dict[str, NotKnown]
-    ) -> str | NotKnown | None:
-        """The DLQ. Where only its count is known, `known` then has that alone."""
-        if REDRIVE not in unknown:
-            return arn_of(Facts(_ANY, {REDRIVE: known.get(REDRIVE, "")}, {}).dlq_arn)
-        written = under(resource.properties, REDRIVE) or {}
-        try:
-            return arn_of(self.values.text(written.get(TARGET)))
-        except NotKnown as because:
-            target = because
-        try:
-            count = self.values.text(written.get("maxReceiveCount")) or ""
-        except NotKnown:
-            return target
+    def _target(self, arn: str) -> str | NotKnown | None:
+        """The DLQ. Where only the count is known, the RedrivePolicy then has that alone."""
+        values = self._attributes[arn].said
+        written = values.get(REDRIVE, "")
+        if isinstance(written, str):
+            return arn_of(Facts(_ANY, {REDRIVE: written}, {}).dlq_arn)
+        found = self.values.of(under(self._resource(arn).properties, REDRIVE) or {}, _ANY)
+        found = found if isinstance(found, dict) else {}
+        if found.get(TARGET) != _ANY:
+            return arn_of(found.get(TARGET))
+        count = str(found.get("maxReceiveCount"))
         if NUMBER.fullmatch(count) and len(count) < 6:
-            known[REDRIVE] = Redrive(_ANY, int(count)).text
-            del unknown[REDRIVE]
-        return target
+            values[REDRIVE] = Redrive(_ANY, int(count)).text
+        return written
+
+    def _queue(self, arn: str, sources: Sequence[SourceQueue]) -> Queue:
+        resource, target = self._resource(arn), self._targets[arn]
+        names, untyped = self.names.queues, self.names.untyped
+        dead = target if isinstance(target, str) and target in names else None
+        consumers = self._consumers[arn]
+        of_dlq = target if isinstance(target, NotKnown) else untyped.get(names.get(dead or "", ""))
+        return Queue(
+            queue_arn=arn,
+            attributes=self._attributes[arn],
+            tags=self._tags(resource),
+            lambda_consumers=tuple(each.read_by for each in consumers),
+            dlq=DlqFacts(dead, self._attributes[dead]) if dead else None,
+            dlq_sources=tuple(sources),
+            resource=resource,
+            policy=self._policies.get(arn, (None,))[0],
+            consumers=consumers,
+            target=target,
+            unknown={REDRIVE: of_dlq, FIFO_QUEUE: untyped.get(resource.logical_id)},
+        )
+
+    def _resource(self, arn: str) -> Resource:
+        return self.template.resources[self.names.queues[arn]]
 
     def _tags(self, resource: Resource) -> dict[str, str]:
         """Those that are known."""
@@ -277,19 +264,6 @@ class Declared:
                 continue
             found |= {key: text} if key and text else {}
         return found
-
-    def _beside_others(
-        self, queue: Queue, others: Mapping[str, Queue], sources: Sequence[SourceQueue]
-    ) -> Queue:
-        target = queue.target
-        dead = others.get(target) if isinstance(target, str) else None
-        unknown = dead.type_unknown if dead else target if isinstance(target, NotKnown) else None
-        return replace(
-            queue,
-            dlq=DlqFacts(dead.queue_arn, dead.attributes) if dead else None,
-            dlq_sources=tuple(sources),
-            dlq_messages_unknown=unknown,
-        )
 
     def place(self, queue: Queue, attributes: Sequence[str]) -> Place:
         """The place of the first of the attributes that the template sets, else the queue's."""

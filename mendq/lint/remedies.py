@@ -34,15 +34,12 @@ Lines = tuple[str, ...]
 def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     """Empty where no line of the template would fix it, or what it takes is not known."""
     try:
-        own = _OWN.get(symptom.name)
-        lines = own(queue, found) if own else _planned(symptom, queue)
+        if own := _OWN.get(symptom.name):
+            return own(queue, found)
+        steps = _steps(symptom, queue)
+        return tuple(template_line(each.attribute, str(each.after)) for each in steps)
     except NotKnown:
         return ()
-    return lines
-
-
-def _planned(symptom: Symptom, queue: Queue) -> Lines:
-    return tuple(template_line(each.attribute, str(each.after)) for each in _steps(symptom, queue))
 
 
 def _steps(symptom: Symptom, queue: Queue) -> Sequence[AttributeStep]:
@@ -53,7 +50,7 @@ def _steps(symptom: Symptom, queue: Queue) -> Sequence[AttributeStep]:
 
 def _new_dlq(queue: Queue, found: Declared) -> Lines:
     """Without a RedriveAllowPolicy: each of the two would have to be made before the other."""
-    own = queue.logical_id
+    own = queue.resource.logical_id
     base = f"{own if _LOGICAL_ID.fullmatch(own) else ''}Dlq"
     free = (f"{base}{number or ''}" for number in (0, *range(2, MOST_RESOURCES + 2)))
     logical_id = next(each for each in free if each not in found.template.resources)
@@ -92,19 +89,18 @@ def _let_in(queue: Queue, found: Declared) -> Lines:
 
 def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     """In the policy that it has, or in one of its own."""
-    own = queue.logical_id
-    statement = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "sqs:*",
-        "Resource": {"Fn::GetAtt": [own, "Arn"]},
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-    first, *others = (f"{name}: {_compact(each)}" for name, each in statement.items())
-    item = (f"    - {first}", *(f"      {each}" for each in others))
+    own = queue.resource.logical_id
+    statement = (
+        "  Statement:",
+        '    - Effect: "Deny"',
+        '      Principal: "*"',
+        '      Action: "sqs:*"',
+        f"      Resource: {_compact({'Fn::GetAtt': [own, 'Arn']})}",
+        '      Condition: {"Bool":{"aws:SecureTransport":"false"}}',
+    )
     if queue.policy is not None:
-        return ("PolicyDocument:", "  Statement:", *item)
-    document = ("PolicyDocument:", '  Version: "2012-10-17"', "  Statement:", *item)
+        return ("PolicyDocument:", *statement)
+    document = ("PolicyDocument:", '  Version: "2012-10-17"', *statement)
     return (
         f"{own if _LOGICAL_ID.fullmatch(own) else 'Queue'}Policy:",
         "  Type: AWS::SQS::QueuePolicy",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -56,16 +56,11 @@ class Work:
         """Raise NotATemplate where `steps` is more than is left."""
         self.left -= steps
         self.left_in_all -= steps
-        if self.left < 0:
-            raise NotATemplate(
-                f"judging it takes more than {MOST_STEPS:,} steps, "
-                "and what repeats itself counts each time"
-            )
-        if self.left_in_all < 0:
-            raise NotATemplate(
-                "judging it and the templates before it takes more than "
-                f"{MOST_STEPS_IN_ALL:,} steps: name fewer at once"
-            )
+        what = ("it", MOST_STEPS, ", and what repeats itself counts each time")
+        if self.left_in_all < 0 <= self.left:
+            what = ("it and the templates before it", MOST_STEPS_IN_ALL, ": name fewer at once")
+        if min(self.left, self.left_in_all) < 0:
+            raise NotATemplate(f"judging {what[0]} takes more than {what[1]:,} steps{what[2]}")
 
 
 class _Loader(CfnFullLoader):  # type: ignore[misc]
@@ -106,16 +101,11 @@ class Resource:
     def properties(self) -> Mapping[str, Any]:
         return under(self.written, "Properties") or {}
 
-    @property
-    def is_conditional(self) -> bool:
-        return "Condition" in self.written
-
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""
-        named = under(self.written, "Metadata", "mendq")
-        named = named.get("ignore") if isinstance(named, dict) else None
-        return frozenset(each for each in listed(named) if each and isinstance(each, str))
+        named = listed((under(self.written, "Metadata", "mendq") or {}).get("ignore"))
+        return frozenset(each for each in named if each and isinstance(each, str))
 
 
 @dataclass(frozen=True)
@@ -135,15 +125,10 @@ class Template:
 
     @cached_property
     def resources(self) -> Mapping[str, Resource]:
-        every = self.section("Resources").items()
         return {
-            name: Resource(name, each if isinstance(each, dict) else {}) for name, each in every
+            name: Resource(name, each if isinstance(each, dict) else {})
+            for name, each in self.section("Resources").items()
         }
-
-    @property
-    def transforms(self) -> Sequence[str]:
-        named = listed(self.root.get("Transform"))
-        return [each if isinstance(each, str) else "a macro" for each in named]
 
     def section(self, name: str) -> Mapping[str, Any]:
         return under(self.root, name) or {}
@@ -221,9 +206,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _decoded(text: str, work: Work) -> Any:
     """Raise YAMLError where it is none, NotATemplate where it is more than anybody writes."""
-    measure = _Measure(work)
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        measure.take(event)
+    _measure(text, work)
     try:
         found = _Loader(text, None).get_single_data()
     except CfnParseError as error:
@@ -234,47 +217,43 @@ def _decoded(text: str, work: Work) -> Any:
     return found
 
 
-@dataclass
-class _Measure:
-    """The size of each node with every alias written out, before anything is made of it."""
-
-    work: Work
-    anchors: dict[str, int] = field(default_factory=dict)
+def _measure(text: str, work: Work) -> None:  # noqa: C901 - a case each
+    """Count every node with its aliases written out, before anything is made of it."""
+    anchors: dict[str, int] = {}
     # Of each node that is not ended yet: its anchor, its size so far, how many nodes are in it.
-    open: list[tuple[str | None, int, int]] = field(default_factory=lambda: [(None, 0, 0)])
-
-    def take(self, event: Any) -> None:
+    unended: list[tuple[str | None, int, int]] = [(None, 0, 0)]
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         where = f"line {event.start_mark.line + 1}: "
         tag = getattr(event, "tag", None)
         if tag is not None and not _TAG.fullmatch(tag):
             raise NotATemplate(f"{where}the tag {tag[:64]!r} is none of CloudFormation's")
         match event:
+            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
+                unended.append((event.anchor, 1, 0))
+                if len(unended) > MOST_NESTED + 1:
+                    raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
+                continue
             case yaml.ScalarEvent():
-                self._put(event.anchor, 1 + len(event.value), where)
+                anchor, size = event.anchor, 1 + len(event.value)
             case yaml.AliasEvent():
-                if event.anchor not in self.anchors:
+                if event.anchor not in anchors:
                     name = event.anchor[:64]
                     raise NotATemplate(f"{where}*{name} stands before the end of what it is to be")
-                self._put(None, self.anchors[event.anchor], where)
-            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
-                self.open.append((event.anchor, 1, 0))
-                if len(self.open) > MOST_NESTED + 1:
-                    raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
+                anchor, size = None, anchors[event.anchor]
             case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
-                anchor, size, parts = self.open.pop()
+                anchor, size, parts = unended.pop()
                 if isinstance(event, yaml.MappingEndEvent):
                     # cfn-lint compares each key with each before it.
-                    self.work.take((parts // 2) ** 2 // KEYS_COMPARED_A_STEP)
-                self._put(anchor, size, where)
-
-    def _put(self, anchor: str | None, size: int, where: str) -> None:
-        self.work.take(A_NODE_READ)
+                    work.take((parts // 2) ** 2 // KEYS_COMPARED_A_STEP)
+            case _:
+                continue
+        work.take(A_NODE_READ)
         if size > MOST_STEPS:
             raise NotATemplate(f"{where}with its aliases written out it is too long")
         if anchor:
-            self.anchors[anchor] = size
-        of, so_far, parts = self.open[-1]
-        self.open[-1] = of, so_far + size, parts + 1
+            anchors[anchor] = size
+        of, so_far, parts = unended[-1]
+        unended[-1] = of, so_far + size, parts + 1
 
 
 def _line(node: Any) -> int | None:

@@ -1,8 +1,10 @@
 """What a value of a template comes to as far as the template alone tells.
 
-cfn-lint's own resolvers yield every value that might be, and grow without a bound; a check needs
-the one that is, and each character is counted.
+What has no name or ARN before it is deployed gets one that meets no real one. cfn-lint's own
+resolvers yield every value that might be, and grow without a bound; a check needs the one that is,
+and each character is counted.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
 """
 
 from __future__ import annotations
@@ -10,15 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from mendq.lint.template import Template, listed, under
+from mendq.lint.template import Resource, Template, listed, under
+from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
 
+QUEUE, FUNCTION, TOPIC = "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::SNS::Topic"
+_ACCOUNT, _REGION = "000000000000", "any-region"
 # Each is said as often as something turns on it.
 _MOST_OF_A_REASON = 600
 # No name holds a brace, and a scan that looked beyond one would begin anew at each.
 _IN_SUB = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
-_NO_VALUE = object()
+_WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ARN = re.compile(
+    r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
+)
+_FUNCTION_ARN = re.compile(r"arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]+:function:([^:]+)(?::.*)?")
 _WHY = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
@@ -53,21 +63,10 @@ class Values:
 
         With `otherwise`, that word takes the place of each function whose value is not known.
         """
-        found = self._of(node, otherwise)
-        return None if found is _NO_VALUE else found
-
-    def text(self, node: Any) -> str | None:
-        """Raise NotKnown also where it comes to something else than a text."""
-        found = self.of(node)
-        if found is not None and not isinstance(found, str):
-            raise NotKnown("it is no text")
-        return found
-
-    def _of(self, node: Any, otherwise: str | None = None) -> Any:
         if isinstance(node, list):
-            every = [self._of(each, otherwise) for each in node]
-            self.template.work.take(1 + len(every))
-            return [each for each in every if each is not _NO_VALUE]
+            self.template.work.take(1 + len(node))
+            every = [self.of(each, otherwise) for each in node]
+            return [each for each in every if each is not None]
         if not isinstance(node, dict):
             self.template.work.take(1 + len(node or ""))
             return node
@@ -80,32 +79,46 @@ class Values:
                     raise
                 return otherwise
         self.template.work.take(1 + sum(map(len, node)))
-        found = {key: self._of(each, otherwise) for key, each in node.items()}
-        return {key: each for key, each in found.items() if each is not _NO_VALUE}
+        found = {key: self.of(each, otherwise) for key, each in node.items()}
+        return {key: each for key, each in found.items() if each is not None}
+
+    def text(self, node: Any) -> str | None:
+        """Raise NotKnown also where it comes to something else than a text."""
+        found = self.of(node)
+        if found is not None and not isinstance(found, str):
+            raise NotKnown("it is no text")
+        return found
+
+    def known_text(self, resource: Resource, name: str) -> str:
+        """A property's text; empty where it has none, or nobody knows it."""
+        try:
+            return self.text(resource.properties.get(name)) or ""
+        except NotKnown:
+            return ""
 
     def _called(self, name: str, given: Any) -> Any:  # noqa: PLR0911 - a case each
-        parameters = self.template.section("Parameters")
         match name, given:
             case "Ref", "AWS::NoValue":
-                return _NO_VALUE
-            case "Ref", str() if given in parameters and given not in self.known:
-                return self._default_of(given)
+                return None
             case "Ref", str():
-                return self._known(given)
-            case "Fn::GetAtt", [str() as own, str() as attribute]:
-                return self._known(f"{own}.{attribute}")
+                is_parameter = given in self.template.section("Parameters")
+                return self._known(given, self._default_of if is_parameter else None)
+            case "Fn::GetAtt", [str(), str()]:
+                return self._known(".".join(given))
             case "Fn::Sub", str():
                 return self._substituted(given, {})
             case "Fn::Sub", [str() as text, dict() as own]:
                 return self._substituted(text, own)
             case "Fn::Join", [str() as by, joined]:
-                return self._joined(by, self._of(joined))
+                return self._joined(by, self.of(joined))
             case "Fn::FindInMap", [_, _, _]:
                 return self._found_in_map([self.of(each) for each in given])
         raise NotKnown(f"{name}: {_WHY.get(name, 'known when it is deployed')}")
 
-    def _known(self, name: str) -> str:
+    def _known(self, name: str, otherwise: Any = None) -> Any:
         if name not in self.known:
+            if otherwise:
+                return otherwise(name)
             raise NotKnown(f"{name}: known when it is deployed")
         self.template.work.take(1 + len(self.known[name]))
         return self.known[name]
@@ -132,7 +145,7 @@ class Values:
                 return f"${{{name[1:]}}}"
             if name not in pieces:
                 named = self._known if "." in name else lambda name: self._called("Ref", name)
-                pieces[name] = self._of(own[name]) if name in own else named(name)
+                pieces[name] = self.of(own[name]) if name in own else named(name)
             if not isinstance(pieces[name], str):
                 raise NotKnown(f"{name}: it is no text")
             self.template.work.take(1 + len(pieces[name]))
@@ -157,4 +170,117 @@ class Values:
             found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
         if not listed(found) or not all(isinstance(each, str) for each in listed(found)):
             raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
-        return self._of(found)
+        return self.of(found)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where a template would be deployed, as far as somebody said."""
+
+    account: str = _ACCOUNT
+    region: str = _REGION
+    stack: str = "stack-name"
+
+    @property
+    def pseudo_parameters(self) -> dict[str, str]:
+        suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+        return {
+            "AWS::AccountId": self.account,
+            "AWS::Partition": partition_of(self.region),
+            "AWS::Region": self.region,
+            "AWS::StackName": self.stack,
+            "AWS::URLSuffix": suffix,
+        }
+
+    def arn(self, service: str, rest: str) -> str:
+        return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{rest}"
+
+
+class Names:
+    """What resources are called: `known` by name and attribute, `queues` logical ids by ARN.
+
+    `untyped` says of a queue why nobody knows whether it is FIFO; `named` are those whose name is
+    the template's own.
+    """
+
+    def __init__(
+        self, template: Template, environment: Environment, defaults: dict[str, str]
+    ) -> None:
+        """Name queues and functions first: their names need no more than the template's text."""
+        self.environment = environment
+        self.known = environment.pseudo_parameters
+        self.queues: dict[str, str] = {}
+        self.named: dict[str, str] = {}
+        self.untyped: dict[str, NotKnown] = {}
+        self._functions: dict[str, str] = {}
+        alone = Values(template, environment.pseudo_parameters, defaults)
+        for number, each in enumerate(template.resources.values()):
+            if each.type == QUEUE:
+                self._name_queue(each, alone)
+            elif each.type.startswith("AWS::"):
+                self._name_other(each, f"resource-{number}", alone)
+        values = Values(template, self.known, defaults)
+        for each in template.of_type("AWS::Lambda::Version", "AWS::Lambda::Alias"):
+            self._name_version(each, values)
+
+    def _name_queue(self, resource: Resource, values: Values) -> None:
+        logical_id, name = resource.logical_id, values.known_text(resource, "QueueName")
+        try:
+            is_fifo = values.of(resource.properties.get("FifoQueue")) == "true"
+        except NotKnown as unknown:
+            is_fifo = False
+            if not name:
+                self.untyped[logical_id] = unknown
+        ending = FIFO if is_fifo or name.endswith(FIFO) else ""
+        name = name.removesuffix(FIFO) + ending
+        arn = arn_of_name(name, self.environment.region, self.environment.account)
+        if arn is None or arn in self.queues:
+            name = f"unnamed-{len(self.queues)}{ending}"
+            arn = self.environment.arn("sqs", name)
+        else:
+            self.named[logical_id] = name
+        self.queues[arn] = logical_id
+        self.known[logical_id] = public_url(arn)
+        self.known |= {f"{logical_id}.Arn": arn, f"{logical_id}.QueueName": name}
+
+    def _name_other(self, resource: Resource, name: str, values: Values) -> None:
+        """A name that nothing else has: no check of a queue asks which, only whose it is."""
+        logical_id = resource.logical_id
+        arn = self.environment.arn("other", name)
+        if resource.type == FUNCTION:
+            own = values.known_text(resource, "FunctionName")
+            name = own if _WORD.fullmatch(own) and own not in self._functions else name
+            self._functions[name] = logical_id
+            arn = self.environment.arn("lambda", f"function:{name}")
+        elif resource.type == TOPIC:
+            arn += FIFO * (values.known_text(resource, "FifoTopic") == "true")
+            self.known[f"{logical_id}.TopicArn"] = name = arn
+        self.known |= {logical_id: name, f"{logical_id}.Arn": arn}
+
+    def _name_version(self, resource: Resource, values: Values) -> None:
+        """A version or an alias is its function's, as far as a queue is concerned."""
+        function = self.function_named(values.known_text(resource, "FunctionName"))
+        if function is not None:
+            arn, own = f"{self.known[f'{function}.Arn']}:{len(self.known)}", resource.logical_id
+            every = (own, *(f"{own}.{each}" for each in ("Arn", "AliasArn", "FunctionArn")))
+            self.known |= dict.fromkeys(every, arn)
+
+    def function_named(self, text: str) -> str | None:
+        """The logical id of the function that a name or an ARN is about, if one is declared."""
+        found = _FUNCTION_ARN.fullmatch(text)
+        return self._functions.get(found.group(1) if found else text.partition(":")[0])
+
+    def by_name(self, logical_id: str) -> str | None:
+        """How a resource names a queue without depending on it; None where it cannot."""
+        name = self.named.get(logical_id)
+        return name and f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}"
+
+    def shown(self, sentence: str) -> str:
+        """The sentence with logical ids for what the template itself declares."""
+        said = _ARN.sub(lambda found: self._owners.get(found.group(), found.group()), sentence)
+        return said.replace(f":{_REGION}:{_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:")
+
+    @cached_property
+    def _owners(self) -> Mapping[str, str]:
+        own = ((text, name) for name, text in self.known.items() if "::" not in name)
+        return {text: name.partition(".")[0] for text, name in own}

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from mendq.catalogue import CATALOGUE
-from mendq.cli.output import Output
+from mendq.cli.output import Output, some
 from mendq.lint.judging import Finding, Linted, NotJudged, Severity
 from mendq.notifications.text import counted, plain, visible
 
@@ -74,11 +74,13 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
         if each.not_judged:
             out.say("")
             out.say("not judged", "bold")
-            for one in each.not_judged:
-                _show_not_judged(out, one)
+        for one in each.not_judged:
+            named = f" ({some(one.symptoms, _MOST_NAMES)})" if one.symptoms else ""
+            out.under(_at(one))
+            out.under(f"{one.because}{named}", "dim", indent=4)
         if each.defaults:
+            taken = ", ".join(f"{one['parameter']} = {one['value']}" for one in each.defaults)
             out.say("")
-            taken = ", ".join(f"{one.parameter} = {one.value}" for one in each.defaults)
             out.say(f"parameters taken at their defaults: {taken}")
         out.say("")
     out.say(_summary(templates), "bold")
@@ -97,31 +99,18 @@ def _show_finding(out: Output, finding: Finding) -> None:
     out.under(f"runbook: {finding.runbook}", "dim")
 
 
-def _show_not_judged(out: Output, one: NotJudged) -> None:
-    out.under(_at(one))
-    out.under(f"{one.because}{_of(one.symptoms)}", "dim", indent=4)
-
-
-def _of(symptoms: Sequence[str]) -> str:
-    if not symptoms:
-        return ""
-    more = len(symptoms) - _MOST_NAMES
-    return f" ({', '.join(symptoms[:_MOST_NAMES])}{f' and {more} more' if more > 0 else ''})"
-
-
 def _at(said: Finding | NotJudged) -> str:
     return f"line {said.line}: {said.path}" if said.line else said.path
 
 
 def _summary(templates: Sequence[Linted]) -> str:
-    findings = [each for one in templates for each in one.findings]
-    errors = sum(each.severity is Severity.ERROR for each in findings)
-    ignored = sum(len(each.ignored) for each in templates)
-    not_judged = sum(len(each.not_judged) for each in templates)
-    kinds = f" ({counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')})"
+    severities = [each.severity for one in templates for each in one.findings]
+    errors, found = severities.count(Severity.ERROR), len(severities)
+    kinds = f" ({counted(errors, 'error')}, {counted(found - errors, 'warning')})"
+    not_judged = counted(sum(len(each.not_judged) for each in templates), "place")
     return (
-        f"{counted(len(findings), 'finding')}{kinds if findings else ''}, "
-        f"{ignored} ignored, {counted(not_judged, 'place')} not judged"
+        f"{counted(found, 'finding')}{kinds if found else ''}, "
+        f"{sum(len(each.ignored) for each in templates)} ignored, {not_judged} not judged"
     )
 
 

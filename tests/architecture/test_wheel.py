@@ -1,4 +1,4 @@
-"""`pip install .`: the wheel holds the engine alone, and runs what needs no account."""
+"""`pip install .`: the wheel holds the engine alone, and runs every command."""
 
 from __future__ import annotations
 
@@ -87,3 +87,19 @@ def test_help_explain_and_lint_run(unpacked: Path, tmp_path: Path) -> None:
     assert '"not_failed"' in explained.stdout, explained.stderr
     linted = _mendq(unpacked, tmp_path, "lint", "queue.yaml", "--format", "json")
     assert '"dlq_missing"' in linted.stdout, linted.stderr
+
+
+@pytest.mark.parametrize("command", ["cost", "doctor"])
+def test_what_asks_an_account_gets_as_far_as_asking(
+    unpacked: Path, tmp_path: Path, command: str
+) -> None:
+    asked = _mendq(unpacked, tmp_path, command, "--region", "us-east-1")
+    assert (asked.returncode, asked.stdout.count("Traceback")) == (1, 0)
+    assert asked.stderr.startswith("mendq: no credentials"), asked.stderr
+
+
+def test_a_template_is_priced_without_the_lambdas(unpacked: Path, tmp_path: Path) -> None:
+    priced = "from mendq.cli.cost.bill import Deployed, lines; lines(Deployed({'Resources': {}}))"
+    libraries = sysconfig.get_path("purelib")
+    path = f"import sys; sys.path[:0] = {[str(unpacked), libraries]!r}; {priced}"
+    subprocess.run([sys.executable, "-S", "-c", path], cwd=tmp_path, check=True)

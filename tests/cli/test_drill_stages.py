@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
-from mendq.cli.deploy.drill_queue import Ending, Stage
+from mendq.cli.deploy.drill_queue import Ending
 from mendq.model.case import Case
 from tests.cli.conftest import Operator
 from tests.heal.operators import case_of, move, say, undo
@@ -70,9 +69,3 @@ def test_what_could_not_be_taken_back_is_said(operator: Operator) -> None:
     ending = _ended(operator, case)
     assert ending.fault == f"{case.case_id} stays applied: another run is at work"
     assert ending.stages == []
-
-
-def test_a_stage_is_timed_from_the_failed_calls(operator: Operator) -> None:
-    start = operator.aws.now
-    stage = Stage("case opened", start + timedelta(seconds=1.26))
-    assert stage.document(start)["seconds"] == 1.3

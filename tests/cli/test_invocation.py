@@ -14,6 +14,7 @@ from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.account import Account
 
 NO_STACK = {"Error": {"Code": "ValidationError", "Message": "Stack with id Other does not exist"}}
+DENIED = {"Error": {"Code": "AccessDenied", "Message": "User: x is\nnot authorized"}}
 OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
 
 
@@ -35,39 +36,41 @@ def _one_line(*arguments: str) -> tuple[int, str]:
     return result.exit_code, line
 
 
-def test_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "status", "wanted", "names"),
+    [
+        (NO_STACK, 400, (4, "not_found"), "Other"),
+        (OLDER, 200, (1, "failed"), "CaseTable"),
+        (DENIED, 403, (1, "AccessDenied"), "AWS refused DescribeStacks: AccessDenied: User: x is"),
+    ],
+)
+def test_what_cloudformation_says_is_one_line_and_a_document(
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, Any],
+    status: int,
+    wanted: tuple[int, str],
+    names: str,
+) -> None:
+    _cloudformation_answers(monkeypatch, answer, status)
+    code, line = _one_line("cases")
+    code_of_json, error = _refused_as_json("cases")
+    assert (code, (code_of_json, error["code"])) == (wanted[0], wanted)
+    assert names in line
+    assert names in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [((), "--region"), (("--profile", "nobody"), "nobody"), (("--stack", ""), "--stack is empty")],
+)
+def test_what_names_no_account_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], names: str
+) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    code, line = _one_line("cases")
+    code, line = _one_line("cases", *arguments)
     assert code == 2
-    assert "--region" in line
-
-
-def test_a_profile_that_nobody_has_set_up() -> None:
-    code, line = _one_line("cases", "--profile", "nobody")
-    assert code == 2
-    assert "nobody" in line
-
-
-def test_a_stack_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    _cloudformation_answers(monkeypatch, NO_STACK, 400)
-    code, line = _one_line("cases")
-    assert code == 4
-    assert "Other" in line
-
-
-def test_a_stack_of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    _cloudformation_answers(monkeypatch, OLDER)
-    code, line = _one_line("cases")
-    assert code == 1
-    assert "CaseTable" in line
-
-
-def test_a_refusal_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    denied = {"Error": {"Code": "AccessDenied", "Message": "User: x is\nnot authorized"}}
-    _cloudformation_answers(monkeypatch, denied, 403)
-    line = "mendq: AWS refused DescribeStacks: AccessDenied: User: x is not authorized"
-    assert _one_line("cases") == (1, line)
+    assert names in line
 
 
 def test_what_a_refusal_quotes_does_nothing_to_the_terminal(
@@ -95,21 +98,6 @@ def _refused_as_json(*arguments: str) -> tuple[int, dict[str, str]]:
     assert list(document) == ["error"]
     assert list(document["error"]) == ["code", "message"]
     return result.exit_code, document["error"]
-
-
-def test_a_mistake_with_json_is_a_document_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    _cloudformation_answers(monkeypatch, NO_STACK, 400)
-    code, error = _refused_as_json("cases")
-    assert (code, error["code"]) == (4, "not_found")
-    assert "Other" in error["message"]
-
-
-def test_a_refusal_of_aws_with_json_carries_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    denied = {"Error": {"Code": "AccessDenied", "Message": "User: x is not authorized"}}
-    _cloudformation_answers(monkeypatch, denied, 403)
-    code, error = _refused_as_json("cases")
-    assert (code, error["code"]) == (1, "AccessDenied")
-    assert "DescribeStacks" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -149,10 +137,3 @@ def test_help_is_whole(command: str) -> None:
     listed = CliRunner().invoke(app, ["--help"]).stdout
     (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
     assert not line.endswith("...")
-
-
-@pytest.mark.parametrize("arguments", [("show",), ("cases", "--nonsense"), ("nonsense",)])
-def test_usage(arguments: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 2
-    assert "Traceback" not in result.stderr

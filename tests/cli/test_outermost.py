@@ -58,18 +58,6 @@ def test_an_endpoint_that_is_no_url(endpoint: str) -> None:
     assert "AWS_ENDPOINT_URL" in line
 
 
-def test_an_endpoint_that_nobody_answers_at_is_said_as_it_is_written() -> None:
-    ended = _mendq("cases")
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert '"http://127.0.0.1:1/"' in ended.stderr
-
-
-def test_a_stack_without_a_name() -> None:
-    ended = _mendq("cases", "--stack", "", "--json")
-    assert (ended.returncode, json.loads(ended.stdout)["error"]["code"]) == (2, "usage")
-    assert len(ended.stderr.splitlines()) == 1
-
-
 @pytest.mark.parametrize("redirected", [">&-", "> /dev/full"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [("explain", "-"), ("explain", "-", "--json"), ("--help",)])
@@ -93,30 +81,3 @@ def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
 def test_who_stops_reading_is_said_nothing() -> None:
     ended = _mendq("--help", redirected="| true")
     assert ended.stderr == ""
-
-
-_WITHOUT_THE_REST = """
-import sys
-for each in ("analytics", "functions", "infra", "local_account", "aws_lambda_powertools"):
-    sys.modules[each] = None  # to import it fails
-from mendq.cli.__main__ import main
-main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(("--help",), 0), (("explain", "-"), 0), (("lint", "-"), 1)]
-)
-def test_the_engine_alone_helps_explains_and_lints(arguments: tuple[str, ...], code: int) -> None:
-    """A wheel holds nothing else."""
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _WITHOUT_THE_REST, *arguments],
-        cwd=ROOT,
-        input='{"Resources": {"Orders": {"Type": "AWS::SQS::Queue"}}}',
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (ended.returncode, ended.stderr) == (code, "")
-    assert ended.stdout

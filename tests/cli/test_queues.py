@@ -6,12 +6,6 @@ from mendq.cli.queues import managed_queues
 from tests.cli.conftest import Operator
 
 
-def test_nothing_tagged_and_nothing_named_manages_nothing(operator: Operator) -> None:
-    operator.aws.queue("untagged", tag=None)
-    operator.aws.queue("off", tag="off")
-    assert managed_queues(operator.account) == ()
-
-
 def test_tagged_and_named_once_each_in_order(operator: Operator) -> None:
     for name, tag in (("b-named", None), ("b-both", "heal"), ("a-tagged", "propose")):
         operator.aws.queue(name, tag=tag)

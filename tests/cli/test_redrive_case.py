@@ -46,15 +46,6 @@ def test_one_that_is_over_is_shown_without_any_undo(
     assert "delete-queue" not in said
 
 
-def test_one_that_goes_on_is_shown_with_what_stops_it(operator: Operator, world: Redriving) -> None:
-    case = world.case(State.APPLIED)
-    assert operator.json("show", case.case_id)["undo"] == []
-    said = _said(operator.mendq("show", case.case_id).stdout)
-    assert f"mendq rollback {case.case_id}" in said
-    assert "set-queue-attributes" not in said
-    assert "delete-queue" not in said
-
-
 def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_mover(
     operator: Operator, world: Redriving
 ) -> None:
@@ -82,9 +73,3 @@ def test_it_is_stopped_once_a_person_said_so(operator: Operator, world: Redrivin
     again = operator.mendq("rollback", case.case_id, "--yes")
     assert "Rolled back already" in again.stdout
     assert "somebody else" not in again.stdout
-
-
-def test_cases_name_the_step(operator: Operator, world: Redriving) -> None:
-    world.case(State.APPLIED)
-    (listed,) = operator.json("cases")
-    assert listed["steps"] == [world.back().document()]

@@ -107,11 +107,17 @@ def _failing(shell: Shell, mode: str) -> Queue:
     return queue
 
 
-def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
+def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell, tmp_path: Path) -> None:
     queue = _failing(shell, "propose")
     case_id = shell.case_in(queue, "proposed")
-    assert shell.json("show", case_id)["steps"][0]["before"] == str(LEASE_SECONDS)
-    _proposal_can_be_read(shell, case_id, queue)
+    case = shell.json("show", case_id)
+    until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"
+    for words in (case_id, queue.arn.rpartition(":")[2], until, case["reason"]):
+        assert words in _on_one_line(shell.text("cases"))
+    shown = shell.text("show", case_id)
+    assert f"proposed, {until}" in shown
+    assert f"  mendq approve {case_id} --region {REGION}\n" in shown
+    assert f"{queue.arn.rpartition(':')[2]}.json" in shell.json("export", str(tmp_path))["written"]
     shell.mendq("approve", case_id, code=2)
     shell.mendq("freeze", "a test", "--yes")
     shell.mendq("thaw", "--yes")
@@ -120,68 +126,21 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell) -> None:
     raised = _visibility(queue)
     assert raised > LEASE_SECONDS
     change = f"VisibilityTimeout: {raised} s -> {LEASE_SECONDS} s"
-    shown = shell.text("rollback", case_id, "--dry-run")
-    assert "Would be" in shown
-    assert f"undone  {change}" in shown
-    assert queue.arn.rpartition(":")[2] in shown
-    preview = shell.json("rollback", case_id, "--dry-run")
-    assert [each["outcome"] for each in preview["attributes"]] == ["undone"]
+    assert f"undone  {change}" in shell.text("rollback", case_id, "--dry-run")
     assert _visibility(queue) == raised
     shell.json("rollback", case_id, "--yes")
     assert _visibility(queue) == LEASE_SECONDS
-    assert shell.case_in(queue, "rolled_back") == case_id
     shell.mendq("approve", case_id, "--yes", code=1)
-    _whole_life_can_be_read(shell, case_id)
-
-
-def _proposal_can_be_read(shell: Shell, case_id: str, queue: Queue) -> None:
-    case = shell.json("show", case_id)
-    until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"
-    listed = shell.text("cases")
-    for words in (case_id, "proposed", queue.arn.rpartition(":")[2], until, case["reason"]):
-        assert words in _on_one_line(listed)
-    shown = shell.text("show", case_id)
-    assert f"proposed, {until}" in shown
-    assert f"because {case['reason']}" in _on_one_line(shown)
-    assert f"  mendq approve {case_id} --region {REGION}\n" in shown
-    assert f"  mendq decline {case_id} --region {REGION}\n" in shown
-
-
-def _whole_life_can_be_read(shell: Shell, case_id: str) -> None:
-    case = shell.json("show", case_id)
-    states = [each["to"] for each in case["transitions"]]
+    states = [each["to"] for each in shell.json("show", case_id)["transitions"]]
     assert states == ["proposed", "approved", "applied", "rolled_back"]
     shown = shell.text("show", case_id)
     assert [line.split()[2] for line in shown.splitlines() if line.startswith("20")] == states
     assert shown.count(f"  by {shell.person}\n") == 2  # approved and rolled back
-    for each in case["transitions"]:
-        assert each["reason"] in _on_one_line(shown)
-    again = shell.text("rollback", case_id)
-    assert "Rolled back already" in again
-    assert f"VisibilityTimeout: {LEASE_SECONDS} s stands there" in again
-    assert shell.person in again
+    assert "Rolled back already" in shell.text("rollback", case_id)
 
 
 def _on_one_line(shown: str) -> str:
     return " ".join(shown.split())
-
-
-def test_a_persons_value_is_retained(shell: Shell) -> None:
-    queue = _failing(shell, "heal")
-    case_id = shell.case_in(queue, "applied")
-    queue.set(VisibilityTimeout="77")
-    answer = shell.json("rollback", case_id, "--yes", code=3)
-    assert [each["outcome"] for each in answer["attributes"]] == ["kept"]
-    assert _visibility(queue) == 77
-    shown = shell.text("rollback", case_id, "--dry-run", code=3)
-    assert "kept  VisibilityTimeout: 77 s, set since by somebody else" in shown
-
-
-def test_an_export_is_the_same_twice(shell: Shell, tmp_path: Path) -> None:
-    queue = new_queue(shell.account, tags={"mendq": "observe"})
-    name = queue.arn.rpartition(":")[2]
-    assert f"{name}.json" in shell.json("export", str(tmp_path))["written"]
-    assert f"{name}.json" in shell.json("export", str(tmp_path))["unchanged"]
 
 
 def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
@@ -191,8 +150,6 @@ def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
     stages = [each["stage"].partition(":")[0] for each in done["stages"]]
     assert stages[-3:] == ["read back", "fix taken back", "case ended"]
     assert done["stages"][-2]["stage"] == f"fix taken back: {LEASE_SECONDS} s"
-    seconds = [each["seconds"] for each in done["stages"]]
-    assert seconds == sorted(seconds)
     ended = shell.json("show", done["case_id"])
     assert ended["state"] == done["ended_as"] == "rolled_back"
     assert done["case_id"] not in [each["case_id"] for each in shell.json("cases", "--open")]

@@ -5,12 +5,8 @@ import pytest
 from mendq.model.prices import (
     DASHBOARD_MONTH,
     DATA_EVENT,
-    EMR_GB_HOUR,
-    EMR_VCPU_HOUR,
     S3_GET,
-    emr_worker_hour,
 )
-from mendq.model.settings import WORKER
 
 
 def test_a_price_is_for_so_many_units() -> None:
@@ -27,8 +23,3 @@ def test_prices_below_a_cent_keep_their_digits() -> None:
     assert S3_GET.words == "$0.0004 per 1,000"
     assert DASHBOARD_MONTH.words == "$3.00 each"
     assert "us-east-1" in DATA_EVENT.noted
-
-
-def test_a_worker_is_its_processors_and_its_memory() -> None:
-    expected = WORKER.vcpu * EMR_VCPU_HOUR.dollars + WORKER.memory_gb * EMR_GB_HOUR.dollars
-    assert emr_worker_hour() == pytest.approx(expected)

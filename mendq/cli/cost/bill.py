@@ -6,24 +6,17 @@ Assumptions are on the high side; none was measured in an account.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import Any
 
-from mendq.follow_up.follow_up import Followed
-from mendq.heal.batch import Intake
 from mendq.model import prices
-from mendq.model.limits import Limits
-from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.names import OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import counted
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools import Metrics
 
 MONTH_DAYS = 30
 MONTH_HOURS = 24 * MONTH_DAYS
@@ -64,13 +57,9 @@ class Line:
         return sum(price.beyond(units) for price, units in self.billed.items())
 
     def document(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "quantity": self.quantity,
-            "dollars": round(self.dollars, 4),
-            "dollars_beyond_what_is_given": round(self.beyond, 4),
-            "because": self.because,
-        }
+        said = {name: getattr(self, name) for name in ("what", "quantity", "because")}
+        beyond = round(self.beyond, 4)
+        return {**said, "dollars": round(self.dollars, 4), "dollars_beyond_what_is_given": beyond}
 
 
 @dataclass(frozen=True)
@@ -97,11 +86,6 @@ class Deployed:
     def types(self) -> set[str]:
         return {each["Type"] for each in self._resources.values()}
 
-    @cached_property
-    def started(self) -> tuple[Started, ...]:
-        """What each schedule starts. Raises NotPriced."""
-        return tuple(self._started())
-
     @property
     def runs(self) -> float:
         """How often a month the clock starts a Lambda."""
@@ -118,7 +102,10 @@ class Deployed:
         found: Mapping[str, Mapping[str, Any]] = self.template["Resources"]
         return found
 
-    def _started(self) -> Iterator[Started]:
+    @cached_property
+    def started(self) -> tuple[Started, ...]:
+        """What each schedule starts. Raises NotPriced."""
+        found = []
         for schedule in self.all("AWS::Scheduler::Schedule"):
             target = schedule["Target"]["Arn"]
             function = self._resources.get(target["Fn::GetAtt"][0], {}).get("Properties", {})
@@ -126,7 +113,8 @@ class Deployed:
             if not name:
                 raise NotPriced("a schedule starts something that is no Lambda of the stack")
             times = times_a_month(schedule["ScheduleExpression"])
-            yield Started(name, function.get("MemorySize", 128) / 1_024, times)
+            found.append(Started(name, function.get("MemorySize", 128) / 1_024, times))
+        return tuple(found)
 
 
 def times_a_month(expression: str) -> float:
@@ -358,34 +346,23 @@ def failed() -> list[Line]:
     ]
 
 
-def _names_sent(emit: Callable[[Metrics], None]) -> frozenset[str]:
-    from aws_lambda_powertools.metrics import EphemeralMetrics  # noqa: PLC0415 - of the Lambdas
-
-    metrics = EphemeralMetrics(namespace=NAMESPACE)
-    emit(cast("Metrics", metrics))  # it keeps to itself what Metrics shares with everybody
-    (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
-    return frozenset(each["Name"] for each in sent["Metrics"])
-
-
-@cache
-def series() -> Mapping[str, frozenset[str]]:
-    """The metrics that come of every run, by the handler that the clock starts.
-
-    Derived by letting the Lambdas' telemetry tell of a run that found nothing: what it sends even
-    then is there all month. Series per symptom, of redrives and of times to heal come later.
-    """
-    from functions import telemetry  # noqa: PLC0415 - no other command needs the Lambdas
-
-    now, followed = datetime(2026, 1, 1, tzinfo=UTC), Followed([])
-    return {
-        "follow_up": _names_sent(lambda to: telemetry.emit_follow_up(to, followed, now, Limits())),
-        # It makes a failing call, which comes round to heal.
-        "probe": _names_sent(lambda to: telemetry.emit_heal(to, Intake(), {}))
-        | {OwnMetric.PROBES_LOST},
-        # It starts the nightly job, whose end another Lambda counts.
-        "start_nightly": frozenset(NightlyMetric) | {OwnMetric.WEEKS_FAILED},
-        "deliver_report": frozenset({telemetry.DELIVERED, telemetry.NOT_DELIVERED}),
-    }
+# The metrics that come of every run, by the handler that the clock starts: what it sends even where
+# it found nothing is there all month. The probe makes a failing call, which comes round to heal;
+# the nightly job is started, and another Lambda counts its end.
+ALWAYS_SENT: Mapping[str, frozenset[str]] = {
+    "follow_up": frozenset(
+        {
+            OwnMetric.AUTO_FIXES,
+            OwnMetric.ESCALATED_CASES_OPEN,
+            OwnMetric.FIXES_BEING_VERIFIED,
+            OwnMetric.OLDEST_OPEN_CASE_AGE,
+            OwnMetric.PROPOSED_CASES_OPEN,
+        }
+    ),
+    "probe": frozenset({OwnMetric.AUTO_FIXES, OwnMetric.PROBES_LOST}),
+    "start_nightly": frozenset({*NightlyMetric, OwnMetric.WEEKS_FAILED}),
+    "deliver_report": frozenset({OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED}),
+}
 
 
 def hours_a_month(runs: Mapping[str, float]) -> dict[str, float]:
@@ -395,6 +372,6 @@ def hours_a_month(runs: Mapping[str, float]) -> dict[str, float]:
     """
     hours: dict[str, float] = {}
     for handler, times in runs.items():
-        for name in series().get(handler, ()):
+        for name in ALWAYS_SENT.get(handler, ()):
             hours[name] = max(min(MONTH_HOURS, times), hours.get(name, 0.0))
     return hours

@@ -6,10 +6,11 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
+from operator import methodcaller
 from typing import Any
 
 from mendq.aws.clients import Clients
@@ -59,14 +60,13 @@ class Calls:
 
     def document(self) -> dict[str, Any]:
         """By call what a month of logging it costs; a batch is counted as its messages."""
-        names, every = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
+        names, received = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
+        empty = self.of_the_week.get(EMPTY_RECEIVES, 0)
         return {
             "queue_arn": self.queue_arn,
             "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
             "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
-            "empty_share_of_receives": round(self.of_the_week.get(EMPTY_RECEIVES, 0) / every, 4)
-            if every
-            else None,
+            "empty_share_of_receives": rounded(empty / received, 4) if received else None,
         }
 
 
@@ -78,53 +78,27 @@ def rounded(dollars: float | None, digits: int = 2) -> float | None:
     return None if dollars is None else round(dollars, digits)
 
 
-def counted(
-    clients: Clients, wanted: Mapping[str, frozenset[str]], now: datetime
-) -> dict[str, Calls]:
-    """The wanted calls of each queue; GetMetricData is billed by the metric. Raises ClientError."""
-    queries = [
-        (arn, metric)
-        for arn, event_names in wanted.items()
-        for metric, announced in METRICS.items()
-        if announced & event_names
-    ]
-    found: dict[str, dict[str, int]] = {arn: {} for arn in wanted}
-    for start in range(0, len(queries), _QUERIES_PER_CALL):
-        part = queries[start : start + _QUERIES_PER_CALL]
-        for number, value in _sums(clients, part, now).items():
-            arn, metric = part[number]
-            found[arn][metric] = round(value)
+def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
+    """The calls of each queue; GetMetricData is billed by the metric. Raises ClientError."""
+    asked = [(arn, metric) for arn in queue_arns for metric in METRICS]
+    found: dict[str, dict[str, int]] = {arn: {} for arn, _ in asked}
+    for start in range(0, len(asked), _QUERIES_PER_CALL):
+        part = {f"m{n}": each for n, each in enumerate(asked[start : start + _QUERIES_PER_CALL])}
+        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
+            StartTime=now - WEEK, EndTime=now, MetricDataQueries=[*map(_query, part.items())]
+        )
+        for each in (one for page in pages for one in page["MetricDataResults"]):
+            if each.get("Values"):
+                arn, metric = part[each["Id"]]
+                found[arn][metric] = found[arn].get(metric, 0) + round(sum(each["Values"]))
     return {arn: Calls(arn, week) for arn, week in found.items()}
 
 
-def _sums(clients: Clients, queries: Sequence[tuple[str, str]], now: datetime) -> dict[int, float]:
-    """By the query's number; nothing of one that CloudWatch knows nothing of."""
-    pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-        StartTime=now - WEEK,
-        EndTime=now,
-        MetricDataQueries=[
-            {
-                "Id": f"m{number}",
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": "AWS/SQS",
-                        "MetricName": metric,
-                        "Dimensions": [{"Name": "QueueName", "Value": parts_of(arn).name}],
-                    },
-                    "Period": _DAY_SECONDS,
-                    "Stat": "Sum",
-                },
-            }
-            for number, (arn, metric) in enumerate(queries)
-        ],
-    )
-    found: dict[int, float] = {}
-    for page in pages:
-        for each in page["MetricDataResults"]:
-            if each.get("Values"):
-                number = int(each["Id"][1:])
-                found[number] = found.get(number, 0.0) + sum(each["Values"])
-    return found
+def _query(asked: tuple[str, tuple[str, str]]) -> Any:
+    query_id, (arn, metric) = asked
+    queue = [{"Name": "QueueName", "Value": parts_of(arn).name}]
+    of = {"Namespace": "AWS/SQS", "MetricName": metric, "Dimensions": queue}
+    return {"Id": query_id, "MetricStat": {"Metric": of, "Period": _DAY_SECONDS, "Stat": "Sum"}}
 
 
 @dataclass(frozen=True)
@@ -243,35 +217,28 @@ class Watching:
 def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
     """Rather fewer calls of every queue than every call of fewer queues.
 
-    Where even deletes and visibility timeouts of all are too dear, those of the cheapest queues.
+    Where even deletes and visibility timeouts of all are too dear, those of the cheapest queues:
+    names go to queues that were used, and to the idle only where some are left.
     """
     for choice in (ALL_CALLS, NO_RECEIVES, VISIBILITY):
         dollars = choice.dollars(calls.values())
         if dollars <= budget_dollars and len(calls) <= MOST_PREFIXES:
             return Watching(choice, tuple(sorted(calls)), (), dollars)
-    return _cheapest(VISIBILITY, budget_dollars, calls)
-
-
-def _cheapest(choice: Choice, budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
-    """Names go to queues that were used, and to the idle only where some are left."""
-    price = {arn: choice.dollars([each]) for arn, each in calls.items()}
+    price = {arn: VISIBILITY.dollars([each]) for arn, each in calls.items()}
     by_name = sorted(calls)
     named, covered, dollars = list[str](), set[str](), 0.0
     idle = {arn for arn, each in calls.items() if not any(each.of_the_week.values())}
     for arn in sorted(calls, key=lambda each: (each in idle, price[each], each)):
         if len(named) == MOST_PREFIXES:
             break
-        new = {each for each in _beginning_with(arn, by_name) if each not in covered}
+        # What stands in queueArnPrefixes takes in whoever's name begins with it.
+        following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
+        beginning = takewhile(methodcaller("startswith", arn), following)
+        new = {each for each in beginning if each not in covered}
         more = sum(price[each] for each in new)
         if new and dollars + more <= budget_dollars:
             named.append(arn)
             covered |= new
             dollars += more
     left_out = sorted(calls.keys() - covered, key=lambda each: (-price[each], each))
-    return Watching(choice, tuple(sorted(named)), tuple(left_out), dollars)
-
-
-def _beginning_with(arn: str, by_name: Sequence[str]) -> Iterator[str]:
-    """What stands in queueArnPrefixes is a prefix: it takes in whoever's name begins with it."""
-    following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
-    return takewhile(lambda each: each.startswith(arn), following)
+    return Watching(VISIBILITY, tuple(sorted(named)), tuple(left_out), dollars)

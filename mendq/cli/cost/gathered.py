@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, Line, NotPriced
-from mendq.cli.cost.calls import EVERY_CALL, METRICS, Calls, counted
+from mendq.cli.cost.calls import METRICS, Calls, counted
 from mendq.cli.doctor.check import Check, Status, guarded
-from mendq.cli.doctor.trails import Trails
+from mendq.cli.doctor.visibility import Trail, trails_of
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of_url, parts_of
@@ -34,7 +34,7 @@ class Gathered:
     stack: list[Line] = field(default_factory=list)
     free: dict[str, str] = field(default_factory=dict)
     not_priced: list[str] = field(default_factory=list)
-    trails: Trails = field(default_factory=Trails)
+    trails: list[Trail] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
     are_more: bool = False
     calls: dict[str, Calls] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class Gathered:
         """Raise Stopped where there is no stack whose queues could be counted."""
         if not self.every_queue:
             self.account.output("CaseTable")
-        reader: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
-            ("the stack", self._stack),
-            ("the trails", lambda: self.trails.look(self.account)),
-            ("the queues", self._queues),
-            ("the calls of the queues", self._calls),
-        )
-        for what, ask in reader:
+        reader: dict[str, Callable[[], Iterable[Check]]] = {
+            "the stack": self._stack,
+            "the trails": lambda: trails_of(self.account, self.trails),
+            "the queues": self._queues,
+            "the calls of the queues": self._calls,
+        }
+        for what, ask in reader.items():
             unknown = [each for each in guarded(what, ask) if each.status is Status.UNKNOWN]
             self.not_looked_at += unknown
 
@@ -78,7 +78,7 @@ class Gathered:
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
-    def _queues(self) -> Iterator[Check]:
+    def _queues(self) -> tuple[Check, ...]:
         if self.every_queue:
             listed = self._every_queue()
         else:
@@ -86,24 +86,19 @@ class Gathered:
         found = list(islice(listed, self.most_queues + 1))
         self.are_more = len(found) > self.most_queues
         self.queue_arns = found[: self.most_queues]
-        yield from ()
+        return ()
 
     def _every_queue(self) -> Iterator[str]:
+        """All but Mendq's own, whose calls are left out of its trail."""
         pages = self.account.clients.sqs.get_paginator("list_queues").paginate(
             PaginationConfig={"PageSize": 1_000}  # without it SQS tells of no more than these
         )
-        for page in pages:
-            for url in page.get("QueueUrls", ()):
-                arn = arn_of_url(url, self.account.region)
-                if arn is not None and not self._is_our_own(arn):
-                    yield arn
+        for url in (url for page in pages for url in page.get("QueueUrls", ())):
+            arn = arn_of_url(url, self.account.region)
+            name = parts_of(arn).name if arn else PROBE_QUEUE
+            if arn and name != PROBE_QUEUE and not name.startswith(f"{self.account.stack}-"):
+                yield arn
 
-    def _is_our_own(self, queue_arn: str) -> bool:
-        """Mendq's own calls are left out of its trail."""
-        name = parts_of(queue_arn).name
-        return name == PROBE_QUEUE or name.startswith(f"{self.account.stack}-")
-
-    def _calls(self) -> Iterator[Check]:
-        wanted = dict.fromkeys(self.queue_arns, EVERY_CALL)
-        self.calls = counted(self.account.clients, wanted, self.now)
-        yield from ()
+    def _calls(self) -> tuple[Check, ...]:
+        self.calls = counted(self.account.clients, self.queue_arns, self.now)
+        return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -22,7 +23,7 @@ from mendq.cli.cost.calls import (
     shown_by,
 )
 from mendq.cli.cost.gathered import Gathered
-from mendq.cli.output import Output, table
+from mendq.cli.output import Output, some, table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain
@@ -41,32 +42,30 @@ _COLUMNS = (
 
 
 def show(out: Output, found: Gathered, watching: Watching | None) -> None:
-    _show_stack(out, found)
+    if found.stack:
+        _show_stack(out, found)
     if found.queue_arns:
         _show_choices(out, found)
-        _show_queues(out, found)
     elif not any(each.name == "the queues" for each in found.not_looked_at):
         out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
+    if found.calls:
+        _show_queues(out, found)
     if watching:
         _show_watching(out, watching)
     _show_ends(out, found)
 
 
 def _show_stack(out: Output, found: Gathered) -> None:
-    if not found.stack:
-        return
     out.heading("The stack, in a month in which nothing fails")
     shown = table("A MONTH", "WHAT", "HOW MUCH OF IT")
     for each in found.stack:
         shown.add_row(dollars(each.dollars), each.what, each.quantity)
-    whole = (dollars(found.stack_dollars), "all of it")
-    shown.add_row(*(Text(each, style="bold") for each in whole), "")
+    shown.add_row(dollars(found.stack_dollars), "all of it", "", style="bold")
     out.show(shown)
     if found.not_priced:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
-    with_one, without = with_and_without_dashboard(found.stack)
-    both = f"{dollars(with_one)} with a dashboard, {dollars(without)} without"
-    out.say(f"{both}: the setting `dashboard`", "dim")
+    with_one, without = map(dollars, with_and_without_dashboard(found.stack))
+    out.say(f"{with_one} with a dashboard, {without} without: the setting `dashboard`", "dim")
     out.say(
         f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
         "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
@@ -76,28 +75,19 @@ def _show_stack(out: Output, found: Gathered) -> None:
 
 
 def _show_choices(out: Output, found: Gathered) -> None:
-    calls = list(found.calls.values())
-    out.heading(f"What seeing the calls of {counted(len(found.queue_arns), 'queue')} costs")
+    calls, arns = list(found.calls.values()), found.queue_arns
+    out.heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
     shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
-    trails = found.trails.logging
-    arns = found.queue_arns
     rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
-    if trails:
-        now = dollars_now(trails, found.calls)
-        rows.insert(0, (now, "what is logged now", Shown.by(trails, arns)))
+    if found.trails:
+        now = dollars_now(found.trails, found.calls)
+        rows.insert(0, (now, "what is logged now", Shown.by(found.trails, arns)))
     for price, name, what in rows:
-        known = dollars(price if calls else None)
         counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
-        shown.add_row(known, name, *counts)
+        shown.add_row(dollars(price if calls else None), name, *counts)
     out.show(shown)
-    out.lines(
-        [
-            (name, "dim", f"blind: {', '.join(what.blind)}")
-            for _, name, what in rows
-            if 0 < len(what.blind) <= _MOST_NAMED
-        ],
-        indent=0,
-    )
+    few = ((name, what.blind) for _, name, what in rows if 0 < len(what.blind) <= _MOST_NAMED)
+    out.lines([(name, "dim", f"blind: {', '.join(blind)}") for name, blind in few], indent=0)
     for line in advice(calls):
         out.say(line, "yellow")
 
@@ -122,21 +112,17 @@ def advice(calls: Sequence[Calls]) -> list[str]:
 
 
 def _show_queues(out: Output, found: Gathered) -> None:
-    if not found.calls:
-        return
     out.heading("By queue: dollars a month, and calls a month at most")
     shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
     by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
     for each in by_price[:_MOST_QUEUES]:
-        by_choice = (each.dollars_a_month(one.event_names) for one in (ALL_CALLS, NO_RECEIVES))
-        monthly = (_monthly(each, metric) for _, metric in _COLUMNS)
-        name = Text(plain(parts_of(each.queue_arn).name))
-        shown.add_row(*map(dollars, by_choice), *monthly, name)
+        prices = (dollars(each.dollars_a_month(one.event_names)) for one in CHOICES[:2])
+        monthly = (short(each.of_the_week.get(metric)) for _, metric in _COLUMNS)
+        shown.add_row(*prices, *monthly, Text(plain(parts_of(each.queue_arn).name)))
     out.show(shown)
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
-    silent = sum(not each.of_the_week for each in by_price)
-    if silent:
+    if silent := sum(not each.of_the_week for each in by_price):
         unused = f"SQS counted nothing on {counted(silent, 'queue')} in a week"
         out.say(f"{unused}: they seem unused", "dim")
     for line in (
@@ -147,16 +133,11 @@ def _show_queues(out: Output, found: Gathered) -> None:
         out.say(line, "dim")
 
 
-def _monthly(calls: Calls, metric: str) -> str:
-    value = calls.of_the_week.get(metric)
-    return "-" if value is None else short(a_month(value))
-
-
 def _show_watching(out: Output, watching: Watching) -> None:
     out.heading("What to watch for that")
-    named = len(watching.queue_arns)
-    out.say(f"{watching.choice.name} of {counted(named, 'queue')}: {dollars(watching.dollars)}")
-    out.say(f'"eventNames": {watching.choice.setting}'.replace("'", '"'))
+    named = counted(len(watching.queue_arns), "queue")
+    out.say(f"{watching.choice.name} of {named}: {dollars(watching.dollars)}")
+    out.say(f'"eventNames": {json.dumps(watching.choice.setting)}')
     if watching.queue_arns:
         out.say(hidden_by(watching.choice, watching.queue_arns).words(), "yellow")
         out.say(
@@ -165,10 +146,8 @@ def _show_watching(out: Output, watching: Watching) -> None:
             "yellow",
         )
     if watching.left_out:
-        left = [parts_of(each).name for each in watching.left_out[:_MOST_NAMED]]
-        more = len(watching.left_out) - len(left)
-        also = f" and {more:,} more" if more else ""
-        out.say(f"left out, the dearest first: {', '.join(left)}{also}", "yellow")
+        names = [parts_of(each).name for each in watching.left_out]
+        out.say(f"left out, the dearest first: {some(names, _MOST_NAMED)}", "yellow")
     out.say("--json has the setting `trail` whole, to be put into cdk.json", "dim")
 
 
@@ -179,8 +158,8 @@ def _show_ends(out: Output, found: Gathered) -> None:
         if each.remedy:
             out.under(f"-> {plain(each.remedy, 300)}")
     if found.are_more:
-        counted_all = f"the first {found.most_queues:,} were counted, see --most"
-        out.say(f"there are more queues: {counted_all}", "yellow")
+        first = f"the first {found.most_queues:,} were counted, see --most"
+        out.say(f"there are more queues: {first}", "yellow")
     out.say(DATA_EVENT.noted, "dim")
     if found.account.region != REGION:
         out.say(f"prices of {found.account.region} are not known here", "yellow")
@@ -193,8 +172,12 @@ def dollars(amount: float | None) -> str:
     return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
 
 
-def short(number: float) -> str:
-    for size, message in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+def short(a_week: float | None) -> str:
+    """A month's calls in three digits."""
+    if a_week is None:
+        return "-"
+    number = a_month(a_week)
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
-            return f"{number / size:.3g}{message}"
+            return f"{number / size:.3g}{letter}"
     return f"{number:.0f}"

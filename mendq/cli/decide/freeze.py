@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mendq.cases import items
 from mendq.cases.items import freeze_key
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
@@ -67,10 +66,8 @@ def freeze(
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
     said = {"reason": reason, "by": by, "at": at}
-    call.account.clients.dynamodb.put_item(
-        TableName=table,
-        Item={**items.freeze_key(), **{name: {"S": text} for name, text in said.items()}},
-    )
+    item: Any = {**freeze_key(), **{name: {"S": text} for name, text in said.items()}}
+    call.account.clients.dynamodb.put_item(TableName=table, Item=item)
     call.out.document({"frozen": True, **said})
     call.out.say("frozen: `mendq thaw` ends it", "cyan")
 
@@ -78,16 +75,14 @@ def freeze(
 @with_invocation
 def thaw(call: Invocation, yes: Yes = False) -> None:
     """End a freeze; change calendars hold whatever this says."""
-    table = call.account.output("CaseTable")
-    client = call.account.clients.dynamodb
-    item = client.get_item(TableName=table, Key=items.freeze_key(), ConsistentRead=True).get("Item")
-    if item is None:
+    was = freeze_of(call.account)
+    if was is None:
         call.out.document({"frozen": False, "was": None})
         call.out.say("it was not frozen")
         return
-    was = {name: item.get(name, {}).get("S") for name in ("reason", "by", "at")}
-    call.out.say(f"frozen by {was['by']} at {was['at']}: {was['reason']}")
+    call.out.say(str(was))
     confirm("Thaw: let Mendq change queues again?", yes=yes)
-    client.delete_item(TableName=table, Key=items.freeze_key())
-    call.out.document({"frozen": False, "was": was})
+    table = call.account.output("CaseTable")
+    call.account.clients.dynamodb.delete_item(TableName=table, Key=freeze_key())
+    call.out.document({"frozen": False, "was": asdict(was)})
     call.out.say("thawed", "green")

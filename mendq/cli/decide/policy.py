@@ -34,10 +34,16 @@ _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEU
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
 policy = typer.Typer(
+    name="policy",
     cls=CommandGroup,
     help="Pin a queue's policy as known good.",
     no_args_is_help=True,
     rich_markup_mode=None,
+)
+
+
+_ROLE = typer.Option(
+    metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
 )
 
 
@@ -46,12 +52,7 @@ policy = typer.Typer(
 def pin(
     call: Invocation,
     queue: Named,
-    automation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
-        ),
-    ] = None,
+    automation: Annotated[list[str] | None, _ROLE] = None,
     yes: Yes = False,
 ) -> None:
     """Pin the policy that stands there now, for 30 days."""
@@ -72,9 +73,17 @@ def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
     pins = _pins(call)
     found = _found(pins, queue_arn_of(call.account, queue))
     if isinstance(found, UnreadablePin):
-        _clear(call, pins, found, yes=yes)
+        # Nobody can say what was pinned.
+        call.out.say(_not_readable(found), "yellow")
+        what, removed = "it", {"queue_arn": found.queue_arn, "doubt": found.why}
     else:
-        _remove(call, pins, found, yes=yes)
+        _print_policy(call, found)
+        what, removed = f"the pin of generation {found.generation}", found.document()
+    confirm(f"Take {what} away?", yes=yes)
+    if not (pins.clear(found) if isinstance(found, UnreadablePin) else pins.remove(found)):
+        raise Stopped("somebody else has just changed it: nothing was taken away")
+    call.out.document({"removed": removed})
+    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
 @policy.command("show")
@@ -134,10 +143,8 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
     if facts.created_at is None or facts.modified_at is None:
         raise Stopped("SQS does not say when the queue was created and changed: not pinned")
     if now - facts.modified_at < SETTLES:
-        line = (
-            "the queue was changed just now, and SQS may take a minute to tell: pin it after that"
-        )
-        raise Stopped(line)
+        told = "SQS may take a minute to tell"
+        raise Stopped(f"the queue was changed just now, and {told}: pin it after that")
     return Pin(
         queue_arn=facts.queue_arn,
         policy=policy,
@@ -185,11 +192,9 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
     """What to do about a pin in doubt; the difference was shown before."""
     if pinned.passes and facts.modified_at is not None:
         announced = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
-        return (
-            f"wait: CloudTrail tells late who changed a queue. Ask again after {announced:%H:%M} "
-            "UTC, "
-            "and pin nothing before; until then Mendq puts nothing back"
-        )
+        ask_again = f"Ask again after {announced:%H:%M} UTC, and pin nothing before"
+        late = "wait: CloudTrail tells late who changed a queue"
+        return f"{late}. {ask_again}; until then Mendq puts nothing back"
     if stands:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
@@ -201,27 +206,8 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
     )
 
 
-def _remove(call: Invocation, pins: Pins, found: Pin, *, yes: bool) -> None:
-    _print_policy(call, found)
-    confirm(f"Take the pin of generation {found.generation} away?", yes=yes)
-    if not pins.remove(found):
-        raise Stopped("somebody else has just pinned it anew: nothing was taken away")
-    call.out.document({"removed": found.document()})
-    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
-
-
 def _not_readable(found: UnreadablePin) -> str:
     return f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
-
-
-def _clear(call: Invocation, pins: Pins, found: UnreadablePin, *, yes: bool) -> None:
-    """Nobody can say what was pinned."""
-    call.out.say(_not_readable(found), "yellow")
-    confirm("Take it away?", yes=yes)
-    if not pins.clear(found):
-        raise Stopped("somebody else has just changed it: nothing was taken away")
-    call.out.document({"removed": {"queue_arn": found.queue_arn, "doubt": found.why}})
-    call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
 def _facts(call: Invocation, queue_arn: str) -> Facts:
@@ -247,8 +233,8 @@ def _print_policy(call: Invocation, shown: Pin) -> None:
     for line in _policy_lines(shown.policy):
         call.out.show(Text(line))
     if is_open_to_everybody(shown.policy):
-        warning = "it may let everybody in, or cannot be read: Mendq would never put it back"
-        call.out.say(warning, "bold yellow")
+        why = "it may let everybody in, or cannot be read"
+        call.out.say(f"{why}: Mendq would never put it back", "bold yellow")
     call.out.heading("Pin")
     call.out.say(f"sha256 {shown.digest}, generation {shown.generation}")
     call.out.say(f"pinned {shown.pinned_at:%Y-%m-%d %H:%M} UTC by {shown.pinned_by}")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.text import Text
 
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL,
     LATE_CALLS,
@@ -24,8 +24,7 @@ from mendq.cli.deploy.drill_queue import (
     drill_queue,
 )
 from mendq.cli.doctor.check import Status, guarded
-from mendq.cli.doctor.trails import Trails
-from mendq.cli.doctor.visibility import logged
+from mendq.cli.doctor.visibility import Trail, logged, trails_of
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import as_interrupts
 from mendq.cli.invocation import Invocation, with_invocation
@@ -37,15 +36,19 @@ from mendq.model.queue import arn_of_name
 EVERY_SECONDS = 0.5
 DEFAULT_MINUTES = 20.0
 T = TypeVar("T")
+# How far Mendq goes with this account's settings, and the state of the case that comes of it.
+_EXPECTED = {
+    Mode.HEAL: ("changes the queue: timed until the change is read back", State.APPLIED),
+    Mode.PROPOSE: ("only proposes: timed until the case is proposed", State.PROPOSED),
+    Mode.OBSERVE: ("only observes: timed until the case is observed", State.OBSERVED),
+}
+_QUEUE = "A name that the trail's selectors cover; .fifo at its end."
 
 
 @with_invocation
 def drill(
     call: Invocation,
-    queue: Annotated[
-        str | None,
-        typer.Option(help="A name that the trail's selectors cover; .fifo at its end."),
-    ] = None,
+    queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     mode: Annotated[str, typer.Option(help="The tag mendq of the drill's queue.")] = "heal",
     minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
     yes: Yes = False,
@@ -60,7 +63,7 @@ def drill(
         f"lets {LATE_CALLS} deletes on it fail for real, waits for Mendq; then takes back what it "
         "changed, ends the case and removes the queue"
     )
-    call.out.say(f"with this account's settings Mendq {_WILL[reached]}")
+    call.out.say(f"with this account's settings Mendq {_EXPECTED[reached][0]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
     sqs = call.account.clients.sqs
@@ -71,13 +74,6 @@ def drill(
         except KeyboardInterrupt:
             raise _interrupted(call, made, arn) from None
     return _announced(call, Drilled(arn, reached, stages, case, ending))
-
-
-_WILL = {
-    Mode.HEAL: "changes the queue: timed until the change is read back",
-    Mode.PROPOSE: "only proposes: timed until the case is proposed",
-    Mode.OBSERVE: "only observes: timed until the case is observed",
-}
 
 
 def drill_queue_name() -> str:
@@ -98,21 +94,19 @@ def _reached(call: Invocation, arn: str, tag: str) -> Mode:
     if tag not in MODES:
         raise Stopped(f"--mode {tag!r} is none of {', '.join(MODES)}", Exit.USAGE)
     mode = call.account.consent.mode_of(arn.rpartition(":")[2], {MODE_TAG: tag})
-    autonomy = call.account.settings.autonomy.get(
-        VISIBILITY_TIMEOUT_TOO_SHORT.name, VISIBILITY_TIMEOUT_TOO_SHORT.autonomy
-    )
+    autonomy = call.account.settings.autonomy.get(TOO_SHORT.name, TOO_SHORT.autonomy)
     return min(mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
 
 
 def _require_situation(call: Invocation, arn: str) -> None:
     """Stopped where the trails that can be read do not log the call that is going to fail."""
-    trails = Trails()
+    trails: list[Trail] = []
     with call.out.waiting("looking whether a trail logs the queue"):
         readable = all(
             each.status is not Status.UNKNOWN
-            for each in guarded("trails", partial(trails.look, call.account))
+            for each in guarded("trails", partial(trails_of, call.account, trails))
         )
-    if readable and not logged(trails.logging, arn, [LATE_CALL]):
+    if readable and not logged(trails, arn, [LATE_CALL]):
         line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
         raise Stopped(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
 
@@ -156,7 +150,7 @@ def _interrupted(call: Invocation, made: DrillQueue, arn: str) -> Stopped:
 
 
 def _case_of(call: Invocation, arn: str) -> Case | None:
-    return call.account.case_store.look(arn, VISIBILITY_TIMEOUT_TOO_SHORT.name, ()).case
+    return call.account.case_store.look(arn, TOO_SHORT.name, ()).case
 
 
 def _eventually(look: Callable[[], T | None], until: float) -> T | None:
@@ -165,13 +159,6 @@ def _eventually(look: Callable[[], T | None], until: float) -> T | None:
         if found is not None or time.monotonic() > until:
             return found
         time.sleep(EVERY_SECONDS)
-
-
-_EXPECTED = {
-    Mode.HEAL: State.APPLIED,
-    Mode.PROPOSE: State.PROPOSED,
-    Mode.OBSERVE: State.OBSERVED,
-}
 
 
 @dataclass(frozen=True)
@@ -187,28 +174,29 @@ class Drilled:
     @property
     def fixed(self) -> bool:
         """Whether Mendq did what the settings let it do."""
-        read_back = self.stages[-1].name.startswith("read back")
-        if self.case is None or self.case.state is not _EXPECTED[self.reached]:
+        if self.case is None or self.case.state is not _EXPECTED[self.reached][1]:
             return False
-        return read_back or self.reached is not Mode.HEAL
+        return self.reached is not Mode.HEAL or self.stages[-1].name.startswith("read back")
 
     @property
     def done(self) -> bool:
         return self.fixed and self.ending is not None and not self.ending.fault
 
     @property
-    def all_stages(self) -> list[Stage]:
-        return [*self.stages, *(self.ending.stages if self.ending else ())]
+    def all_stages(self) -> list[dict[str, Any]]:
+        """As scripts read them: when each was there, and how long after the calls had failed."""
+        every = [*self.stages, *(self.ending.stages if self.ending else ())]
+        return [each.document(self.stages[0].at) for each in every]
 
     def document(self) -> dict[str, Any]:
-        case, start = self.case, self.stages[0].at
+        case = self.case
         return {
             "queue_arn": self.arn,
             "case_id": case and case.case_id,
             "state": case and str(case.state),
             "reason": case and case.reason,
             "ended_as": self.ending and str(self.ending.case.state),
-            "stages": [each.document(start) for each in self.all_stages],
+            "stages": self.all_stages,
             "done": self.done,
         }
 
@@ -217,8 +205,7 @@ def _announced(call: Invocation, found: Drilled) -> Exit:
     call.out.document(found.document())
     shown = table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
     for each in found.all_stages:
-        seconds = each.document(found.stages[0].at)["seconds"]
-        shown.add_row(Text(each.name), f"{each.at:%H:%M:%S}", f"{seconds} s")
+        shown.add_row(Text(each["stage"]), each["at"][11:19], f"{each['seconds']} s")
     call.out.show(shown)
     case = found.case
     if case is None:

@@ -37,20 +37,24 @@ class DrillQueue:
     client: SQSClient
     url: str
 
-    def fail(self, record_transition: Callable[[str], None]) -> datetime:
-        """Delete messages after their visibility timeout has ended; when the last of the calls
-        failed.
+    def fail(self, say: Callable[[str], None]) -> datetime:
+        """Delete messages after their visibility timeout has ended; when the last of them failed.
 
         Stopped where SQS lets a late delete pass: then there is nothing to heal.
         """
         handles = self._received()
-        record_transition(
-            f"{len(handles)} messages received; their visibility timeout of {VISIBILITY_SECONDS} s "
-            "runs out"
-        )
+        timeout = f"their visibility timeout of {VISIBILITY_SECONDS} s runs out"
+        say(f"{len(handles)} messages received; {timeout}")
         time.sleep(VISIBILITY_SECONDS + 1)
         for handle in handles:
-            self._delete_late(handle)
+            try:
+                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
+            except ClientError as error:
+                if canonical(code_of(error)) != "InvalidParameterValue":
+                    raise
+            else:
+                late = "SQS took a delete after the visibility timeout had ended"
+                raise Stopped(f"{late}: nothing failed to be healed")
         return datetime.now(UTC)
 
     @property
@@ -81,17 +85,6 @@ class DrillQueue:
                 handles[each["MessageId"]] = each["ReceiptHandle"]
         return list(handles.values())
 
-    def _delete_late(self, handle: str) -> None:
-        try:
-            self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
-        except ClientError as error:
-            if canonical(code_of(error)) != "InvalidParameterValue":
-                raise
-            return
-        raise Stopped(
-            "SQS took a delete after the visibility timeout had ended: nothing failed to be healed"
-        )
-
 
 @contextmanager
 def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
@@ -101,7 +94,14 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
 
     Stopped where one of that name is there: it is somebody's, and would be removed with the drill.
     """
-    _require_free(client, name)
+    # CreateQueue would hand over the queue that is there, as if it had been made.
+    try:
+        client.get_queue_url(QueueName=name)
+    except client.exceptions.QueueDoesNotExist:
+        pass
+    else:
+        line = f"--queue {name!r} is there already: give a name that no queue has"
+        raise Stopped(line, Exit.USAGE)
     url = client.create_queue(
         QueueName=name,
         Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},
@@ -111,15 +111,6 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
         yield DrillQueue(client, url)
     finally:
         client.delete_queue(QueueUrl=url)
-
-
-def _require_free(client: SQSClient, name: str) -> None:
-    """CreateQueue would hand over the queue that is there, as if it had been made."""
-    try:
-        client.get_queue_url(QueueName=name)
-    except client.exceptions.QueueDoesNotExist:
-        return
-    raise Stopped(f"--queue {name!r} is there already: give a name that no queue has", Exit.USAGE)
 
 
 # A person's words that end a case without a change to the queue, the plainest first.
@@ -156,7 +147,9 @@ class Ending:
             self._ask("RollbackFunction", dry_run=False)
             self._stage(f"fix taken back: {needed_seconds()} s")
         self.case = self._newest()
-        if word := self._ending_word():
+        state = self.case.state
+        word = next((each for each in _ENDING if state in DECISIONS[each].move.out_of), None)
+        if word:
             self._ask("ApproveFunction", decision=word)
             self.case = self._newest()
         if self.case.is_final:
@@ -164,9 +157,6 @@ class Ending:
         else:
             because = self.fault or "its change could not be taken back"
             self.fault = f"{self.case.case_id} stays {self.case.state}: {because}"
-
-    def _ending_word(self) -> str | None:
-        return next((each for each in _ENDING if self.case.state in _out_of(each)), None)
 
     def _ask(self, output: str, **said: object) -> None:
         event = {"case_id": self.case.case_id, "actor": self.account.identity, **said}
@@ -179,7 +169,3 @@ class Ending:
     def _stage(self, name: str) -> None:
         if not self.fault:
             self.stages.append(Stage(name, datetime.now(UTC)))
-
-
-def _out_of(word: str) -> tuple[str, ...]:
-    return DECISIONS[word].move.out_of

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mendq.lint.judging import Linted
 
 CDK_OUT = "cdk.out"
+_TEMPLATE = "A template, a cdk.out folder, or - for stdin."
+_FORM = "github: annotations beside the lines; sarif: code scanning."
 
 
 class Form(StrEnum):
@@ -31,16 +33,8 @@ class Form(StrEnum):
 @with_invocation
 def lint(
     call: Invocation,
-    template: Annotated[
-        str,
-        typer.Argument(metavar="TEMPLATE", help="A template, a cdk.out folder, or - for stdin."),
-    ],
-    form: Annotated[
-        Form,
-        typer.Option(
-            "--format", help="github: annotations beside the lines; sarif: code scanning."
-        ),
-    ] = Form.TEXT,
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
+    form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
 ) -> Exit:
     """What the catalogue finds in a template; offline. Exit 1 where it finds something."""
     from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
@@ -62,17 +56,15 @@ def _judged(argument: str) -> list[Linted]:
     from mendq.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
     from mendq.lint.template import NotATemplate, Work, read  # noqa: PLC0415 - the same
 
-    work, judged = Work(), list[judging.Linted]()
+    work, judged, at = Work(), list[judging.Linted](), ""
     try:
         for each in files.sources(argument):
-            try:
-                work.begin_template()
-                found = judging.lint(read(each.content, work), each.file, each.environment)
-            except NotATemplate as error:
-                raise Stopped(f"{each.file}: {error}", Exit.USAGE) from error
-            judged.append(found)
+            at = f"{each.file}: "
+            work.begin_template()
+            judged.append(judging.lint(read(each.content, work), each.file, each.environment))
+            at = ""
     except NotATemplate as error:
-        raise Stopped(str(error), Exit.USAGE) from error
+        raise Stopped(f"{at}{error}", Exit.USAGE) from error
     except OSError as error:
         raise Stopped(_not_read(argument, error), Exit.USAGE) from error
     except ValueError as error:

@@ -26,10 +26,6 @@ _LOG_SINCE = timedelta(hours=1)
 _DEPTH: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
 
 
-def _one(look: Callable[[str, str], Check], name: str, physical: str) -> list[Check]:
-    return [look(name, physical)]
-
-
 @dataclass(frozen=True)
 class Deployment:
     """What CloudFormation says that the stack made.
@@ -56,7 +52,7 @@ class Deployment:
 
     def look(self) -> Iterator[Check]:
         """One check a part."""
-        reader: dict[str, Callable[[str, str], Check]] = {
+        reader: dict[str, Callable[[str, str], Iterator[Check]]] = {
             "AWS::Lambda::Function": self._function,
             "AWS::IAM::Role": self._role,
             "AWS::Events::Rule": self._rule,
@@ -68,42 +64,44 @@ class Deployment:
             for its_kind, logical, physical in self.parts:
                 if its_kind == kind:
                     name = f"{kind.rpartition('::')[2].lower()} {logical}"
-                    yield from guarded(name, partial(_one, look, name, physical))
+                    yield from guarded(name, partial(look, name, physical))
 
-    def _function(self, name: str, physical: str) -> Check:
+    def _function(self, name: str, physical: str) -> Iterator[Check]:
         found = self.account.clients.functions.get_function_configuration(FunctionName=physical)
         if group := found.get("LoggingConfig", {}).get("LogGroup"):
             self.logs[physical] = self._log(group)
         state = found.get("State", "Active")
         if state in ("Active", "Inactive"):  # idle for weeks: the next call wakes it
-            return Check(name, Status.OK, f"{physical} is there")
-        return Check(name, Status.FAIL, f"{physical} is {state}", found.get("StateReason", ""))
+            yield Check(name, Status.OK, f"{physical} is there")
+        else:
+            yield Check(name, Status.FAIL, f"{physical} is {state}", found.get("StateReason", ""))
 
-    def _role(self, name: str, physical: str) -> Check:
+    def _role(self, name: str, physical: str) -> Iterator[Check]:
         client: IAMClient = self.account.session.client("iam")
         client.get_role(RoleName=physical)
-        return Check(name, Status.OK, f"{physical} is there")
+        yield Check(name, Status.OK, f"{physical} is there")
 
-    def _rule(self, name: str, physical: str) -> Check:
+    def _rule(self, name: str, physical: str) -> Iterator[Check]:
         client: EventBridgeClient = self.account.session.client("events")
         bus, _, rule = physical.rpartition("|")
         where = {"EventBusName": bus} if bus else {}
-        state = client.describe_rule(Name=rule, **where)["State"]
-        if state == "DISABLED":
+        if client.describe_rule(Name=rule, **where)["State"] == "DISABLED":
             says = f"{rule} is disabled: no failed call reaches Mendq"
             named = ("--event-bus-name", bus, "--name", rule) if bus else ("--name", rule)
-            return Check(name, Status.FAIL, says, self._aws("events", "enable-rule", *named))
-        return Check(name, Status.OK, f"{rule} is enabled")
+            yield Check(name, Status.FAIL, says, self._aws("events", "enable-rule", *named))
+        else:
+            yield Check(name, Status.OK, f"{rule} is enabled")
 
-    def _schedule(self, name: str, physical: str) -> Check:
+    def _schedule(self, name: str, physical: str) -> Iterator[Check]:
         client: EventBridgeSchedulerClient = self.account.session.client("scheduler")
         found = client.get_schedule(Name=physical.rpartition("/")[2])
         when = found["ScheduleExpression"]
         if found["State"] == "DISABLED":
-            return Check(name, Status.FAIL, f"{when} is disabled", "deploy again, or enable it")
-        return Check(name, Status.OK, f"{when} is enabled")
+            yield Check(name, Status.FAIL, f"{when} is disabled", "deploy again, or enable it")
+        else:
+            yield Check(name, Status.OK, f"{when} is enabled")
 
-    def _queue(self, name: str, physical: str) -> Check:
+    def _queue(self, name: str, physical: str) -> Iterator[Check]:
         answer = self.account.clients.sqs.get_queue_attributes(
             QueueUrl=physical, AttributeNames=[_DEPTH]
         )
@@ -114,17 +112,19 @@ class Deployment:
             # SQS tells a message's attributes, where the reason stands, only when asked for them.
             asked = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
             remedy = self._aws("sqs", "receive-message", "--queue-url", physical, *asked)
-            return Check(name, Status.FAIL, says, remedy)
-        return Check(name, Status.OK, f"{depth} message(s) in {queue}")
+            yield Check(name, Status.FAIL, says, remedy)
+        else:
+            yield Check(name, Status.OK, f"{depth} message(s) in {queue}")
 
-    def _mapping(self, name: str, physical: str) -> Check:
+    def _mapping(self, name: str, physical: str) -> Iterator[Check]:
         """What feeds heal from the intake queue."""
         state = self.account.clients.functions.get_event_source_mapping(UUID=physical)["State"]
+        says, remedy = f"{physical} is {state}", ("update-event-source-mapping", "--uuid", physical)
         if state in _FEEDING:
-            return Check(name, Status.OK, f"{physical} is {state}")
-        says = f"{physical} is {state}: failed calls wait in the intake queue"
-        remedy = self._aws("lambda", "update-event-source-mapping", "--uuid", physical, "--enabled")
-        return Check(name, Status.FAIL, says, remedy)
+            yield Check(name, Status.OK, says)
+        else:
+            says += ": failed calls wait in the intake queue"
+            yield Check(name, Status.FAIL, says, self._aws("lambda", *remedy, "--enabled"))
 
     def _log(self, group: str) -> Log:
         """What was logged of late, a line each."""

@@ -6,12 +6,14 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.cli.account import Account
+from mendq.cli.doctor.check import Check, Command, Status
 from mendq.model.names import DATA_EVENT_NAMES
 
 _TESTS: dict[str, Callable[[str, str], bool]] = {
@@ -47,6 +49,31 @@ class Trail:
     def logs(self, queue_arn: str | None, event_name: str) -> bool:
         """Whether the data event of somebody else on that queue is logged; None: on any queue."""
         return any(_selects(each, queue_arn, event_name) for each in self.selectors)
+
+
+def trails_of(account: Account, logging: list[Trail]) -> Iterator[Check]:
+    """One check a trail; `logging` takes those that are logging. Raises ClientError."""
+    client = account.clients.cloudtrail
+    for each in client.describe_trails(includeShadowTrails=True)["trailList"]:
+        arn, label = each["TrailARN"], f"trail {each['Name']}"
+        if not client.get_trail_status(Name=arn).get("IsLogging"):
+            # A trail is switched on where it was made.
+            home = each.get("HomeRegion", account.region)
+            start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
+            yield Check(label, Status.WARN, "it is switched off", start)
+            continue
+        selectors = client.get_event_selectors(TrailName=arn).get("AdvancedEventSelectors", [])
+        logging.append(Trail(each["Name"], tuple(selectors)))
+        asks = sum(map(_selects_queues, selectors))
+        yield Check(label, Status.OK, f"is logging, {asks} selector(s) of SQS data events")
+    if not any(_selects_queues(one) for each in logging for one in each.selectors):
+        says = "no trail that is logging selects SQS data events: no failed call is seen"
+        remedy = "set trail.create and trail.queueArnPrefixes, and deploy"
+        yield Check("data events", Status.FAIL, says, remedy)
+
+
+def _selects_queues(selector: object) -> bool:
+    return "AWS::SQS::Queue" in str(selector)
 
 
 def logged(
@@ -106,9 +133,6 @@ class Situation:
         """Whether no call shows it: no trail is asked for it."""
         return not self.calls_logged and not self.calls_not_logged
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
     """One for every symptom of the catalogue."""
@@ -116,7 +140,9 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situa
         visible: list[str] = []
         partly: dict[str, str] = {}
         blind: dict[str, str] = {}
-        for arn in filter(symptom_can_be_on(symptom), queue_arns):
+        for arn in queue_arns:
+            if not any(each.on(arn) for each in symptom.seen_as):
+                continue
             why, is_blind = why_not(symptom, trails, arn)
             if why is None:
                 visible.append(arn)
@@ -127,11 +153,6 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situa
         calls = tuple(sorted(anywhere)), tuple(sorted(wanted - anywhere))
         scanned = symptom.detection is not None
         yield Situation(symptom.name, tuple(visible), partly, blind, *calls, by_the_scan=scanned)
-
-
-def symptom_can_be_on(symptom: Symptom) -> Callable[[str], bool]:
-    """Whether it is seen on a queue of that kind at all."""
-    return lambda queue_arn: any(each.on(queue_arn) for each in symptom.seen_as)
 
 
 def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:

@@ -17,7 +17,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
 from mendq.heal.recover import standing
-from mendq.heal.undo import Outcome, Undo, Written, records_after, undos, written_by
+from mendq.heal.undo import Outcome, Undo, records_after, undos, written_by
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
@@ -45,14 +45,9 @@ def undos_now(
     facts = Facts(newest.queue_arn, standing(account.clients, newest.queue_arn, steps), {})
     for each in undone_before:
         facts, view = _after(each, facts, view)
-    return undos(written, _snapshots(account, written), facts, view)
-
-
-def _snapshots(account: Account, written: Iterable[Written]) -> dict[int, Mapping[str, str]]:
-    """By the transition that they were taken for."""
-    source = account.open_cases
-    found = {each.first.n: source.snapshot_of(each.first) for each in written}
-    return {n: snapshot for n, snapshot in found.items() if snapshot is not None}
+    snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
+    known = {n: snapshot for n, snapshot in snapshots.items() if snapshot is not None}
+    return undos(written, known, facts, view)
 
 
 def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, CaseStoreView]:
@@ -67,39 +62,23 @@ def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, Case
 
 STYLES: Mapping[State, str] = {
     State.ESCALATED: "bold red",
-    State.OVERRIDDEN: "red",
-    State.INEFFECTIVE: "red",
+    **dict.fromkeys((State.OVERRIDDEN, State.INEFFECTIVE), "red"),
     State.PROPOSED: "bold yellow",
     State.APPROVED: "yellow",
-    State.APPLIED: "cyan",
-    State.UNVERIFIED: "cyan",
-    State.VERIFIED: "green",
-    State.WATCHING: "green",
-    State.CLOSED: "green",
+    **dict.fromkeys((State.APPLIED, State.UNVERIFIED), "cyan"),
+    **dict.fromkeys((State.VERIFIED, State.WATCHING, State.CLOSED), "green"),
 }
-
-# Whose steps stand in no queue, and did not stand in one.
-NOT_MADE = frozenset(
-    {
-        State.OBSERVED,
-        State.REFUSED,
-        State.PROPOSED,
-        State.APPROVED,
-        State.DECLINED,
-        State.EXPIRED,
-    }
-)
-
 WAITING = frozenset({State.PROPOSED, State.APPROVED})
+# Whose steps stand in no queue, and did not stand in one.
+NOT_MADE = WAITING | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED}
 
 
 def find(account: Account, case_id: str) -> tuple[Case, ...]:
     """The transitions of a case, first to last; Stopped where the case store has none."""
     found = account.open_cases.transitions(case_id)
     if not found:
-        raise Stopped(
-            f"no case {case_id} in the case store: `mendq cases` lists them", Exit.NOT_FOUND
-        )
+        line = f"no case {case_id} in the case store: `mendq cases` lists them"
+        raise Stopped(line, Exit.NOT_FOUND)
     return found
 
 
@@ -113,6 +92,7 @@ def summary(case: Case) -> dict[str, Any]:
         "opened_at": to_text(opened_at(case)),
         "steps": [dict(each) for each in case.steps],
         "reason": case.reason,
+        "code": case.code,
     }
 
 
@@ -167,20 +147,17 @@ def until(case: Case, timing: Timing | None) -> str:
     if case.state not in WAITING:
         return ""
     at = runs_out_at(case, timing)
-    return (
-        f"until {minute(at)}" if at else "until when is not known: heal's settings are unreadable"
-    )
+    unknown = "until when is not known: heal's settings are unreadable"
+    return f"until {minute(at)}" if at else unknown
 
 
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
     """The states of a case like this one that a person's word ends, or moves on."""
-    is_known = any(each.name == case.symptom for each in CATALOGUE)
     move = DECISIONS[word].move
-    if is_known:
+    if any(each.name == case.symptom for each in CATALOGUE):
         return move.out_of
-    return {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}.get(
-        move, move.out_of
-    )
+    unknown = {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}
+    return unknown.get(move, move.out_of)
 
 
 def commands(case: Case) -> list[str]:
@@ -194,28 +171,10 @@ def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     return [line for each in steps for line in change_lines.step_lines(each)]
 
 
-def snapshot_of(account: Account, transitions: Sequence[Case]) -> Mapping[str, str] | None:
-    """The queue's attributes from before the case first wrote; None where it never did."""
-    retained = (account.open_cases.snapshot_of(each) for each in transitions)
-    return next((each for each in retained if each is not None), None)
-
-
-def standing_of(account: Account, transitions: Sequence[Case]) -> tuple[Undo, ...]:
-    """What taking the case back would do now; nothing where nothing of it is to be taken back.
-
-    Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
-    """
-    is_undone = transitions[-1].state is State.ROLLED_BACK
-    return () if is_undone else undos_now(account, transitions)
-
-
 def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
     """How to take back by hand what still stands in the queue as the case wrote it."""
     ours = [each for each in found if each.outcome is Outcome.UNDONE and not each.stops]
     before = {each.attribute: each.before for each in ours}
-    by_person = [
-        each.command
-        for each in found
-        if each.outcome is Outcome.PRINTED and not stays(each.attribute)
-    ]
+    printed = (each for each in found if each.outcome is Outcome.PRINTED)
+    by_person = [each.command for each in printed if not stays(each.attribute)]
     return [*([set_command(queue_arn, before)] if before else []), *by_person]

@@ -15,20 +15,17 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.model.prices import NOTED_ON, REGION
 
+_ALL = "Every queue of the region, managed or not; no stack."
+_MOST = "How many queues to count: 4 metrics each, billed."
+_BUDGET = typer.Option(help="Dollars a month: what to watch for them.", min=0, show_default=False)
+
 
 @with_invocation
 def cost(
     call: Invocation,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every queue of the region, managed or not; no stack.")
-    ] = False,
-    most: Annotated[
-        int, typer.Option(help="How many queues to count: 4 metrics each, billed.", min=1)
-    ] = 500,
-    budget: Annotated[
-        float | None,
-        typer.Option(help="Dollars a month: what to watch for them.", min=0, show_default=False),
-    ] = None,
+    every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
+    most: Annotated[int, typer.Option(help=_MOST, min=1)] = 500,
+    budget: Annotated[float | None, _BUDGET] = None,
 ) -> Exit:
     """What it costs, and which queues and calls to watch."""
     found = Gathered(call.account, datetime.now(UTC), most, every)
@@ -42,7 +39,7 @@ def cost(
 
 
 def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
-    calls, trails = list(found.calls.values()), found.trails.logging
+    calls, trails = list(found.calls.values()), found.trails
     both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
     return {
         "prices": {"region": REGION, "noted_on": NOTED_ON},

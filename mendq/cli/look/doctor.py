@@ -10,12 +10,11 @@ from itertools import groupby
 from rich.text import Text
 
 from mendq.cli.doctor.check import Check, Command, Status, guarded
-from mendq.cli.doctor.checks import READS, Doctor, Findings, some
-from mendq.cli.doctor.cost import MOST_QUEUES, PRICED
+from mendq.cli.doctor.checks import READS, Doctor, Findings
 from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.output import Line, Output, table
+from mendq.cli.output import Line, Output, some, table
 from mendq.model.queue import parts_of
 from mendq.notifications.text import command_line, plain
 
@@ -66,7 +65,6 @@ def print_findings(out: Output, found: Findings) -> None:
     else:
         _print_calls(out, shown_by_calls)
     _print_scanned(out, found)
-    _print_costs(out, found)
     out.heading("What no selector can show")
     out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
     counts = {status: sum(each.status is status for each in found.checks) for status in Status}
@@ -127,21 +125,3 @@ def _whys(situation: Situation) -> Iterator[str]:
     for reason in dict.fromkeys(reasons.values()):
         names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
         yield f"{reason}: {some(names)}"
-
-
-def _print_costs(out: Output, found: Findings) -> None:
-    if not found.costs:
-        return
-    out.heading("What seeing them would cost")
-    shown = table("QUEUE", "CALLS LAST WEEK", "A MONTH")
-    for each in found.costs:
-        week, dollars = each.calls_per_week, each.dollars_per_month
-        calls = "no metric" if week is None else f"at most {week:,}"
-        price = "not known" if dollars is None else f"${dollars:,.2f}"
-        shown.add_row(Text(parts_of(each.queue_arn).name), calls, price)
-    out.show(shown)
-    out.say(PRICED, "dim")
-    if uncounted := sorted({call for each in found.costs for call in each.uncounted}):
-        out.say(f"on top come calls of which there is no metric: {', '.join(uncounted)}", "dim")
-    if len(found.not_logged) > MOST_QUEUES:
-        out.say(f"the first {MOST_QUEUES} of {len(found.not_logged)} queues", "dim")

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import zlib
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -55,39 +56,21 @@ def explained_record(record: object) -> dict[str, Any]:
     """One record: how it was read, what it was matched with, what it would take to act."""
     found = read(record)
     if isinstance(found, Unreadable):
-        return {"unreadable": found.reason, "read": None, "label": None, "symptom": None}
-    symptom = match(found)
+        return {"unreadable": found.reason, "read": None, "symptom": None, "match": None}
+    said = {each.name: getattr(found, each.name) for each in fields(FailedCall)}
+    moments = {name: each.isoformat() for name, each in said.items() if hasattr(each, "isoformat")}
+    matched = match(found)
     return {
         "unreadable": None,
-        "read": _read_as(found),
-        "label": symptom_of(found),
-        "symptom": symptom and _described(symptom, found),
-    }
-
-
-def _read_as(call: FailedCall) -> dict[str, Any]:
-    session = call.session_created_at
-    return {
-        "event_id": call.event_id,
-        "event_time": call.event_time.isoformat(),
-        "event_name": call.event_name,
-        "error_code": call.error_code,
-        "raw_error_code": call.raw_error_code,
-        "error_message": call.error_message,
-        "queue_arn": call.queue_arn,
-        "account": call.account,
-        "region": call.region,
-        "principal_arn": call.principal_arn,
-        "session_created_at": session.isoformat() if session else None,
-        "request_id": call.request_id,
-        "source_ip": call.source_ip,
+        "read": said | moments,
+        "symptom": symptom_of(found),
+        "match": matched and _described(matched, found),
     }
 
 
 def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
     needed = symptom.evidence
     return {
-        "name": symptom.name,
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.speaks(call),
@@ -106,31 +89,28 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
     if explained["unreadable"]:
         out.say(f"not read: {explained['unreadable']}", "yellow")
         return
-    found, symptom = explained["read"], explained["symptom"]
+    found, matched = explained["read"], explained["match"]
     out.say(f"{found['event_name']} on {found['queue_arn'] or 'no queue that is named'}", "bold")
-    read_as = {
+    said = {
         "read": f"{found['error_code']} (as recorded: {found['raw_error_code']})",
         "said": found["error_message"],
         "by": f"{found['principal_arn']} at {found['event_time']}",
-        "label": explained["label"],
+        "symptom": explained["symptom"],
     }
-    matched = _matched(symptom) if symptom else {}
-    out.lines([(name, "dim", says) for name, says in {**read_as, **matched}.items()], indent=0)
-    if symptom is None:
+    if matched:
+        needed = matched["evidence_needed"]
+        counts = "" if matched["counts_as_evidence"] else "; this one does not count"
+        events = f"{needed['distinct_events']} distinct events within {needed['within_seconds']} s"
+        said |= {
+            "match": f"{matched['sentence']} ({matched['ships_as']})",
+            "evidence": f"{events}{counts}",
+            "facts": ", ".join(matched["facts_needed"]) or "none",
+            "may write": ", ".join(matched["steps"]) or "nothing",
+            "plan": matched["plan"],
+        }
+    out.lines([(name, "dim", says) for name, says in said.items()], indent=0)
+    if not matched:
         out.say("no symptom of the catalogue: it is counted and never acted on")
-
-
-def _matched(symptom: dict[str, Any]) -> dict[str, str]:
-    needed = symptom["evidence_needed"]
-    counts = "" if symptom["counts_as_evidence"] else "; this one does not count"
-    events = f"{needed['distinct_events']} distinct events within {needed['within_seconds']} s"
-    return {
-        "symptom": f"{symptom['sentence']} ({symptom['ships_as']})",
-        "evidence": f"{events}{counts}",
-        "facts": ", ".join(symptom["facts_needed"]) or "none",
-        "may write": ", ".join(symptom["steps"]) or "nothing",
-        "plan": symptom["plan"],
-    }
 
 
 def _document(file: str) -> Any:

@@ -21,19 +21,18 @@ from mendq.cli.look.case_view import (
     hold_up_in,
     plan_reason,
     runs_out_at,
-    snapshot_of,
-    standing_of,
     step_lines,
     summary,
     timing_of,
     undo_commands,
+    undos_now,
     until,
 )
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import course_lines, course_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases
 from mendq.heal.undo import Outcome
-from mendq.model.case import Case
+from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
@@ -78,29 +77,23 @@ class Whole:
         return differences(self.facts, self.now)
 
     def document(self) -> dict[str, Any]:
-        page, ends_at = self.page, runs_out_at(self.case, self.timing)
+        page, hold_up, ends_at = self.page, self.hold_up, runs_out_at(self.case, self.timing)
         return {
             **summary(self.case),
             "plan_reason": plan_reason(self.transitions),
-            "until": None if ends_at is None else to_text(ends_at),
-            "held_up": None
-            if self.hold_up is None
-            else {
-                "since": to_text(self.hold_up.since),
-                "code": self.hold_up.code,
-                "reason": self.hold_up.reason,
-            },
+            "until": ends_at and to_text(ends_at),
+            "held_up": hold_up
+            and {"since": to_text(hold_up.since), "code": hold_up.code, "reason": hold_up.reason},
             "evidence": dict(self.case.evidence),
             "transitions": [each.document() for each in self.transitions],
             "facts": None if self.facts is None else configured(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
-            "redrive": None if self.course is None else self.course.document(),
+            "redrive": self.course and self.course.document(),
             "standing": list(self.standing),
             "undo": list(self.undo),
-            "page": None
-            if page is None
-            else {
+            "page": page
+            and {
                 "announced": {news: to_text(at) for news, at in page.announced.items()},
                 "subject": page.subject,
                 "body": page.body,
@@ -110,22 +103,25 @@ class Whole:
 
 def look(call: Invocation, case_id: str) -> Whole:
     """Read it all; Stopped where there is no such case."""
-    transitions = find(call.account, case_id)
+    account = call.account
+    transitions = find(account, case_id)
     case = transitions[-1]
-    view: CaseStoreView = call.account.case_store.look(case.queue_arn, case.symptom, ())
+    view: CaseStoreView = account.case_store.look(case.queue_arn, case.symptom, ())
+    snapshots = (account.open_cases.snapshot_of(each) for each in transitions)
     known = view.known.attributes if view.known else None
-    facts = snapshot_of(call.account, transitions) or known
-    timing = timing_of(call.account, [case])
+    facts = next((each for each in snapshots if each is not None), None) or known
+    timing = timing_of(account, [case])
     try:
-        now = attributes_of(call.account.clients, case.queue_arn)
-        found = standing_of(call.account, transitions)
+        now = attributes_of(account.clients, case.queue_arn)
+        # Of what was taken back nothing is to be taken back.
+        found = () if case.state is State.ROLLED_BACK else undos_now(account, transitions)
     except QueueGone:
         return Whole(transitions, facts, None, view.page, timing)
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
-    name_later_cases(call.account, [answer])
+    name_later_cases(account, [answer])
     undo = tuple(undo_commands(case.queue_arn, found))
     announced = tuple(answer["attributes"])
-    held_up, course = hold_up_in(view, case), course_of(call.account, case)
+    held_up, course = hold_up_in(view, case), course_of(account, case)
     return Whole(transitions, facts, now, view.page, timing, announced, undo, held_up, course)
 
 
@@ -140,10 +136,9 @@ def show(call: Invocation, case_id: CaseId) -> None:
 
 
 def print_whole(out: Output, whole: Whole) -> None:
-    case = whole.case
     print_head(out, whole)
     _timeline(out, whole.transitions)
-    _evidence(out, case.evidence)
+    _evidence(out, whole.case.evidence)
     print_plan(out, whole)
     if whole.course is not None:
         out.heading("Redrive")
@@ -155,30 +150,24 @@ def print_whole(out: Output, whole: Whole) -> None:
             shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
             facts.add_row(Text(plain(name, 64)), Text(shown))
         out.show(facts)
-    _next(out, whole)
+    if words := commands(whole.case):
+        out.heading("A person's word")
+        for line in words:
+            out.command(line)
+    if whole.standing:
+        _undo(out, whole)
     if whole.page is not None and whole.page.body:
         out.heading("Page that is still to be sent")
         for line in whole.page.body.splitlines():
             out.say(line)
 
 
-def _next(out: Output, whole: Whole) -> None:
-    case = whole.case
-    if words := commands(case):
-        out.heading("A person's word")
-        for line in words:
-            out.command(line)
-    _undo(out, whole)
-
-
 def _undo(out: Output, whole: Whole) -> None:
     """How to take it back, where what it wrote stands; else what stands there."""
-    if not whole.standing:
-        return
     out.heading("Undo")
-    ours = [each for each in whole.standing if each["outcome"] == Outcome.UNDONE]
-    out.lines([attribute_line(each) for each in whole.standing if each not in ours])
-    if ours:
+    theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
+    out.lines(map(attribute_line, theirs))
+    if len(theirs) < len(whole.standing):
         out.command(mendq_command("rollback", whole.case))
     for command in whole.undo:
         out.say("by hand, which does not look whether somebody has changed it since:", "dim")

@@ -52,6 +52,7 @@ Named = Annotated[
 ]
 
 quarantine = typer.Typer(
+    name="quarantine",
     cls=CommandGroup,
     help="See, send back or drop quarantined messages.",
     no_args_is_help=True,

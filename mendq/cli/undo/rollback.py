@@ -193,6 +193,6 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
     retained = [each.get("later_case") for answer in answers for each in retained_of(answer)]
     if None in retained:
-        return Exit.RETAINED
+        return Exit.OVERRIDDEN
     undone = {each["case_id"] for each in answers if _has(each, "undone")}
     return Exit.DONE if undone.issuperset(retained) else Exit.FAILED

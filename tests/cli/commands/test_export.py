@@ -13,16 +13,6 @@ POLICY = {
 }
 
 
-def test_untagged_queues_and_those_switched_off_are_left_out(
-    operator: Operator, tmp_path: Path
-) -> None:
-    operator.aws.queue("untagged", tag=None)
-    operator.aws.queue("off", tag="off")
-    done = operator.json("export", str(tmp_path / "new" / "folder"))
-    assert (done["written"], done["unchanged"]) == ([], [])
-    assert list((tmp_path / "new" / "folder").iterdir()) == []
-
-
 def test_a_second_run_changes_no_byte(operator: Operator, tmp_path: Path) -> None:
     operator.aws.queue("orders", Policy=json.dumps(POLICY))
     assert operator.json("export", str(tmp_path))["written"] == ["orders.json"]
@@ -44,16 +34,6 @@ def test_policies_are_documents_and_counters_are_gone(operator: Operator, tmp_pa
     assert found["attributes"]["Policy"] == POLICY
     assert found["tags"] == {"mendq": "heal"}
     assert not [each for each in found["attributes"] if "Approximate" in each or "Time" in each[:4]]
-
-
-def test_a_policy_with_half_a_character_is_written_and_read_back(
-    operator: Operator, tmp_path: Path
-) -> None:
-    policy = {**POLICY, "Id": "\ud800"}
-    operator.aws.queue("orders", Policy=json.dumps(policy))
-    assert operator.json("export", str(tmp_path))["written"] == ["orders.json"]
-    found = json.loads((tmp_path / "orders.json").read_text(encoding="ascii"))
-    assert found["attributes"]["Policy"] == policy
 
 
 def test_nothing_is_removed(operator: Operator, tmp_path: Path) -> None:

@@ -8,33 +8,20 @@ def _frozen(operator: Operator) -> str | None:
     return operator.account.case_store.look(arn, "visibility_timeout_too_short", ()).frozen
 
 
-def test_unconfirmed_nothing_is_frozen(operator: Operator) -> None:
+def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confirmed(
+    operator: Operator,
+) -> None:
     assert operator.mendq("freeze", "deploying").exit_code == 2
     assert _frozen(operator) is None
-
-
-def test_frozen_as_the_guardrails_read_it(operator: Operator) -> None:
+    assert operator.json("thaw") == {"frozen": False, "was": None}
     said = operator.json("freeze", "deploying", "--yes")
     assert (said["frozen"], said["reason"]) == (True, "deploying")
     assert said["by"].startswith("arn:aws:")
-    assert _frozen(operator) == "deploying"
-
-
-def test_unconfirmed_nothing_is_thawed(operator: Operator) -> None:
-    operator.mendq("freeze", "deploying", "--yes")
     assert operator.mendq("thaw").exit_code == 2
     assert _frozen(operator) == "deploying"
-
-
-def test_thawed(operator: Operator) -> None:
-    operator.mendq("freeze", "deploying", "--yes")
     said = operator.json("thaw", "--yes")
     assert (said["frozen"], said["was"]["reason"]) == (False, "deploying")
     assert _frozen(operator) is None
-
-
-def test_thawing_what_is_not_frozen_asks_nothing(operator: Operator) -> None:
-    assert operator.json("thaw") == {"frozen": False, "was": None}
 
 
 def test_a_reason_is_one_line_of_bounded_length(operator: Operator) -> None:

@@ -37,43 +37,39 @@ def _answers(
     before: Sequence[tuple[dict[str, str], str]] = (),
 ) -> None:
     """A stack with these resources or none, and one destroyed that ended them so."""
-    client, plain = boto3.client("cloudformation"), boto3.Session.client
-    stub = Stubber(client)
+    stub = _stubbed(monkeypatch, "cloudformation")
     if now is None:
         stub.add_client_error("list_stack_resources", "ValidationError")
     else:
-        said = [_resource(each, "ResourceStatus", "CREATE_COMPLETE") for each in now]
+        said = [_resource(each, "CREATE_COMPLETE") | {"LastUpdatedTimestamp": AT} for each in now]
         stub.add_response("list_stack_resources", {"StackResourceSummaries": said})
     gone = {"StackStatus": "DELETE_COMPLETE", "CreationTime": AT, "DeletionTime": AT}
     mine = [{"StackName": "Mendq", "StackId": STACK_ID, **gone}] if before else []
     others = [{"StackName": "Another", "StackId": "another", **gone}]
     stub.add_response("list_stacks", {"StackSummaries": [*others, *mine]})
     if before:
-        events = [
-            _resource(each, "ResourceStatus", status)
-            | {"StackId": STACK_ID, "EventId": f"{n}", "StackName": "Mendq", "Timestamp": AT}
-            for n, (each, status) in enumerate(before)
-        ]
-        for each in events:
-            del each["LastUpdatedTimestamp"]
+        of_ours = {"StackId": STACK_ID, "StackName": "Mendq", "Timestamp": AT, "EventId": "1"}
+        events = [_resource(each, status) | of_ours for each, status in before]
         asked = {"StackName": STACK_ID}
         stub.add_response("describe_stack_events", {"StackEvents": events}, asked)
-    stub.activate()
 
-    def made(session: boto3.Session, service: str, *rest: Any, **named: Any) -> Any:
-        return client if service == "cloudformation" else plain(session, service, *rest, **named)
+
+def _stubbed(monkeypatch: pytest.MonkeyPatch, service: str) -> Stubber:
+    """What every session then makes for the service."""
+    client, plain = boto3.client(service), boto3.Session.client
+
+    def made(session: boto3.Session, asked: str, *rest: Any, **named: Any) -> Any:
+        return client if asked == service else plain(session, asked, *rest, **named)
 
     monkeypatch.setattr(boto3.Session, "client", made)
+    stub = Stubber(client)
+    stub.activate()
+    return stub
 
 
-def _resource(each: dict[str, str], status: str, said: str) -> dict[str, Any]:
-    return {
-        "LogicalResourceId": each["Id"],
-        "PhysicalResourceId": each["Name"],
-        "ResourceType": each["Type"],
-        "LastUpdatedTimestamp": AT,
-        status: said,
-    }
+def _resource(each: dict[str, str], status: str) -> dict[str, Any]:
+    named = {"LogicalResourceId": each["Id"], "PhysicalResourceId": each["Name"]}
+    return {**named, "ResourceType": each["Type"], "ResourceStatus": status}
 
 
 def test_that_nothing_is_left_is_said(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,17 +124,10 @@ def test_a_bucket_of_another_account_is_not_named(
 ) -> None:
     """Somebody else has taken the name; or it is ours, and we are kept out."""
     _answers(monkeypatch, [TABLE, BUCKET])
-    client, plain = boto3.client("s3"), boto3.Session.client
-    stub = Stubber(client)
+    stub = _stubbed(monkeypatch, "s3")
     asked = {"Bucket": "kept-bucket", "ExpectedBucketOwner": ACCOUNT_ID}
     stub.add_client_error("head_bucket", "403", expected_params=asked)
     buckets = [{"Name": each} for each in listed]
     stub.add_response("list_buckets", {"Buckets": buckets}, {"Prefix": "kept-bucket"})
-    stub.activate()
-
-    def made(session: boto3.Session, service: str, *rest: Any, **given: Any) -> Any:
-        return client if service == "s3" else plain(session, service, *rest, **given)
-
-    monkeypatch.setattr(boto3.Session, "client", made)
     assert ("kept-bucket" in {each["name"] for each in operator.json("resources")}) is named
     stub.assert_no_pending_responses()

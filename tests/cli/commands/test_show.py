@@ -8,21 +8,13 @@ import pytest
 from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator, rename_symptom
-from tests.heal.operators import case_of, context_of, move, say
+from tests.heal.operators import case_of, context_of, say
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
     "alice.of.the.platform.team@example.com"
 )
 PLAN = "the visibility timeout of 30 s ends before its consumers are done"
-
-
-def test_a_case_that_is_not_there(operator: Operator) -> None:
-    result = operator.mendq("show", "nothing-like-it")
-    assert result.exit_code == 4
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1
-    assert "mendq cases" in result.stderr
 
 
 def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
@@ -34,16 +26,11 @@ def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
     assert found["evidence"]["failed_calls"] == 3
     (undo,) = found["undo"]
     assert "VisibilityTimeout=30" in undo
-
-
-def test_a_queue_that_is_gone(operator: Operator) -> None:
-    case_id = operator.applied()
-    arn = operator.json("show", case_id)["queue_arn"]
-    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
-    found = operator.json("show", case_id)
-    assert found["queue_exists"] is False
-    assert found["difference"] == []
-    assert "is gone" in operator.mendq("show", case_id).stdout
+    assert found["until"] is None
+    shown = operator.mendq("show", case_id).stdout
+    for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
+        assert words in shown
+    assert "until" not in shown
 
 
 def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
@@ -57,23 +44,6 @@ def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
     evidence = _section(operator.mendq("show", case.case_id).stdout, "Evidence")
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
     assert operator.json("show", case.case_id)["evidence"]["failed_calls"] == 0
-
-
-def test_a_redrive_policy_is_shown_as_json(operator: Operator) -> None:
-    dead = operator.aws.queue("orders-dlq.fifo", tag=None)
-    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 5})
-    arn = operator.aws.queue(VisibilityTimeout="30", RedrivePolicy=redrive)
-    operator.aws.later(seconds=200)
-    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-    shown = operator.mendq("show", case_of(operator.aws).case_id).stdout
-    assert json.dumps(json.loads(redrive), separators=(",", ":")) in "".join(shown.split())
-
-
-def test_what_people_see(operator: Operator) -> None:
-    case_id = operator.applied()
-    shown = operator.mendq("show", case_id).stdout
-    for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
-        assert words in shown
 
 
 def _section(shown: str, heading: str) -> str:
@@ -101,34 +71,23 @@ def test_a_persons_word_and_the_plans_reason_are_both_said(
     assert PLAN in document["plan_reason"]
 
 
-def test_a_proposal_says_until_when_and_what_a_person_may_say(operator: Operator) -> None:
+@pytest.mark.parametrize(
+    ("state", "words"), [("proposed", ("approve", "decline")), ("approved", ("decline",))]
+)
+def test_what_waits_says_until_when_and_what_a_person_may_say(
+    operator: Operator, state: str, words: tuple[str, ...]
+) -> None:
     case_id = operator.proposed()
+    if state == "approved":
+        operator.aws.later(hours=3)
+        say(operator.aws, "approve", case_id)
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = case_of(operator.aws).at + hours
     shown = operator.mendq("show", case_id).stdout
-    assert f"proposed, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
-    for word in ("approve", "decline"):
-        assert f"  mendq {word} {case_id} --region us-east-1\n" in shown
-    assert "mendq close" not in shown
+    assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
+    for word in ("approve", "decline", "close"):
+        assert (f"  mendq {word} {case_id} --region us-east-1\n" in shown) is (word in words)
     assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
-
-
-def test_what_was_approved_and_not_made_yet_says_until_when(operator: Operator) -> None:
-    case_id = operator.proposed()
-    operator.aws.later(hours=3)
-    say(operator.aws, "approve", case_id)
-    hours = timedelta(hours=operator.account.known.timing.proposal_hours)
-    ends_at = case_of(operator.aws).at + hours
-    shown = operator.mendq("show", case_id).stdout
-    assert f"approved, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
-    assert f"mendq decline {case_id}" in shown
-    assert f"mendq approve {case_id}" not in shown
-
-
-def test_what_waits_for_nobody_says_no_end(operator: Operator) -> None:
-    case_id = operator.applied()
-    assert "until" not in operator.mendq("show", case_id).stdout
-    assert operator.json("show", case_id)["until"] is None
 
 
 def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:
@@ -177,19 +136,14 @@ def test_undo_is_not_offered_where_nothing_of_it_stands(
     assert "set-queue-attributes" not in shown
 
 
-def test_undo_is_not_offered_where_its_value_was_overridden(operator: Operator) -> None:
-    case_id = operator.applied()
-    move(operator.aws, case_of(operator.aws), "overridden")
-    found = operator.json("show", case_id)
-    assert (found["undo"], found["standing"][0]["outcome"]) == ([], "kept")
-
-
 def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None:
     case_id = operator.applied()
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
     found = operator.json("show", case_id)
     assert (found["undo"], found["standing"]) == ([], [])
+    assert (found["queue_exists"], found["difference"]) == (False, [])
     shown = operator.mendq("show", case_id).stdout
+    assert "is gone" in shown
     assert "\nUndo\n" not in shown
     assert "rollback" not in shown
 

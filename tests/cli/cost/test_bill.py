@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aws_lambda_powertools.metrics import EphemeralMetrics
 
+from functions import telemetry
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import Deployed, NotPriced, hours_a_month, series, times_a_month
-from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.cli.cost.bill import ALWAYS_SENT, Deployed, NotPriced, hours_a_month, times_a_month
+from mendq.follow_up.follow_up import Followed
+from mendq.heal.batch import Intake
+from mendq.model.limits import Limits
+from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import SETTINGS, template_of
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Metrics
 
 CLOUDWATCH = "AWS::CloudWatch::"
 MEASURED = {"Id": "m", "MetricStat": {"Period": 300}}
@@ -46,28 +54,10 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
     assert sum(each.beyond for each in lines) < MOST_WITHOUT_DASHBOARD
 
 
-def test_both_kinds_of_stack_are_among_the_settings() -> None:
-    assert {each.get("dashboard", True) for each in SETTINGS.values()} == {True, False}
-
-
 def test_what_nobody_priced_is_named_and_not_zero() -> None:
     unknown = stack({"Type": "AWS::EC2::NatGateway"}, alarm())
     assert bill.not_priced(unknown) == ["AWS::EC2::NatGateway"]
     assert "AWS::EC2::NatGateway" not in bill.free(unknown)
-
-
-def test_nothing_is_both_priced_and_free() -> None:
-    assert bill.PRICED.keys() & bill.FREE.keys() == set()
-
-
-def test_the_dearest_comes_first() -> None:
-    found = [each.dollars for each in bill.lines(Deployed(template_of("default").raw))]
-    assert found == sorted(found, reverse=True)
-
-
-def test_no_trail_of_ours_no_line_for_it() -> None:
-    existing = bill.lines(Deployed(template_of("existing trail").raw))
-    assert "the trail" not in {each.what for each in existing}
 
 
 @pytest.mark.parametrize(
@@ -99,57 +89,9 @@ def test_the_reason_names_every_alarm_of_more_than_one_metric() -> None:
     )
 
 
-def test_whoever_adds_up_the_reason_of_the_stack_comes_to_its_number() -> None:
-    line = bill.PRICED[f"{CLOUDWATCH}Alarm"](Deployed(template_of("default").raw))
-    number, metrics = (int(each) for each in re.findall(r"\d+", line.quantity))
-    several = [int(each) for each in re.findall(r"(\d+) of mendq-", line.because)]
-    assert several
-    assert number - len(several) + sum(several) == metrics
-
-
-def test_composites_and_dashboards_are_billed_by_the_piece() -> None:
-    both = stack(
-        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
-        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
-        {"Type": f"{CLOUDWATCH}Dashboard"},
-    )
-    assert bill.PRICED[f"{CLOUDWATCH}CompositeAlarm"](both).dollars == 1
-    assert bill.PRICED[f"{CLOUDWATCH}Dashboard"](both).dollars == 3
-
-
-def test_it_says_which_alarms_page() -> None:
-    """Some composites page nobody, and most alarms page without one."""
-    tells = {"AlarmActions": ["arn"]}
-    both = stack(
-        {"Type": f"{CLOUDWATCH}CompositeAlarm", "Properties": tells},
-        {"Type": f"{CLOUDWATCH}CompositeAlarm"},
-        alarm(**tells),
-        alarm(**tells),
-        alarm(),
-    )
-    said = bill.PRICED[f"{CLOUDWATCH}CompositeAlarm"](both).because
-    assert said == "1 of them page people; 2 alarms page by themselves"
-
-
-@pytest.mark.parametrize("dashboards", [0, 1])
-def test_with_and_without_is_the_same_whichever_the_stack_has(dashboards: int) -> None:
-    found = stack(*[{"Type": f"{CLOUDWATCH}Dashboard"}] * dashboards, alarm())
-    lines = [bill.PRICED[f"{CLOUDWATCH}Dashboard"](found), bill.PRICED[f"{CLOUDWATCH}Alarm"](found)]
-    assert bill.with_and_without_dashboard(lines) == pytest.approx((3.10, 0.10))
-
-
 def test_what_aws_gives_is_taken_off_once() -> None:
     line = bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(*[alarm()] * 12))
     assert [line.dollars, line.beyond] == pytest.approx([1.2, 0.2])
-
-
-def test_settings_change_the_bill() -> None:
-    """A probe every 20 minutes is three times as many calls as one an hour."""
-    hourly, thrice = (Deployed(template_of(name).raw) for name in ("default", "proposing"))
-    trail = bill.PRICED["AWS::CloudTrail::Trail"]
-    assert trail(thrice).dollars == pytest.approx(3 * trail(hourly).dollars)
-    invocations = bill.PRICED["AWS::Lambda::Function"]
-    assert invocations(thrice).dollars > invocations(hourly).dollars
 
 
 @pytest.mark.parametrize(
@@ -190,20 +132,29 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
         _ = Deployed(template).types
 
 
-def test_every_metric_is_either_always_there_or_comes_with_something() -> None:
-    always = frozenset().union(*series().values())
+def _names_sent(emit: Callable[[Metrics], None]) -> frozenset[str]:
+    metrics = EphemeralMetrics(namespace=NAMESPACE)
+    emit(cast("Metrics", metrics))
+    (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
+    return frozenset(each["Name"] for each in sent["Metrics"])
+
+
+def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
+    now, followed = datetime(2026, 1, 1, tzinfo=UTC), Followed([])
+    assert ALWAYS_SENT["follow_up"] == _names_sent(
+        lambda to: telemetry.emit_follow_up(to, followed, now, Limits())
+    )
+    probed = _names_sent(lambda to: telemetry.emit_heal(to, Intake(), {}))
+    assert ALWAYS_SENT["probe"] == probed | {OwnMetric.PROBES_LOST}
+    assert ALWAYS_SENT["deliver_report"] == {telemetry.DELIVERED, telemetry.NOT_DELIVERED}
+    always = frozenset[str]().union(*ALWAYS_SENT.values())
     assert always | WHEN_SOMETHING_HAPPENS == {*OwnMetric, *NightlyMetric}
     assert always & WHEN_SOMETHING_HAPPENS == set()
 
 
-def test_what_is_sent_each_minute_exists_all_month() -> None:
-    hours = hours_a_month({"follow_up": 43_200})
+def test_a_metric_is_billed_for_the_hours_in_which_it_comes() -> None:
+    runs = {"follow_up": 43_200, "start_nightly": 30, "probe": 700, "scan": 4_320, "approve": 9}
+    hours = hours_a_month(runs)
     assert hours["EscalatedCasesOpen"] == hours["AutoFixes"] == 720
-
-
-def test_what_is_sent_once_a_nightly_is_billed_for_thirty_hours() -> None:
-    hours = hours_a_month({"start_nightly": 30, "probe": 720, "scan": 4_320, "approve": 9})
-    assert hours["NightlyRunsWritten"] == 30
-    assert hours["ProbesLostInARow"] == 720
+    assert (hours["NightlyRunsWritten"], hours["ProbesLostInARow"]) == (30, 700)
     assert not {"FailedCallsSeen", "ScannedQueues"} & hours.keys()
-    assert "EscalatedCasesOpen" not in hours

@@ -1,45 +1,99 @@
-"""What the doctor says of topics, probe, calendars, drills and the trail's bucket."""
+"""What the doctor says of each thing that it looks at, and what there is to type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.doctor import checks
-from mendq.cli.doctor.check import Check, Command, Status, guarded
+from mendq.cli.doctor.check import Check, Command, Log, Status, guarded
 from mendq.cli.doctor.checks import Doctor, drills
 from mendq.cli.doctor.deployment import Deployment
+from mendq.cli.doctor.visibility import Trail, trails_of
+from mendq.cli.exit_codes import Stopped
 from mendq.model.limits import DRILL_TAG
-from mendq.probe.probe import SEEN_WITHIN, Probe
-from mendq.probe.send import ProbeRecord
 from tests.architecture.aws_commands import mistake_in
 from tests.cli import conftest
 from tests.cli.conftest import Operator
-from tests.heal.conftest import ACCOUNT
 
-NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
+NOW = datetime(2026, 11, 22, 4, tzinfo=UTC)
+OK, WARN, FAIL, UNKNOWN = Status.OK, Status.WARN, Status.FAIL, Status.UNKNOWN
 PENDING = "PendingConfirmation"
 CONFIRMED = "arn:aws:sns:us-east-1:123456789012:urgent:0b4f1f0e"
-OTHER = "444455556666"
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 BUCKET, HERE, THERE = "our-logs", "us-east-1", "eu-west-1"
+MAPPING = "0b4f1f0e-1111-2222-3333-444455556666"
+
+
+def _raising(error: Exception) -> Iterator[Check]:
+    yield Check("before", OK, "")
+    raise error
+
+
+def _denied(message: str) -> ClientError:
+    return ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "DescribeTrails")
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (EndpointConnectionError(endpoint_url="http://nowhere"), "ask again in a minute"),
+        (
+            _denied("User: x is not authorized to perform: cloudtrail:DescribeTrails because"),
+            "allow cloudtrail:DescribeTrails",
+        ),
+        (_denied("no"), "allow the action of DescribeTrails"),
+        (Stopped("no output FollowUpFunction"), "deploy this version of Mendq"),
+    ],
+)
+def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
+    error: Exception, remedy: str
+) -> None:
+    before, unknown = guarded("trails", lambda: _raising(error))
+    assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
+
+
+LOGS = {
+    "heal-1": Log("Mendq-HealLog-1", Command("aws logs 1")),
+    "heal-12": Log("/of/ours/HealLog", Command("aws logs 12")),
+}
+
+
+@pytest.mark.parametrize(
+    ("remedy", "typed"),
+    [
+        ("see the log of heal", []),
+        ("see the log of heal-12", ["aws logs 12"]),
+        ("the log Mendq-HealLog-12, then deploy", []),
+        ("the log Mendq-HealLog-1, then deploy", ["aws logs 1"]),
+        ("the log /of/ours/HealLog, then deploy", ["aws logs 12"]),
+        ("the log /of/ours/HealLog/more", []),
+        (Command("aws sqs x --queue-url heal-1"), ["aws sqs x --queue-url heal-1"]),
+    ],
+)
+def test_what_there_is_to_type(remedy: str, typed: list[str]) -> None:
+    assert list(Check("a", FAIL, "it fails", remedy).commands(LOGS)) == typed
+
+
+def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
+    command = Command.aws("eu-west-1", "logs", "tag-x", "--name", "a b;$(c)")
+    assert command == "aws logs tag-x --region eu-west-1 --name 'a b;$(c)'"
 
 
 @pytest.mark.parametrize(
     ("subscriptions", "status", "remedy"),
     [
-        ((), Status.WARN, "set notifications.urgent and deploy"),
-        ((PENDING,), Status.FAIL, "follow the link"),
-        ((PENDING, CONFIRMED), Status.WARN, "follow the link"),
-        ((CONFIRMED,), Status.OK, ""),
+        ((), WARN, "set notifications.urgent and deploy"),
+        ((PENDING,), FAIL, "follow the link in AWS's mail; it is good for 3 days"),
+        ((PENDING, CONFIRMED), WARN, "follow the link in AWS's mail; it is good for 3 days"),
+        ((CONFIRMED,), OK, ""),
     ],
 )
 def test_whom_a_page_would_reach(
@@ -52,111 +106,31 @@ def test_whom_a_page_would_reach(
             asked = {"TopicArn": arn}
             stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, asked)
         urgent, _ = checks.topics(Doctor(operator.account, NOW))
-    assert (urgent.name, urgent.status) == ("topic urgent", status)
-    assert urgent.remedy.startswith(remedy)
-    assert bool(urgent.remedy) is bool(remedy)
-
-
-def _life(operator: Operator) -> dict[str, Check]:
-    with Stubber(operator.account.clients.cloudwatch) as stub:
-        for _ in range(3):  # runs, errors, beats
-            stub.add_response("get_metric_statistics", {"Datapoints": []})
-        return {each.name: each for each in checks.life(Doctor(operator.account, NOW))}
-
-
-def _probe(operator: Operator, ago: timedelta, lost_in_a_row: int = 0) -> Check:
-    sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
-    ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
-    return _life(operator)["probe"]
-
-
-@pytest.mark.parametrize("lost_in_a_row", [0, 2])
-def test_a_probe_that_was_lost(operator: Operator, lost_in_a_row: int) -> None:
-    check = _probe(operator, SEEN_WITHIN + SECOND, lost_in_a_row)
-    assert (check.status, check.remedy) == (Status.FAIL, "docs/runbooks/probe_lost.md")
-    assert f"{lost_in_a_row} before it lost" in check.says
-
-
-@pytest.mark.parametrize(("lost_in_a_row", "status"), [(0, Status.OK), (1, Status.WARN)])
-def test_a_probe_that_is_on_its_way(operator: Operator, lost_in_a_row: int, status: Status) -> None:
-    assert _probe(operator, SEEN_WITHIN, lost_in_a_row).status is status
-
-
-def test_no_probe_yet(operator: Operator) -> None:
-    check = _life(operator)["probe"]
-    assert (check.status, check.remedy) == (Status.WARN, "ask again in an hour")
-
-
-def _calendar(account: str) -> str:
-    return f"arn:aws:ssm:us-east-1:{account}:document/quiet-days"
-
-
-def _closed(operator: Operator, answer: str, owner: str = ACCOUNT) -> Check:
-    """`answer` is the calendar's state, or the code of an error."""
-    calendar = _calendar(owner)
-    known = replace(operator.account.known, freeze_calendars=(calendar,))
-    account = replace(operator.account, known=known)
-    with Stubber(account.clients.ssm) as ssm:
-        if answer in ("OPEN", "CLOSED"):
-            expected = {"CalendarNames": [calendar]}
-            ssm.add_response("get_calendar_state", {"State": answer}, expected)
-        else:
-            ssm.add_client_error("get_calendar_state", answer, "no: ssm:GetCalendarState")
-        found = _life(replace(operator, account=account))
-    return found["calendar quiet-days"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "owner", "status"),
-    [
-        ("OPEN", ACCOUNT, Status.OK),
-        ("OPEN", OTHER, Status.OK),
-        ("CLOSED", ACCOUNT, Status.WARN),
-        ("InvalidDocument", ACCOUNT, Status.FAIL),
-        ("InvalidDocument", OTHER, Status.FAIL),
-        ("AccessDeniedException", OTHER, Status.FAIL),
-        ("AccessDeniedException", ACCOUNT, Status.UNKNOWN),  # may be the operator's own rights
-        ("ThrottlingException", OTHER, Status.UNKNOWN),
-        ("InternalServerError", ACCOUNT, Status.UNKNOWN),
-    ],
-)
-def test_what_cannot_be_read_is_no_closed_calendar(
-    operator: Operator, answer: str, owner: str, status: Status
-) -> None:
-    check = _closed(operator, answer, owner)
-    assert check.status is status
-    assert ("meant so" in check.remedy) is (answer == "CLOSED")
-    assert ("cannot be read" in check.says) is (status is Status.FAIL)
-    if status is Status.FAIL:
-        assert ("share it with account" in check.remedy) is (owner == OTHER)
-        assert "freezeCalendars" in check.remedy
-
-
-def _queues(*marked: str) -> list[ManagedQueue]:
-    plain = ManagedQueue(ARN, {"mendq": "heal"})
-    return [plain, *(ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked)]
-
-
-def test_without_the_tag_there_is_nothing_to_say() -> None:
-    assert list(drills(_queues())) == []
+    assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
 
 
 @pytest.mark.parametrize(
     ("marked", "named"),
-    [("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],
+    [("", ""), ("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],
 )
-def test_the_queues_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
-    (check,) = drills(_queues(*marked))
-    assert "nobody is paged" in check.says
-    assert check.says.endswith(f": {named}")
-    assert isinstance(check.remedy, Command)
-    assert mistake_in(check.remedy) == ""
-    assert "untag-queue --region us-east-1" in check.remedy
+def test_the_queues_of_drills_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
+    every = [ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked]
+    found = list(drills([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
+    assert [each.says.rpartition(": ")[2] for each in found] == [named] * bool(marked)
+    for each in found:
+        assert "nobody is paged" in each.says
+        assert "untag-queue --region us-east-1" in _command(each)
 
 
-@pytest.fixture
-def _outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conftest, "OUTPUTS", {**conftest.OUTPUTS, "TrailBucket": BUCKET})
+def _command(check: Check) -> str:
+    """What is to be typed, which the AWS CLI takes; empty where nothing is."""
+    if check.remedy:
+        assert isinstance(check.remedy, Command)
+        assert mistake_in(check.remedy) == ""
+    return check.remedy
+
+
+# The trail's bucket.
 
 
 def _bucket(operator: Operator) -> Check:
@@ -171,73 +145,184 @@ def _made_in(region: str) -> None:
     client.create_bucket(Bucket=BUCKET, **(where if region != HERE else {}))
 
 
-@pytest.mark.usefixtures("_outputs")
-def test_a_bucket_of_the_stacks_region_is_fine(operator: Operator) -> None:
-    _made_in(HERE)
-    assert _bucket(operator).status is Status.OK
+@pytest.fixture
+def known(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    monkeypatch.setattr(conftest, "OUTPUTS", {**conftest.OUTPUTS, "TrailBucket": BUCKET})
+    return operator
 
 
-@pytest.mark.usefixtures("_outputs")
-def test_one_of_another_region_fails_with_both_ways_out(operator: Operator) -> None:
-    _made_in(THERE)
-    found = _bucket(operator)
-    assert found.status is Status.FAIL
-    assert f"{BUCKET} lies in {THERE}" in found.says
-    assert THERE in found.remedy
-    assert "trail.create: true" in found.remedy
-
-
-@pytest.mark.usefixtures("_outputs")
-def test_one_that_is_not_there_fails(operator: Operator) -> None:
-    found = _bucket(operator)
-    assert (found.status, "trail.bucket" in found.remedy) == (Status.FAIL, True)
-
-
-@pytest.mark.usefixtures("_outputs")
 @pytest.mark.parametrize(
-    ("code", "headers", "status", "says"),
+    ("region", "status", "says", "remedy"),
     [
-        ("403", {"x-amz-bucket-region": THERE}, Status.FAIL, f"lies in {THERE}"),
-        ("301", {"x-amz-bucket-region": THERE}, Status.FAIL, f"lies in {THERE}"),
-        ("403", {"x-amz-bucket-region": HERE}, Status.OK, f"lies in {HERE}"),
-        ("403", {}, Status.UNKNOWN, "403"),
-        ("500", {}, Status.UNKNOWN, "500"),
+        (HERE, OK, f"{BUCKET} lies in {HERE}", ""),
+        (THERE, FAIL, f"{BUCKET} lies in {THERE}", f"deploy to {THERE}, or let Mendq make its own"),
+        ("", FAIL, f"there is no bucket {BUCKET}", "name one that is there in trail.bucket"),
+    ],
+)
+def test_where_the_trails_bucket_lies(
+    known: Operator, region: str, status: Status, says: str, remedy: str
+) -> None:
+    if region:
+        _made_in(region)
+    found = _bucket(known)
+    assert found.status is status
+    assert found.says.startswith(says)
+    assert found.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("code", "region", "status", "says"),
+    [
+        ("403", THERE, FAIL, f"lies in {THERE}"),
+        ("301", THERE, FAIL, f"lies in {THERE}"),
+        ("403", HERE, OK, f"lies in {HERE}"),
+        ("403", "", UNKNOWN, "403"),
+        ("500", "", UNKNOWN, "500"),
+        ("", "", UNKNOWN, "S3 does not say in which region"),
     ],
 )
 def test_s3_tells_the_region_to_strangers_too_and_silence_is_not_known(
-    operator: Operator, code: str, headers: Mapping[str, str], status: Status, says: str
+    known: Operator, code: str, region: str, status: Status, says: str
 ) -> None:
-    with Stubber(operator.account.clients.s3) as stub:
-        meta = {"HTTPHeaders": dict(headers)}
-        stub.add_client_error("head_bucket", code, "no", int(code), response_meta=meta)
-        found = _bucket(operator)
+    meta: dict[str, Any] = {"HTTPHeaders": {"x-amz-bucket-region": region} if region else {}}
+    with Stubber(known.account.clients.s3) as stub:
+        if code:
+            stub.add_client_error("head_bucket", code, "no", int(code), response_meta=meta)
+        else:
+            stub.add_response("head_bucket", {"ResponseMetadata": meta})
+        found = _bucket(known)
     assert found.status is status
     assert says in found.says
+    if not code:
+        assert "get-bucket-location" in _command(found)
 
 
-@pytest.mark.usefixtures("_outputs")
-def test_an_answer_without_a_region_is_not_known(operator: Operator) -> None:
-    with Stubber(operator.account.clients.s3) as stub:
-        stub.add_response("head_bucket", {"ResponseMetadata": {"HTTPHeaders": {}}})
-        found = _bucket(operator)
-    assert found.status is Status.UNKNOWN
-    assert isinstance(found.remedy, Command)
-    assert mistake_in(found.remedy) == ""
+# The stack's parts; moto would need the whole of it: botocore's Stubber answers for one.
 
 
-@pytest.mark.usefixtures("_outputs")
-def test_an_older_stack_that_does_not_name_it_is_not_known(
+def _part(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, kind: str, logical: str, physical: str
+) -> Check:
+    monkeypatch.setattr(Deployment, "parts", [(kind, logical, physical)])
+    (check,) = Deployment(operator.account, NOW).look()
+    return check
+
+
+@pytest.mark.parametrize(
+    ("state", "bus", "typed"),
+    [
+        ("ENABLED", "shop", ""),
+        ("DISABLED", "", " --name mendq-errors"),
+        ("DISABLED", "shop", " --event-bus-name shop --name mendq-errors"),
+    ],
+)
+def test_a_rule_that_is_switched_off(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, state: str, bus: str, typed: str
+) -> None:
+    events: Any = boto3.client("events", region_name="us-east-1")
+    asked = {"Name": "mendq-errors"} | ({"EventBusName": bus} if bus else {})
+    physical = f"{bus}|mendq-errors" if bus else "mendq-errors"
+    with Stubber(events) as stub:
+        stub.add_response("describe_rule", {"State": state}, asked)
+        monkeypatch.setattr(operator.account.session, "client", lambda _: events)
+        check = _part(operator, monkeypatch, "AWS::Events::Rule", "FailedCalls", physical)
+    assert check.status is (FAIL if typed else OK)
+    enable = "aws events enable-rule --region us-east-1"
+    assert _command(check) == (f"{enable}{typed}" if typed else "")
+
+
+@pytest.mark.parametrize(
+    ("logical", "depth", "status"),
+    [("HealDlq", 0, OK), ("HealDlq", 2, FAIL), ("UndeliveredPages", 1, FAIL), ("Intake", 9, OK)],
+)
+def test_messages_that_wait_for_a_person(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, logical: str, depth: int, status: Status
+) -> None:
+    url = operator.aws.url(operator.aws.queue("messages", tag=None))
+    for _ in range(depth):
+        operator.aws.clients.sqs.send_message(QueueUrl=url, MessageBody="dead")
+    check = _part(operator, monkeypatch, "AWS::SQS::Queue", logical, url)
+    assert check.status is status
+    assert f"{depth} message(s)" in check.says
+    remedy = (
+        f"aws sqs receive-message --region us-east-1 --queue-url {url} "
+        "--message-attribute-names All --max-number-of-messages 10"
+    )
+    assert _command(check) == (remedy if status is FAIL else "")
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [("Enabled", OK), ("Updating", OK), ("Disabled", FAIL), ("Disabling", FAIL)],
+)
+def test_what_feeds_heal(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, state: str, status: Status
+) -> None:
+    kind = "AWS::Lambda::EventSourceMapping"
+    with Stubber(operator.account.clients.functions) as stub:
+        stub.add_response("get_event_source_mapping", {"State": state}, {"UUID": MAPPING})
+        check = _part(operator, monkeypatch, kind, "HealIntake", MAPPING)
+    assert check.status is status
+    update = "aws lambda update-event-source-mapping --region us-east-1"
+    assert _command(check) == (f"{update} --uuid {MAPPING} --enabled" if status is FAIL else "")
+
+
+@pytest.mark.parametrize(
+    ("said", "group"),
+    [({}, ""), ({"LoggingConfig": {"LogGroup": "Mendq-HealLog"}}, "Mendq-HealLog")],
+)
+def test_the_log_of_a_lambda_is_the_one_that_lambda_names(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], group: str
+) -> None:
+    monkeypatch.setattr(Deployment, "parts", [("AWS::Lambda::Function", "HealFunction", "heal-1")])
+    stack = Deployment(operator.account, NOW)
+    with Stubber(operator.account.clients.functions) as stub:
+        stub.add_response("get_function_configuration", said, {"FunctionName": "heal-1"})
+        assert [each.status for each in stack.look()] == [OK]
+    read = (
+        f"aws logs filter-log-events --region us-east-1 --log-group-name {group} "
+        "--start-time 1795316400000 --query 'events[].[message]' --output text"
+    )
+    assert stack.logs == ({"heal-1": Log(group, Command(read))} if group else {})
+    assert [mistake_in(each.read) for each in stack.logs.values()] == [""] * bool(group)
+
+
+@pytest.mark.parametrize(("home", "logging"), [(HERE, True), (HERE, False), (THERE, False)])
+def test_a_trail_that_is_switched_off_is_switched_on_where_it_was_made(
+    operator: Operator, home: str, *, logging: bool
+) -> None:
+    _made_in(HERE)
+    client: Any = boto3.client("cloudtrail", region_name=home)
+    arn = client.create_trail(Name="all", S3BucketName=BUCKET, IsMultiRegionTrail=home != HERE)[
+        "TrailARN"
+    ]
+    if logging:
+        client.start_logging(Name=arn)
+    check, nothing_selected = trails_of(operator.account, [])
+    assert nothing_selected.status is FAIL
+    assert check.status is (OK if logging else WARN)
+    start = f"aws cloudtrail start-logging --region {home} --name {arn}"
+    assert _command(check) == ("" if logging else start)
+
+
+def test_a_queue_that_is_logged_in_part_is_warned_of(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conftest, "OUTPUTS", {})
-    assert _bucket(operator).status is Status.UNKNOWN
-
-
-@pytest.mark.usefixtures("_outputs")
-def test_doctor_asks_for_it_once(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    _made_in(THERE)
-    monkeypatch.setattr(Deployment, "look", lambda _: ())  # moto has no CloudFormation here
-    document = operator.json("doctor", code=1)
-    said = [each["says"] for each in document["checks"] if BUCKET in each["says"]]
-    assert len(said) == 1
-    assert THERE in said[0]
+    arn = operator.aws.queue("orders.fifo")
+    fields: Iterable[Mapping[str, Any]] = [
+        {"Field": "eventCategory", "Equals": ["Data"]},
+        {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+        {"Field": "eventName", "NotEquals": ["DeleteMessage"]},
+    ]
+    trail = Trail("mendq", ({"FieldSelectors": fields},))
+    monkeypatch.setattr(checks, "trails_of", lambda _, logging: logging.append(trail) or ())
+    monkeypatch.setattr(Deployment, "look", lambda _: ())
+    found = operator.json("doctor", code=1)
+    (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
+    assert (warned["status"], warned["says"]) == (
+        "warn",
+        "1 of 1 are logged in part: not DeleteMessage",
+    )
+    assert "trail.eventNames" in warned["remedy"]
+    assert found["not_logged"] == {arn: ["DeleteMessage"]}
+    assert found["outside_selectors"] == []

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mendq.lint.files import MOST_ASSEMBLIES_DEEP, Source, sources
-from mendq.lint.names import Environment
 from mendq.lint.template import MOST_BYTES, NotATemplate
+from mendq.lint.values import Environment
 
 
 def _stack(file: object, environment: object = "aws://unknown-account/unknown-region") -> Any:

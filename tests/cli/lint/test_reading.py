@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,8 +37,7 @@ IN_MAP = {
 KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
 
 
-NO_TEXTS: list[Any] = ["${Open}", "${Names}", "${AWS::NoValue}", [], {"a": 1}, "${", "${}"]
-NO_TEXTS += ["${a${Stage}", "${" * 1_000_000]
+VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
 
 
 def _in_map(key: str) -> Any:
@@ -119,17 +120,6 @@ def test_aliases_that_multiply_are_refused_at_once(text: str) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_the_short_forms_are_the_long_ones() -> None:
-    short = "a: !Ref x\nb: !GetAtt x.Arn.y\nc: !Sub ['${z}', {z: !ImportValue w}]\nd: !If [q, 1, 2]"
-    assert _read(short).root == {
-        "Resources": {},
-        "a": {"Ref": "x"},
-        "b": {"Fn::GetAtt": ["x", "Arn.y"]},
-        "c": {"Fn::Sub": ["${z}", {"z": {"Fn::ImportValue": "w"}}]},
-        "d": {"Fn::If": ["q", "1", "2"]},
-    }
-
-
 def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
     values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
@@ -165,54 +155,12 @@ def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
         assert len(str(refused).splitlines()) == 1  # noqa: PT017 - either way is right
 
 
-@pytest.mark.parametrize(
-    ("value", "comes_to"),
-    [
-        ({"Ref": "Stage"}, "prod"),
-        ({"Ref": "Names"}, ["a", "b"]),
-        ({"Ref": "Queue"}, "url"),
-        ({"Ref": "AWS::NoValue"}, None),
-        ({"a": {"Ref": "AWS::NoValue"}, "b": 1}, {"b": "1"}),
-        ([{"Ref": "AWS::NoValue"}, "x"], ["x"]),
-        ({"Fn::GetAtt": ["Queue", "Arn"]}, "arn"),
-        (
-            {"Fn::Sub": "${AWS::Region}/${Stage}/${!Stage}/${Queue.Arn}"},
-            "eu-west-1/prod/${Stage}/arn",
-        ),
-        ({"Fn::Sub": ["${x}-${Stage}", {"x": {"Ref": "Queue"}}]}, "url-prod"),
-        ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-prod"),
-        ({"Fn::Join": [",", {"Ref": "Names"}]}, "a,b"),
-        ({"Fn::FindInMap": ["Visibilities", {"Ref": "Stage"}, "seconds"]}, "60"),
-        (_in_map("names"), ["a", "b"]),
-        ({"Fn::Join": ["-", _in_map("names")]}, "a-b"),
-        ({"Fn::Sub": "a$b{c}$$"}, "a$b{c}$$"),
-        ({"Ref": "Stage", "more": 1}, {"Ref": "Stage", "more": "1"}),
-    ],
-)
-def test_what_a_template_tells(value: Any, comes_to: Any) -> None:
-    assert _comes_to(value) == comes_to
+@pytest.mark.parametrize("case", VALUES["tells"], ids=str)
+def test_what_a_template_tells(case: dict[str, Any]) -> None:
+    assert _comes_to(case["value"]) == case["comes_to"]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *({"Ref": each} for each in ("Open", "Stored", "Secret", "Nobody", ["Stage"], None)),
-        *({"Fn::GetAtt": each} for each in ("Queue", ["Queue"], ["Queue", {"Ref": "Stage"}])),
-        {"Fn::GetAtt": ["Queue", "Color"]},
-        *({"Fn::Sub": each} for each in NO_TEXTS),
-        {"Fn::Sub": ["${x}", {"x": {"Fn::Sub": ["${x}", {"y": "z"}]}}]},
-        *({"Fn::Join": each} for each in ("x", ["-", "x"], ["-", [["x"]]])),
-        *map(_in_map, ("other", "function", "nested", "lists", "nothing", "circle", "circles")),
-        *(
-            {"Fn::FindInMap": each}
-            for each in (["Visibilities", "test", "x"], ["Visibilities", "prod"], [])
-        ),
-        {"Fn::If": ["IsProd", 1, 2]},
-        {"Fn::Select": [0, ["x"]]},
-        {"Fn::Whatever": None},
-        ["x", {"Fn::ImportValue": "x"}],
-    ],
-)
+@pytest.mark.parametrize("value", [*VALUES["does_not_tell"], {"Fn::Sub": "${" * 1_000_000}])
 def test_what_it_does_not_tell_is_not_known(value: Any) -> None:
     with pytest.raises(NotKnown) as unknown:
         _comes_to(value)

@@ -1,0 +1,244 @@
+"""Whether Mendq lives: heartbeat, probe, freeze and calendars, and the scan's last round.
+
+The heartbeat's own metric alone proves nothing, for anybody who may put metrics can send that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Self
+
+from botocore.exceptions import ClientError
+
+from mendq.aws.clients import is_closed
+from mendq.aws.errors import PASSING, code_of
+from mendq.cases import items
+from mendq.cases.archive import FindingsBucket
+from mendq.cases.finding import Scanned
+from mendq.cases.transactions import case_store_errors
+from mendq.cli.account import Account
+from mendq.cli.decide.freeze import freeze_of
+from mendq.cli.doctor.check import Check, Status, guarded
+from mendq.cli.output import age, minute
+from mendq.model.names import HEARTBEAT, NAMESPACE
+from mendq.probe.probe import SEEN_WITHIN
+from mendq.probe.send import ProbeRecord
+
+# CloudWatch shows it within a few minutes.
+BEATS_WITHIN = timedelta(minutes=10)
+LOOKED_BACK = timedelta(hours=6)
+PERIOD = timedelta(minutes=1)
+# A round is made each hour, in stretches; the bucket has it once its first stretch has ended.
+AN_HOUR = timedelta(hours=1)
+ROUNDS_WITHIN = 2 * AN_HOUR
+Counts = Mapping[datetime, float]
+
+
+def life(account: Account, now: datetime) -> Iterator[Check]:
+    """Three checks and one a calendar, each by itself."""
+    yield from guarded("heartbeat", partial(heartbeat, account, now))
+    yield from guarded("probe", partial(_probe, account, now))
+    yield from guarded("freeze", partial(_freeze, account))
+    for arn in account.settings.freeze_calendars:
+        name = f"calendar {arn.rpartition('/')[2]}"
+        yield from guarded(name, partial(_calendar, account, name, arn))
+
+
+def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
+    """One check, as `mendq-heartbeat-missing` judges it; raises ClientError or Stopped."""
+    service = account.output("FollowUpFunction")
+    counts = runs, errors, beats = _minutes(account, service, now)
+    remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
+    # Those in which a run both ended well and told its figures.
+    good = [each for each in runs if runs[each] > errors.get(each, 0) and beats.get(each)]
+    if not good and now - account.created_at < BEATS_WITHIN:
+        says = f"none yet: the stack was made {age(account.created_at, now)} ago"
+        yield Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
+    elif not good:
+        says = f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
+        yield Check("heartbeat", Status.FAIL, says, remedy)
+    else:
+        # A datapoint bears the time at which its period begins.
+        last = min(max(good) + PERIOD, now)
+        says = f"the follow-up ran well {age(last, now)} ago"
+        is_silent = now - last >= BEATS_WITHIN
+        if is_silent or any(number for at, number in errors.items() if at >= last):
+            status = Status.FAIL if is_silent else Status.WARN
+            says = f"{says}; since then {_fault(counts, last)}"
+            yield Check("heartbeat", status, says, remedy)
+        else:
+            yield Check("heartbeat", Status.OK, says)
+
+
+def _fault(counts: Sequence[Counts], since: datetime) -> str:
+    """What is wrong where no minute is good, in the words of the runbook."""
+    later = [{at: n for at, n in each.items() if at >= since} for each in counts]
+    runs, errors = (int(sum(each.values())) for each in later[:2])
+    if not runs:
+        forged = ", and somebody else sends its metric" if counts[2] and later[2] else ""
+        return f"it was not started{forged}: is its schedule enabled, and was it throttled?"
+    if errors:
+        return f"it failed in {errors} of {runs} runs"
+    return "it ran without an error, and no metric came: may it write its log?"
+
+
+def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
+    """Runs, errors and figures of the follow-up by the minute, asked one after the other."""
+    of_lambda: Any = {
+        "Namespace": "AWS/Lambda",
+        "Dimensions": [{"Name": "FunctionName", "Value": service}],
+        "Statistics": ["Sum"],
+    }
+    of_ours: Any = {"Namespace": NAMESPACE, "Dimensions": [], "Statistics": ["SampleCount"]}
+    found: list[Counts] = []
+    for metric, of in (("Invocations", of_lambda), ("Errors", of_lambda), (HEARTBEAT, of_ours)):
+        answer = account.clients.cloudwatch.get_metric_statistics(
+            MetricName=metric,
+            # By whole minutes, so that those of all three are the same.
+            StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
+            EndTime=now + PERIOD,
+            Period=int(PERIOD.total_seconds()),
+            **of,
+        )
+        points: Any = answer["Datapoints"]
+        found.append({each["Timestamp"]: each[of["Statistics"][0]] for each in points})
+    return found
+
+
+def _probe(account: Account, now: datetime) -> Iterator[Check]:
+    probe = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
+    if probe is None:
+        says = "none was sent yet: the first comes within the hour after a deployment"
+        yield Check("probe", Status.WARN, says, "ask again in an hour")
+        return
+    sent = f"sent {age(probe.sent_at, now)} ago"
+    if probe.was_seen and probe.seen_at is not None:
+        late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
+        says = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
+        yield Check("probe", Status.OK, says)
+        return
+    how, status = " and not seen", Status.FAIL
+    if now - probe.sent_at <= SEEN_WITHIN:
+        how, status = ", still on its way", Status.WARN if probe.lost_in_a_row else Status.OK
+    says = f"{sent}{how}; {probe.lost_in_a_row} before it lost in a row"
+    yield Check("probe", status, says, "docs/runbooks/probe_lost.md")
+
+
+def _freeze(account: Account) -> Iterator[Check]:
+    freeze = freeze_of(account)
+    if freeze is None:
+        yield Check("freeze", Status.OK, "not frozen by hand")
+    else:
+        yield Check("freeze", Status.WARN, str(freeze), "mendq thaw")
+
+
+def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
+    """One that is closed is somebody's word, one that heal cannot read a fault.
+
+    Asked with the operator's rights, which are not heal's: who of the two is denied is told apart
+    by whose calendar it is. Raises what does not say that heal cannot read it either.
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
+    """
+    try:
+        closed = is_closed(account.clients, [arn])
+    except ClientError as error:
+        owner, code = arn.split(":")[4], code_of(error)
+        is_ours = owner == account.settings.account
+        if code in PASSING or (is_ours and "Denied" in code):
+            raise
+        says = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
+        share = f"share it with account {account.settings.account} from {owner}, or "
+        remedy = f"{'' if is_ours else share}take it out of freezeCalendars and deploy"
+        yield Check(name, Status.FAIL, says, remedy)
+        return
+    if closed:
+        says = f"{arn} is closed: nothing is changed"
+        yield Check(name, Status.WARN, says, "nothing, if it is meant so")
+    else:
+        yield Check(name, Status.OK, f"{arn} is open")
+
+
+@dataclass(frozen=True)
+class LastRound:
+    """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics.
+
+    At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
+    those of which nothing was seen, and not because they are `gone`.
+    """
+
+    at: datetime
+    queues: int
+    suspects: int
+    measured: int
+    skipped: int
+    findings: int
+    gone: int = 0
+    unseen: int = 0
+    failed: int = 0
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Raise KeyError, TypeError or ValueError where it is none of ours."""
+        return cls(
+            at=datetime.fromisoformat(document["at"]),
+            queues=int(document["queues_scanned"]),
+            suspects=int(document["suspects"]),
+            measured=int(document["measured"]),
+            skipped=int(document["skipped_for_budget"]),
+            findings=len(document["findings"]),
+            # A version before did not write these.
+            **{name: int(document.get(name, 0)) for name in ("gone", "unseen", "failed")},
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {**vars(self), "at": self.at.isoformat()}
+
+    @property
+    def says(self) -> str:
+        """In one line, without how long ago it was."""
+        left_out = f"{self.skipped:,} skipped for the budget" if self.skipped else "none skipped"
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        return (
+            f"{minute(self.at)}, {self.queues:,} queues, {self.suspects:,} suspects, "
+            f"{self.measured:,} measured, {left_out}{failed}, {self.findings:,} findings"
+        )
+
+
+def last_round(account: Account) -> LastRound | None:
+    """None where none was made, or none can be read; raises ClientError or CaseStoreUnavailable."""
+    client, table = account.clients.dynamodb, account.output("CaseTable")
+    key = items.key(items.ACCOUNT, "scan")
+    with case_store_errors():
+        item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
+    if "round" not in item:
+        return None
+    bucket = FindingsBucket(account.clients.s3, account.output("CaseBucket"))
+    begun = datetime.fromisoformat(item["round"]["S"])
+    for hour in (begun, begun - AN_HOUR):
+        # The first stretch of the newest may be under way.
+        with suppress(account.clients.s3.exceptions.NoSuchKey, KeyError, TypeError, ValueError):
+            return LastRound.from_document(bucket.get(hour))
+    return None
+
+
+def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:
+    """Whether what only the scan finds is found at all."""
+    remedy = f"see the log of {account.output('ScanFunction')}"
+    status = Status.FAIL
+    if found is None:
+        says = "no round was made yet: the first comes within the hour after a deployment"
+        if now - account.created_at < ROUNDS_WITHIN:
+            status, remedy = Status.WARN, "ask again in an hour"
+        return Check("scan", status, says, remedy)
+    says = f"the last round was {age(found.at, now)} ago: {found.says}"
+    if Scanned(queues=found.queues, gone=found.gone, unseen=found.unseen).is_blind:
+        says = f"{says}; nothing could be seen of any queue"
+    elif now - found.at < ROUNDS_WITHIN:
+        status = Status.WARN if found.failed or found.skipped else Status.OK
+        if found.skipped and not found.failed:
+            remedy = "raise limits.scanMetricsPerDay, and deploy"
+    return Check("scan", status, says, "" if status is Status.OK else remedy)
