@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,11 +14,10 @@ from moto.sns.models import sns_backends
 
 from functions import deliver_report
 from mendq.aws.clients import Clients
-from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportNotDelivered
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable, read
-from tests.functions.test_heal import Context
+from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
+from tests.functions.conftest import Context, Deploy
 from tests.heal.conftest import ACCOUNT, Account
 from tests.heal.faults import KINDS, Fault, Killed
 from tests.heal.mails import SENDER, recipients, sent, verify
@@ -49,7 +48,6 @@ class Lambda:
     account: Account
     clients: Clients
     capture: pytest.CaptureFixture[str]
-    retries: int = 0
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
     def put(self, document: bytes) -> None:
@@ -86,34 +84,21 @@ class Lambda:
 
 @pytest.fixture
 def made(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Lambda]:
+    account: Account,
+    deploy: Deploy,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Lambda:
     topic = account.clients.sns.create_topic(Name="info")["TopicArn"]
-    settings = DeliverReportSettings(ACCOUNT, "cases", topic, SENDER, READERS)
-    _know(settings, monkeypatch)
-    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    over = {"report_bucket": "cases", "topic_arn": topic}
+    deploy(deliver_report.handler, account, **over, sender=SENDER, recipients=READERS)
     # Drawing takes a second, and is tested where it is done.
     monkeypatch.setattr(deliver_report, "page", lambda week: f"<!doctype html>{week.made_at}")
     monkeypatch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
-    deliver_report._cold_start.cache_clear()
     verify(account)
-    lambda_ = Lambda(account, account.clients, capsys)
-    lambda_.put(json.dumps(busy_week()).encode())
-    yield lambda_
-    deliver_report._cold_start.cache_clear()
-
-
-def _know(settings: DeliverReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
-        monkeypatch.delenv(variable, raising=False)
-    for variable, text in settings.to_environment().items():
-        monkeypatch.setenv(variable, text)
-
-
-def _without_a_sender(made: Lambda, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = deliver_report._cold_start()[0]
-    _know(replace(settings, sender=None, recipients=()), monkeypatch)
-    deliver_report._cold_start.cache_clear()
+    made = Lambda(account, account.clients, capsys)
+    made.put(json.dumps(busy_week()).encode())
+    return made
 
 
 @pytest.mark.parametrize(
@@ -172,10 +157,6 @@ def test_a_corrected_summary_makes_the_page_anew_and_sends_nothing(made: Lambda)
     assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
 
 
-def test_another_weeks_summary_is_whole_but_for_its_key() -> None:
-    assert read(another_week()).week == "2026-W45"
-
-
 def _page(made: Lambda) -> str:
     key = "report/week=2026-W46/report.html"
     body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
@@ -186,7 +167,9 @@ def _page(made: Lambda) -> str:
 def test_without_a_sender_the_verdict_alone_goes_out(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _without_a_sender(made, monkeypatch)
+    for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
+        monkeypatch.delenv(variable)
+    deliver_report.handler.forget()
     assert len(made.run()["sent_to"]) == 1
     assert (len(made.verdicts), sent(made.account)) == (1, [])
 

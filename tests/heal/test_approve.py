@@ -46,16 +46,6 @@ def _unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
     return answered
 
 
-def test_a_case_that_nobody_knows_is_not_found(
-    account: Account, proposed: Case, heal: Heal
-) -> None:
-    answered = _unchanged(
-        account, proposed.queue_arn, lambda: say(account, "approve", f"{proposed.case_id}0")
-    )
-    assert answered["error"] == "not_found"
-    assert heal.asked == []
-
-
 @pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
 def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) -> None:
     answered = _unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
@@ -308,24 +298,8 @@ def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
     assert say(account, "close", case.case_id)["error"] == "wrong_state"
 
 
-def test_a_proposal_of_a_symptom_that_nobody_knows_any_more_can_be_declined(
-    account: Account, proposed: Case
-) -> None:
-    case = _of_another_mendq(account, proposed, "proposed")
-    assert say(account, "decline", case.case_id)["state"] == "declined"
-
-
 def test_a_proposal_says_until_when_it_can_be_approved(account: Account, proposed: Case) -> None:
     until = f"{proposed.at + timedelta(hours=24):%Y-%m-%d %H:%M:%S} UTC"
     assert proposed.reason.endswith(f"; it can be approved until {until}")
     ((_, body),) = account.pages("info")
     assert until in body
-
-
-def test_whoever_declines_reads_how_long_it_is_silent(account: Account, proposed: Case) -> None:
-    answered = say(account, "decline", proposed.case_id)
-    assert "pages no sooner than 24 hours after its last page" in answered["reason"]
-    account.later(hours=1)
-    fail(account, proposed.queue_arn, "again")
-    assert states(account) == ["proposed", "declined", "proposed"]
-    assert len(account.pages("info")) == 1

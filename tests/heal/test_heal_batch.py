@@ -21,16 +21,6 @@ def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
     return bodies
 
 
-def test_many_queues_in_one_batch_are_a_mass_symptom_before_the_first_write(
-    account: Account,
-) -> None:
-    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
-    account.heal(_fail_all(account, queues))
-    assert {account.visibility(queue) for queue in queues} == {10}
-    assert {case["to"] for case in account.transitions()} == {"refused"}
-    assert len(account.transitions()) == 5
-
-
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([60, 60, 60, 60, 60, 60, 60, 60, 60, *[5.0] * 50])
@@ -48,25 +38,6 @@ def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert healed.errors == {}
     assert account.visibility(queue) == 45
-
-
-@pytest.mark.parametrize("partition", ["aws-a", "aws-cn", "aws-us-gov"])
-def test_another_partition_is_another_place(account: Account, partition: str) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    forged = queue.replace("arn:aws:", f"arn:{partition}:")
-    healed = account.heal(account.late_deletes(forged, "1", "2", "3"))
-    assert healed.fixed == {}
-    assert account.visibility(queue) == 30
-
-
-def test_sightings_that_the_case_store_retained_too_long_are_no_evidence(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.heal(account.late_deletes(queue, "old-1", "old-2"))
-    account.later(hours=20)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    (case,) = account.transitions()
-    assert case["evidence"]["failed_calls"] == 3
-    assert case["evidence"]["first_request_id"] == "request-1"
 
 
 def _keep_out(account: Account, queue: str, ending: str = "") -> None:
@@ -133,18 +104,6 @@ def test_a_case_store_that_cannot_be_read_is_no_leave_to_write(
     assert account.visibility(queue) == 30
 
 
-def test_a_bad_note_of_the_spread_stops_nobody(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    item: dict[str, Any] = {
-        "pk": {"S": "account"},
-        "sk": {"S": "spread#visibility_timeout_too_short"},
-        "queues": {"SS": ["what", "2026-11-16T09:30:00 no-zone"]},
-    }
-    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 45
-
-
 def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     item = {
@@ -155,16 +114,3 @@ def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 45
-
-
-def test_readers_that_shorten_their_own_visibility_are_seen_in_any_order(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    short = {
-        "eventName": "ChangeMessageVisibility",
-        "errorCode": "MessageNotInflight",
-        "requestParameters": {"visibilityTimeout": 10},
-    }
-    for event_id in ("1", "2", "3"):
-        account.heal(account.late_deletes(queue, event_id, **short))
-    assert "shorter visibility timeout themselves" in account.transitions()[0]["reason"]
-    assert account.visibility(queue) == 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from mendq.heal.observation import NOTED_EVERY, with_failures
+from mendq.heal.apply import NOTED_EVERY, with_failures
 from mendq.model.case import State
 from mendq.model.evidence import Evidence
 from tests.heal.test_guardrails import case

@@ -80,15 +80,3 @@ def test_a_missing_queue_that_settings_name_stays_a_persons(world: World) -> Non
     account.later(days=1)
     world.follow()
     assert case_of(account).reason == "it stayed away for 7 days"
-
-
-def test_a_queue_that_settings_name_needs_no_tag(world: World) -> None:
-    account = world.account
-    account.settings = replace(account.settings, mode=account.settings.tag_may_raise_to)
-    account.settings = replace(account.settings, queues=("orders*",))
-    queue = account.queue(VisibilityTimeout="30")
-    world.fail(queue, "a")
-    take_away(account, queue, "untagged")
-    world.deletes = 7
-    world.minutes(19)
-    assert world.states() == ["applied", "verified", "watching"]

@@ -92,12 +92,6 @@ def test_what_a_person_wrote_since_is_retained(now: str) -> None:
     assert steps_of(undone) == ()
 
 
-def test_what_is_as_before_is_left() -> None:
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("30"))
-    assert only(undone) == (Outcome.NOTHING, "30", "45", "30")
-    assert steps_of(undone) == ()
-
-
 def test_ours_goes_back_to_before_the_first_write() -> None:
     first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
@@ -205,12 +199,6 @@ def test_what_is_never_written_is_printed(
     assert given == change or json.loads(given) == change
     assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.THEIRS
     assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
-
-
-def test_after_a_fix_the_write_is_remembered() -> None:
-    fix = case(SetVisibilityTimeout(30, 45))
-    record = records_after(fix, CaseStoreView(), None)["VisibilityTimeout"]
-    assert (record.person_value, record.last_written, record.overridden_until) == ("30", "45", None)
 
 
 def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:

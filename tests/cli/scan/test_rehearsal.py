@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.cli.scan.rehearsal import WouldChange, looking
+from mendq.cli.look.dry_run import WouldChange, looking
 from tests.cli.conftest import Operator
 
 

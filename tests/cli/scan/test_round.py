@@ -12,10 +12,8 @@ from rich.console import Console
 
 from mendq.cases.finding import Finding
 from mendq.cli.exit_codes import Exit
-from mendq.cli.scan.findings_table import findings_table
-from mendq.cli.scan.price import Purse
-from mendq.cli.scan.round import Round
-from mendq.cli.scan.would_do import BY_NAME, WouldDo
+from mendq.cli.look.dry_run import BY_NAME, DryRun, Purse, WouldDo
+from mendq.cli.look.scan import findings_table
 from mendq.model.limits import Mode
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
@@ -73,10 +71,10 @@ def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> 
     asked: list[object] = []
     account = operator.account
     account.session.events.register("before-call.cloudwatch", lambda **_: asked.append(1))
-    *_, scanned = Round(account, later, Purse(0)).stretches()
+    *_, scanned = DryRun(account, later, Purse(0)).stretches()
     assert (scanned.suspects, scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 1, 0)
     assert asked == []
-    *_, scanned = Round(account, later, Purse(100)).stretches()
+    *_, scanned = DryRun(account, later, Purse(100)).stretches()
     assert (scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 8)
     assert asked
 

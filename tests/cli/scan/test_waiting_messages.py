@@ -13,10 +13,8 @@ from mendq.cases.finding import Finding
 from mendq.cases.transactions import Entry
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
-from mendq.cli.scan.findings_table import findings_table
-from mendq.cli.scan.price import Purse
-from mendq.cli.scan.round import Round
-from mendq.cli.scan.would_do import WouldDo
+from mendq.cli.look.dry_run import DryRun, Purse, WouldDo
+from mendq.cli.look.scan import findings_table
 from mendq.model.case import State
 from mendq.model.metrics import metrics_of
 from tests.cli.conftest import Operator
@@ -56,8 +54,8 @@ def waiting(operator: Operator, name: str, hours_old: int, tag: str = "propose")
     return dead
 
 
-def said(operator: Operator) -> tuple[Round, dict[Finding, WouldDo]]:
-    this = Round(operator.account, LATER, Purse())
+def said(operator: Operator) -> tuple[DryRun, dict[Finding, WouldDo]]:
+    this = DryRun(operator.account, LATER, Purse())
     *_, scanned = this.stretches()
     would = dict(this.would_do(scanned.findings))
     assert this.document(scanned, would)["metrics_an_hour"]
@@ -105,7 +103,7 @@ def test_what_it_asks_for_is_paid_and_what_heal_asks_for_again_is_counted(
 ) -> None:
     """Of the messages' queue everything, of its source the deletes."""
     waiting(operator, "orders", 5)
-    this = Round(operator.account, LATER, Purse())
+    this = DryRun(operator.account, LATER, Purse())
     *_, scanned = this.stretches()
     scanned = replace(
         scanned, findings=tuple(e for e in scanned.findings if e.seconds_left is not None)
