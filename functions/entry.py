@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, NotificationNotSent, StepFailed
+from mendq.aws.errors import blame
 from mendq.model.names import NAMESPACE
 from mendq.model.settings import LambdaSettings
 
@@ -24,10 +23,6 @@ Made = TypeVar("Made")
 Event = dict[str, Any]
 # Event fields are other people's text: one line stays one line, whatever stands in it.
 to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
-_BLAMED = {
-    (FactsUnavailable, CaseStoreUnavailable): "could not look",
-    (ClientError, BotoCoreError, StepFailed, NotificationNotSent): "AWS refused",
-}
 
 
 @dataclass(frozen=True)
@@ -91,11 +86,6 @@ class Entry(Generic[Settings]):
         finally:
             if self.metrics.metric_set:
                 self.metrics.flush_metrics()
-
-
-def blame(error: Exception) -> str:
-    """Whose fault an error is, in a word; a request that names nothing of ours is the caller's."""
-    return next((word for kinds, word in _BLAMED.items() if isinstance(error, kinds)), "a fault")
 
 
 def entry(

@@ -22,6 +22,6 @@ def handler(event: Event, call: Call[ProbeSettings]) -> dict[str, int | str]:
     scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), call.now)
     probe = send_probe(call.clients, call.settings, scheduled_at, call.now)
     call.metrics.add_metric(OwnMetric.PROBES_LOST, MetricUnit.Count, probe.lost_in_a_row)
-    sent = {"sent_at": probe.sent_at.isoformat(), "lost_in_a_row": probe.lost_in_a_row}
-    call.log.info("a probe is on its way", **sent)
-    return sent
+    sent_at, lost = probe.sent_at.isoformat(), probe.lost_in_a_row
+    call.log.info("a probe is on its way", sent_at=sent_at, lost_in_a_row=lost)
+    return {"sent_at": sent_at, "lost_in_a_row": lost}

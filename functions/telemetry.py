@@ -108,10 +108,14 @@ def emit_heal(
         OwnMetric.REFUSALS: refusals.total() + len(intake.refusals),
     }
     add_counts(metrics, totals)
-    for name, counts in ((OwnMetric.AUTO_FIXES, fixes), (OwnMetric.REFUSALS, refusals)):
-        for symptom, value in counts.items():
-            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
-                metric.add_dimension("symptom", symptom)
+    _by_symptom(OwnMetric.AUTO_FIXES, fixes)
+    _by_symptom(OwnMetric.REFUSALS, refusals)
+
+
+def _by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
+    for symptom, value in counts.items():
+        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+            metric.add_dimension("symptom", symptom)
 
 
 def add_counts(metrics: Metrics, counts: Mapping[OwnMetric, int]) -> None:
@@ -172,14 +176,9 @@ def emit_follow_up(metrics: Metrics, followed: Followed, now: datetime, limits: 
     for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
     came_back = sum(_came_back(each) for each in followed.moved)
-    add_counts(
-        metrics,
-        {
-            COUNTED_AS_ZERO: 0,
-            OwnMetric.RECURRENCES: came_back,
-            OwnMetric.FOLLOW_UP_ERRORS: len(followed.errors),
-        },
-    )
+    errors = len(followed.errors)
+    counts = {OwnMetric.RECURRENCES: came_back, OwnMetric.FOLLOW_UP_ERRORS: errors}
+    add_counts(metrics, {COUNTED_AS_ZERO: 0, **counts})
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
     for case in followed.moved:
@@ -228,10 +227,7 @@ def emit_scan(scanned: Scanned) -> None:
         if value:
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
                 pass  # it is sent on leaving
-    for symptom, value in scanned.by_symptom().items():
-        name = OwnMetric.SCAN_FINDINGS
-        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
-            metric.add_dimension("symptom", symptom)
+    _by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
 
 
 def _faults(scanned: Scanned) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -159,7 +160,7 @@ class _Batch:
         alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
         reserve_seconds = self.run.remaining_seconds() / 2
         for group in groups:
-            looked = self._try(group, lambda group=group: self._look(group), reserve_seconds)
+            looked = self._try(group, partial(self._look, group), reserve_seconds)
             if isinstance(looked, Situation):
                 word = counted_as(group.symptom.name, looked.facts.tags)
                 alike[group.symptom, word][group] = looked
@@ -189,7 +190,7 @@ class _Batch:
                     self.healed.fail(group, error)
                 return
         for group, situation in alike.items():
-            outcome = self._try(group, lambda seen=situation: self._fix(seen, spread))
+            outcome = self._try(group, partial(self._fix, situation, spread))
             if outcome is not None:
                 self._note(group, outcome)
         is_drill = any(DRILL_TAG in each.facts.tags for each in alike.values())

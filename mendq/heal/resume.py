@@ -13,12 +13,12 @@ from typing import Any
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.view import CaseStoreView, with_what_refused
-from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import decided, gather, recover, situation_of
 from mendq.heal.context import FixContext, Outcome, declined
 from mendq.heal.decide import decide_unlooked, is_approved_by_person
+from mendq.heal.recover import symptom_known_as
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
@@ -29,7 +29,7 @@ from mendq.model.queue import arn_of, parts_of
 
 def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
     """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
-    symptom = next((each for each in CATALOGUE if each.name == request.get("symptom")), None)
+    symptom = symptom_known_as(str(request.get("symptom")))
     queue_arn, case_id = request.get("queue_arn"), request.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")

@@ -23,7 +23,8 @@ EXAMPLE_ACCOUNTS = {
 }
 MOST_LINES_OF_A_LAMBDA = 60
 NOT_LAMBDAS = {
-    "functions/telemetry.py": "what the one decorator does, for all of them",
+    "functions/entry.py": "the one decorator of the Lambdas",
+    "functions/telemetry.py": "what they count and log",
 }
 # A Lambda beyond the bound, and why.
 LONGER = {

@@ -148,15 +148,6 @@ def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> No
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
 
 
-def test_a_corrected_summary_makes_the_page_anew_and_sends_nothing(made: Lambda) -> None:
-    made.run()
-    before = _page(made)
-    made.put(json.dumps({**busy_week(), "made_at": "2026-11-17T06:00:00Z"}).encode())
-    made.run("request-2")
-    assert _page(made) != before
-    assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
-
-
 def _page(made: Lambda) -> str:
     key = "report/week=2026-W46/report.html"
     body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
@@ -172,18 +163,6 @@ def test_without_a_sender_the_verdict_alone_goes_out(
     deliver_report.handler.forget()
     assert len(made.run()["sent_to"]) == 1
     assert (len(made.verdicts), sent(made.account)) == (1, [])
-
-
-def test_what_goes_out_says_where_the_page_lies(made: Lambda) -> None:
-    made.run()
-    ((subject, verdict),) = made.verdicts
-    mail = sent(made.account)[0]
-    assert subject == mail["Subject"] == "Mendq 2026-W46: 26 incidents, 19 healed, 2 paged"
-    text = mail.get_body(("plain",))
-    assert text
-    for each in (verdict, text.get_content()):
-        assert "s3://cases/report/week=2026-W46/report.html" in each
-        assert "mendq report --week 2026-W46 --open --region us-east-1" in each
 
 
 def test_a_verdict_that_sns_refuses_keeps_no_mail_back(made: Lambda) -> None:
@@ -231,27 +210,6 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert recipients(made.account) == [READERS[1], READERS[0]]
     assert len(made.verdicts) == 2
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
-
-
-def test_an_unverified_sender_is_reported_once(made: Lambda) -> None:
-    made.clients.mail.delete_email_identity(EmailIdentity=SENDER)
-    assert not made.invoke()
-    assert [subject.partition(":")[0] for subject, _ in made.verdicts] == [
-        "Mendq 2026-W46",
-        "Mendq",
-    ]
-    verify(made.account)
-    assert made.invoke("by hand")
-    assert recipients(made.account) == list(READERS)
-
-
-def test_a_throttled_mail_is_tried_again_and_nobody_is_told(made: Lambda) -> None:
-    refuse = _refusing(made, *READERS, code="TooManyRequestsException")
-    with pytest.raises(ReportNotDelivered):
-        made.run()
-    _allow(made, refuse)
-    made.run()
-    assert (len(made.verdicts), recipients(made.account)) == (1, list(READERS))
 
 
 def test_a_mail_is_asked_for_once_and_the_verdict_too(made: Lambda) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions import heal
-from mendq.heal import batch
+from mendq.heal.assess import with_facts as real
 from mendq.heal.context import Run
 from mendq.heal.guardrails import Situation
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
@@ -102,7 +102,7 @@ def test_two_runs_that_read_one_burst_are_no_error(
 ) -> None:
     """One is faster; the messages of the other come again."""
     queue = account.queue(tag=mode, VisibilityTimeout="30")
-    real, overtaken = batch.with_facts, list[object]()
+    overtaken = list[object]()
 
     def with_facts(slower: Situation, run: Run) -> Situation:
         if not overtaken:
@@ -110,7 +110,7 @@ def test_two_runs_that_read_one_burst_are_no_error(
             account.heal(account.late_deletes(queue, "4", "5", "6"))
         return real(slower, run)
 
-    monkeypatch.setattr(batch, "with_facts", with_facts)
+    monkeypatch.setattr("mendq.heal.batch.with_facts", with_facts)
     failed = deliver(account.late_deletes(queue, "1", "2", "3"))
     assert overtaken
     assert len(account.transitions()) == 1

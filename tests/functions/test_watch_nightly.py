@@ -122,17 +122,6 @@ def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambd
     assert watching.said["why"] == "the run ended FAILED and wrote nothing of 2026-11-15"
 
 
-def test_exit_code_3_is_unreadable_and_not_missing(watching: Lambda) -> None:
-    watching.before()
-    watching.nightly(DAY, 9_000, bytes=100, bytes_unreadable=2)
-    assert watching.end("FAILED")["verdict"] == "read"
-    assert watching.figures == {
-        "NightlyRunsWritten": 1, "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 2,
-    }  # fmt: skip
-    assert "2 bytes were unreadable" in watching.said["why"]
-    assert "ExitCode: 1" in watching.said["why"]
-
-
 def test_the_same_event_twice_is_the_same_datum_twice(watching: Lambda) -> None:
     """CloudWatch keeps the time of the run's end, so that the maximum is what it was."""
     watching.before()
@@ -230,12 +219,6 @@ def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) ->
     watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
     watching.end("SUCCESS")
     assert "ReportsMissing" not in watching.figures
-
-
-def test_a_run_that_nobody_knows_is_none(watching: Lambda) -> None:
-    with Stubber(watching.account.clients.emr) as emr:
-        emr.add_client_error("get_job_run", "ResourceNotFoundException")
-        assert "knows no run" in watch_nightly.handler(event(), CONTEXT)["ignored"]
 
 
 def test_a_forged_event_asks_nobody(watching: Lambda) -> None:

@@ -384,18 +384,3 @@ def touched(account: Account, queue: str, times: int, **apart: float) -> list[st
         account.set_visibility(queue, account.visibility(queue))
         seen += codes(account.heal(bodies))
     return seen
-
-
-def test_a_queue_that_is_touched_again_and_again_is_reported(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
-    assert account.transitions() == []
-    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
-    (case,) = account.transitions()
-    assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
-    assert "changed 6 times within 24 hours" in case["reason"]
-    assert account.visibility(queue) == 30
-    ((_, page),) = account.pages("urgent")
-    assert "changed 6 times within 24 hours" in page
-    assert touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
-    assert len(account.pages("urgent")) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import QueueGone, StepFailed
-from mendq.aws.queue import READS_OF_A_NEW_QUEUE, attributes_of
+from mendq.aws.queue import attributes_of
 from mendq.heal.apply import attach
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
@@ -180,17 +180,6 @@ def test_a_new_queue_is_given_the_second_that_it_needs(
     assert taken(account, queue, plan_for(queue)) is None
     assert slept == [1, 1]
     assert AttachDlq.standing_in(account.attributes(queue))
-
-
-def test_one_that_stays_hidden_is_attached_another_time(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = account.queue("orders")
-    _hide(arn_of_dlq(queue), monkeypatch, reader=READS_OF_A_NEW_QUEUE)
-    refusal = taken(account, queue, plan_for(queue))
-    assert refusal is not None
-    assert (refusal.code, refusal.again) == ("not_usable_yet", True)
-    assert "RedrivePolicy" not in account.attributes(queue)
 
 
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:

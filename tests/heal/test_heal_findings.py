@@ -93,15 +93,6 @@ def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scannin
     assert len(scanned.account.pages("info")) == 2
 
 
-def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Scanning) -> None:
-    queue = dlq(scanned, tag="observe")
-    assert round_and_heal(scanned) == ["observed"]
-    assert [round_and_heal(scanned) for _ in range(3)] == [["said_already"]] * 3
-    scanned.account.later(days=1)
-    assert round_and_heal(scanned) == ["observed"]
-    assert retention(scanned.account, queue) == "86400"
-
-
 def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Scanning) -> None:
     dlq(scanned, tag="propose")
     round_and_heal(scanned)

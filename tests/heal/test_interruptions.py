@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
@@ -61,28 +59,6 @@ def _before_the_write(account: Account, act: Callable[[], None]) -> None:
     account.clients.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", hook)
 
 
-def _answer(account: Account, status: int, body: bytes) -> None:
-    """Let the next write land (moto has its turn too) and answer something else."""
-    answers = [(status, body)]
-
-    def hook(request: Any, **_: Any) -> AWSResponse | None:
-        body = Raw(answers.pop()[1]) if answers else None
-        return AWSResponse(request.url, status, HTTPHeaders(), body) if body else None
-
-    events: Any = account.clients.sqs_for_writing.meta.events
-    events.register_first("before-send", hook)
-
-
-class Raw:
-    """A body as urllib3 hands it over."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def stream(self, **_: Any) -> Any:
-        yield self._body
-
-
 def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
     queue = _settled_queue(account)
     _before_the_write(account, lambda: account.set_visibility(queue, 20))
@@ -110,23 +86,6 @@ def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) 
     _redeliver(account, queue)
     assert account.visibility(queue) == 20
     assert account.transitions()[-1]["to"] == "overridden"
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [(503, b""), (500, b"<html>"), (408, b'{"__type": "RequestTimeoutException"}')],
-)
-def test_an_error_that_hides_a_write_is_settled_later(
-    account: Account, status: int, body: bytes
-) -> None:
-    queue = _settled_queue(account)
-    _answer(account, status, body)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert len(healed.errors) == 3
-    assert account.transitions() == []
-    _redeliver(account, queue)
-    assert account.visibility(queue) == 45
-    assert [each["to"] for each in account.transitions()] == ["applied"]
 
 
 def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:

@@ -17,7 +17,6 @@ from mendq.heal.apply import write
 from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
 from mendq.model.plan import Refusal
 from mendq.model.steps import AttributeStep, Owner, SetVisibilityTimeout
 from tests.heal.conftest import Account
@@ -131,16 +130,6 @@ def test_settings_that_no_longer_let_it_end_it_unwritten(
 ) -> None:
     queue = _opened(account)
     account.tag(queue, mendq=lowered)
-    _taken_up(account, mover)
-    assert states(account) == ["approved", "expired"]
-    assert account.visibility(queue) == 30
-
-
-def test_a_lowered_autonomy_ends_it_too(account: Account, mover: MessageMover) -> None:
-    queue = _opened(account)
-    account.settings = replace(
-        account.settings, autonomy={"visibility_timeout_too_short": Mode.PROPOSE}
-    )
     _taken_up(account, mover)
     assert states(account) == ["approved", "expired"]
     assert account.visibility(queue) == 30

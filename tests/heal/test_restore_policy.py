@@ -12,7 +12,7 @@ from mendq.model.limits import Mode
 from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, SETTLED_AFTER, digest_of
 from tests.heal.answers import answer_instead
 from tests.heal.conftest import WORKER, Account
-from tests.heal.operators import case_of, move, states, undo
+from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS, identity_of
 from tests.heal.restoring import (
     EMPTIED,
@@ -277,16 +277,3 @@ def test_a_pin_that_becomes_unreadable_is_not_restored(account: Account) -> None
     queue = _approved(account)
     _spoil(account, queue, {"generation": "x"})
     _expired_without_a_write(account, queue, "its pin cannot be read")
-
-
-@pytest.mark.usefixtures("analyzer")
-def test_what_was_restored_is_only_printed_by_a_rollback(account: Account) -> None:
-    queue = _approved(account)
-    restore(account)
-    case = case_of(account)
-    account.later(minutes=5)
-    document = undo(account, case.case_id)
-    assert policy_of(account, queue) == GRANTS
-    (printed,) = document["attributes"]
-    assert printed["outcome"] == "printed"
-    assert "set-queue-attributes" in printed["command"]

@@ -27,8 +27,6 @@ from mendq.model.steps import (
     HELD,
     STEPS,
     AttributeStep,
-    DeduplicateByGroup,
-    LimitThroughputByGroup,
     RedriveMessages,
     SetKmsDataKeyReusePeriod,
     SetMessageRetention,
@@ -152,18 +150,6 @@ def test_the_snapshot_decides_what_was_before() -> None:
     assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
 
 
-def test_each_attribute_is_judged_by_itself() -> None:
-    history = [
-        case(
-            DeduplicateByGroup("queue", "messageGroup"),
-            LimitThroughputByGroup("perQueue", "perMessageGroupId"),
-        )
-    ]
-    undone = found(history, {"DeduplicationScope": "messageGroup"})
-    assert [each.outcome for each in undone] == [Outcome.UNDONE, Outcome.NOTHING]
-    assert steps_of(undone) == (DeduplicateByGroup("messageGroup", "queue"),)
-
-
 class MadeUp(AttributeStep):
     """A step that no rollback may take, however it came into the catalogue."""
 
@@ -252,12 +238,3 @@ def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
     assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
     over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
     assert only(found(over, {}, view=view))[0] is Outcome.NOTHING
-
-
-def test_messages_that_a_person_held_back_are_left_alone_for_a_week() -> None:
-    stopped = case(REDRIVE.inverse(), n=2, state=State.ROLLED_BACK)
-    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
-    view = CaseStoreView(attributes={REDRIVE.attribute: record})
-    after = records_after(stopped, view, None)[REDRIVE.attribute]
-    assert after.overridden_until == stopped.at + timedelta(days=7)
-    assert after.owes_a_notification

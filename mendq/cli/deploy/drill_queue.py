@@ -182,4 +182,4 @@ class Ending:
 
 
 def _out_of(word: str) -> tuple[str, ...]:
-    return DECISIONS[word].move.out_of
+    return DECISIONS[word].out_of

@@ -175,7 +175,7 @@ def until(case: Case, timing: Timing | None) -> str:
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
     """The states of a case like this one that a person's word ends, or moves on."""
     is_known = any(each.name == case.symptom for each in CATALOGUE)
-    move = DECISIONS[word].move
+    move = DECISIONS[word]
     if is_known:
         return move.out_of
     return {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}.get(
