@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from mendq.heal.apply import NOTED_EVERY, with_failures
 from mendq.heal.batch import heal_batch
+from mendq.model.case import State
+from mendq.model.evidence import Evidence
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.test_assess import codes
+from tests.heal.test_guardrails import case
+from tests.model.test_advance import BEGINS, NEEDED, TIMING, failed
 
 
 def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
@@ -114,3 +120,51 @@ def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 45
+
+
+OF_A_STACK = {
+    "aws:cloudformation:stack-name": "shop",
+    "aws:cloudformation:logical-id": "Orders",
+}
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal"])
+def test_a_case_says_which_stack_deploys_its_queue(account: Account, tag: str) -> None:
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    url = account.clients.sqs.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
+    account.clients.sqs.tag_queue(QueueUrl=url, Tags=OF_A_STACK)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (opened,) = account.transitions()
+    evidence = opened["evidence"]
+    assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")
+    assert evidence["failed_calls"] == 3
+
+
+def test_a_case_of_a_queue_without_a_stack_names_none(account: Account) -> None:
+    account.heal(account.late_deletes(account.queue(VisibilityTimeout="30"), "1", "2", "3"))
+    (opened,) = account.transitions()
+    assert not {"stack", "resource"} & set(opened["evidence"])
+
+
+def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
+    applied, known, notes = case(State.APPLIED), Evidence(), 0
+    for second in range(3_600):
+        call = failed(BEGINS + timedelta(seconds=second))
+        event = replace(call.sightings[0], event_id=f"event-{second}")
+        noted = with_failures(applied, known, Evidence((event,)), NEEDED, TIMING)
+        if noted is not None:
+            notes, known = notes + 1, noted
+    assert known.suffices(NEEDED)
+    assert notes == NEEDED.distinct_events + 3_600 // NOTED_EVERY.seconds - 1
+
+
+def test_calls_from_before_are_not_noted() -> None:
+    early = failed(BEGINS - timedelta(seconds=1))
+    assert with_failures(case(State.APPLIED), Evidence(), early, NEEDED, TIMING) is None
+
+
+def test_the_same_call_is_noted_once() -> None:
+    call = failed(BEGINS)
+    known = with_failures(case(State.APPLIED), Evidence(), call, NEEDED, TIMING)
+    assert known == call
+    assert with_failures(case(State.APPLIED), call, call, NEEDED, TIMING) is None

@@ -9,7 +9,7 @@ import pytest
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
-from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, SETTLED_AFTER, digest_of
+from mendq.model.policy import SETTLED_AFTER, digest_of
 from tests.heal.answers import answer_instead
 from tests.heal.conftest import WORKER, Account
 from tests.heal.operators import case_of, move, states
@@ -190,19 +190,6 @@ def test_a_person_s_revocation_is_never_undone(account: Account, record: dict[st
     assert "has changed it since" in case_of(account).reason
     ((_, body),) = account.pages("urgent")
     assert "is not put back" in body
-
-
-def test_what_cloudtrail_has_not_said_yet_is_waited_for(account: Account) -> None:
-    queue = pinned_queue(account)
-    deploy(account, queue)
-    announced = account.history.pop(0)
-    account.later(minutes=2)
-    deny(account, queue, "early")
-    assert states(account) == []
-    account.history.insert(0, announced)
-    account.later(seconds=CLOUDTRAIL_TELLS_WITHIN.total_seconds())
-    deny(account, queue, "later")
-    assert states(account) == ["proposed"]
 
 
 @pytest.mark.usefixtures("analyzer")

@@ -70,8 +70,8 @@ WRITES = (
     Selection((
         "tests.heal.test_approve::test_another_plan_than_the_approved_one_is_not_carried_out",
         "tests.heal.test_owners::test_settings_that_no_longer_let_it_end_it_unwritten",
-        "tests.heal.test_owners::test_heal_writes_nothing_that_another_owns_and_opens_the_case_as_"
-        "approved",
+        ("tests.heal.test_owners::test_heal_writes_nothing_that_another_owns_and_opens_the_case_as_"
+        "approved"),
     ), (
         Mutant("another plan than the approved one is written", "mendq.heal.decide",
             "_plan_again", "_documents(plan.steps) != case.steps", "not plan.steps"),
