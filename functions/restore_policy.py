@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
-from functools import cache, partial
-from typing import Any
-
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from functions.entry import to_line
-from functions.telemetry import emit_taken_up
-from mendq.aws.clients import Clients
+from functions.entry import Call, Event, entry
+from functions.telemetry import tell_taken_up
 from mendq.cases.pins import Pins
 from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up
-from mendq.model.names import NAMESPACE
 from mendq.model.settings import RestorePolicySettings
 from mendq.model.steps import Owner
 
-logger = Logger(service="restore_policy", json_serializer=to_line)
-metrics = Metrics(namespace=NAMESPACE)
 
-
-@cache
-def _cold_start() -> tuple[RestorePolicySettings, Clients]:
-    return RestorePolicySettings.from_environment(os.environ), Clients.of_this_lambda()
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+@entry(RestorePolicySettings)
+def handler(event: Event, call: Call[RestorePolicySettings]) -> Event:
     """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
-    settings, clients = _cold_start()
-    now = datetime.now(UTC)
-    run = FixContext(
-        clients=clients,
-        settings=settings,
-        owner=context.aws_request_id,
-        now=now,
-        remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000,
-        clock=partial(datetime.now, UTC),
-        write=PolicyWriter(Pins(clients.dynamodb, settings.case_table), now).write,
-        whose=Owner.RESTORE_POLICY,
-    )
-    outcome = take_up(event, run)
-    emit_taken_up(metrics, outcome)
-    logger.info("took up a case", request=event, **outcome.document())
-    return outcome.document()
+    pins = Pins(call.clients.dynamodb, call.settings.case_table)
+    write = PolicyWriter(pins, call.now).write
+    run = call.writing(FixContext, write=write, whose=Owner.RESTORE_POLICY)
+    return tell_taken_up(call, event, take_up(event, run))

@@ -3,54 +3,87 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
+from functions.entry import Call, Event
 from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, QueueRefusesUs
-from mendq.cases.finding import Scanned
-from mendq.follow_up.follow_up import Followed
-from mendq.heal.batch import Intake
-from mendq.heal.context import Group, Outcome
 from mendq.model.case import Case, State
 from mendq.model.limits import Limits
 from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
-from mendq.nightly.deliver import Delivery
-from mendq.nightly.outcome import NightlyMetric, Watched, WeekEnded
+from mendq.model.plan import Refusal
+
+# A Lambda loads its own rooms, and not those of the others.
+if TYPE_CHECKING:
+    from mendq.cases.finding import Scanned
+    from mendq.follow_up.follow_up import Followed
+    from mendq.heal.approve import OperatorRequest
+    from mendq.heal.batch import Intake
+    from mendq.heal.context import Group, Outcome
+    from mendq.nightly.deliver import Delivery
+    from mendq.nightly.outcome import Watched, WeekEnded
+
+    Fixed = Mapping[Group, Outcome]
 
 
-def emit_nightly(metrics: Metrics, seen: Watched | WeekEnded) -> None:
-    """Every figure of the run at the time at which it ended: told twice it is the same."""
-    metrics.set_timestamp(seen.run.updated_at)
+def tell_nightly(call: Call[Any], seen: Watched | WeekEnded) -> dict[str, str]:
+    """Every figure of the run at the time at which it ended, told twice it is the same; and why.
+
+    A run that is not fine is a warning.
+    """
+    from mendq.nightly.outcome import NightlyMetric, WeekEnded  # noqa: PLC0415 - see above
+
+    call.metrics.set_timestamp(seen.run.updated_at)
     for name, value in seen.metrics().items():
         unit = MetricUnit.Bytes if name is NightlyMetric.BYTES_UNREADABLE else MetricUnit.Count
-        metrics.add_metric(name, unit, value)
-    metrics.flush_metrics()
-
-
-def log_nightly(logger: Logger, seen: Watched | WeekEnded) -> None:
-    """Why, in one line: a nightly run that is not fine is a warning."""
+        call.metrics.add_metric(name, unit, value)
+    run = seen.run
     if isinstance(seen, WeekEnded):
-        say = logger.warning if seen.failed else logger.info
-        run = seen.run
+        say = call.log.warning if seen.failed else call.log.info
         say("a week ended", week=seen.week, run=run.id, why=seen.why, details=run.details)
-        return
-    say = logger.info if seen.is_fine else logger.warning
-    nightly = seen.nightly.document() if seen.nightly else None
+        return {"week": seen.week, "verdict": "failed" if seen.failed else "summed_up"}
+    say = call.log.info if seen.is_fine else call.log.warning
     say(
         "a nightly run ended",
         day=str(seen.day),
-        run=seen.run.id,
-        state=seen.run.state,
+        run=run.id,
+        state=run.state,
         verdict=seen.verdict,
         usual_records=seen.judged.usual_records,
         why=seen.why,
-        nightly=nightly,
+        nightly=seen.nightly.document() if seen.nightly else None,
     )
+    return {"day": str(seen.day), "verdict": seen.verdict}
+
+
+def answered(
+    call: Call[Any],
+    event: Event,
+    word: str,
+    act: Callable[[OperatorRequest], dict[str, Any] | Refusal],
+) -> Event:
+    """What the operator gets whose request the event is, in the log as well."""
+    from mendq.heal.approve import OperatorRequest, answer  # noqa: PLC0415 - see above
+
+    request = OperatorRequest.of(event)
+    said = answer(lambda: request if isinstance(request, Refusal) else act(request))
+    call.log.info(word, request=event, answer=said)
+    return said
+
+
+def tell_taken_up(call: Call[Any], event: Event, outcome: Outcome) -> Event:
+    """What whoever called with a case is answered; it counts as what became of it."""
+    fixes, refusals = int(_is_fix(outcome)), int(outcome.refusal is not None)
+    add_counts(call.metrics, {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals})
+    document = outcome.document()
+    call.log.info("took up a case", request=event, **document)
+    return document
 
 
 MOST_CODES = 20
@@ -58,7 +91,6 @@ MOST_CODES = 20
 # counter that is always there costs its month and is watched by no alarm.
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
-Fixed = Mapping[Group, Outcome]
 
 
 def emit_heal(
@@ -76,16 +108,14 @@ def emit_heal(
         OwnMetric.REFUSALS: refusals.total() + len(intake.refusals),
     }
     add_counts(metrics, totals)
-    for name, counts in ((OwnMetric.AUTO_FIXES, fixes), (OwnMetric.REFUSALS, refusals)):
-        for symptom, value in counts.items():
-            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
-                metric.add_dimension("symptom", symptom)
+    _by_symptom(OwnMetric.AUTO_FIXES, fixes)
+    _by_symptom(OwnMetric.REFUSALS, refusals)
 
 
-def emit_taken_up(metrics: Metrics, outcome: Outcome) -> None:
-    """A case that was taken up counts as what became of it."""
-    fixes, refusals = int(_is_fix(outcome)), int(outcome.refusal is not None)
-    add_counts(metrics, {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals})
+def _by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
+    for symptom, value in counts.items():
+        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+            metric.add_dimension("symptom", symptom)
 
 
 def add_counts(metrics: Metrics, counts: Mapping[OwnMetric, int]) -> None:
@@ -146,14 +176,9 @@ def emit_follow_up(metrics: Metrics, followed: Followed, now: datetime, limits: 
     for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
     came_back = sum(_came_back(each) for each in followed.moved)
-    add_counts(
-        metrics,
-        {
-            COUNTED_AS_ZERO: 0,
-            OwnMetric.RECURRENCES: came_back,
-            OwnMetric.FOLLOW_UP_ERRORS: len(followed.errors),
-        },
-    )
+    errors = len(followed.errors)
+    counts = {OwnMetric.RECURRENCES: came_back, OwnMetric.FOLLOW_UP_ERRORS: errors}
+    add_counts(metrics, {COUNTED_AS_ZERO: 0, **counts})
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
     for case in followed.moved:
@@ -202,10 +227,7 @@ def emit_scan(scanned: Scanned) -> None:
         if value:
             with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
                 pass  # it is sent on leaving
-    for symptom, value in scanned.by_symptom().items():
-        name = OwnMetric.SCAN_FINDINGS
-        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
-            metric.add_dimension("symptom", symptom)
+    _by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
 
 
 def _faults(scanned: Scanned) -> int:

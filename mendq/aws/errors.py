@@ -122,3 +122,12 @@ def refused_by_queue_policy(error: ClientError) -> bool:
     message = str(error.response.get("Error", {}).get("Message", ""))
     policy = refused_by(canonical(code_of(error)), message)
     return policy is RefusedBy.RESOURCE_POLICY_DENIES
+
+
+def blame(error: Exception) -> str:
+    """Whose fault an error is, in a word; a request that names nothing of ours is its caller's."""
+    if isinstance(error, FactsUnavailable | CaseStoreUnavailable):
+        return "could not look"
+    if isinstance(error, ClientError | BotoCoreError | StepFailed | NotificationNotSent):
+        return "AWS refused"
+    return "a fault"

@@ -1,24 +1,40 @@
-"""Apply a plan: claim, snapshot, read again, compare, write, record."""
+"""Carry a verdict out: claim, snapshot, read again, compare, write, record; or keep what is known.
+
+A DLQ is attached in an order in which a crash anywhere is harmless: first the queue, whole in one
+call that may be made twice, then the one attribute of the queue that the case is about. What was
+made and not attached is empty, and nothing names it.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
+from mendq.aws.dead_letter_queues import misfit
 from mendq.aws.errors import StepFailed, is_passing
-from mendq.aws.queue import attributes_of, queue_url
+from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
 from mendq.cases.claims import Claim
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
-from mendq.cases.view import CaseStoreView
+from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.catalogue._attach_dlq import POLICIES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
+from mendq.heal.context import FixContext, Outcome
+from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refused
+from mendq.heal.guardrails import Situation
 from mendq.heal.undo import records_after
 from mendq.model.case import Case, State
+from mendq.model.dlq import attributes_of_dlq
+from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
 from mendq.model.facts import Facts
+from mendq.model.lifecycle import WATCHED, counts_from
+from mendq.model.limits import Timing
 from mendq.model.plan import AWS_REFUSED, Plan, Refusal
 from mendq.model.steps import AttributeStep
 
@@ -31,9 +47,8 @@ def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep])
     for step in steps:
         found = step.standing_in(facts.attributes)
         if found != str(step.before):
-            reason = (
-                f"{step.attribute} became {found} while Mendq looked; somebody is at work on it"
-            )
+            became = f"{step.attribute} became {found} while Mendq looked"
+            reason = f"{became}; somebody is at work on it"
             return Refusal("changed_meanwhile", reason, becomes=None, again=True)
     return None
 
@@ -60,6 +75,36 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
             raise StepFailed(steps[0], str(error)) from error
         return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", becomes=State.ESCALATED)
     return None
+
+
+def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    """Make the queue, name it in the source, let the source in; refuses and raises as `write` does.
+
+    The queues are checked to fit as they are now, however it was planned. A queue that was made
+    before something was refused stays: the same plan takes it up again.
+    """
+    now = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
+    to_make = [step for step in steps if step.stays]
+    to_set = [step for step in steps if not step.stays]
+    refusal = changed_meanwhile(now, seen, to_set) or misfit(clients, now, steps)
+    for step in to_make:
+        refusal = refusal or _made(clients, now, step)
+    if refusal or not to_set:
+        return refusal
+    return write(clients, seen, to_set)
+
+
+def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
+    """Make the queue: None once it is there; one from before may have policies of its own."""
+    dlq_arn = str(step.after)
+    try:
+        made = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
+    except (ClientError, BotoCoreError) as error:
+        raise StepFailed(step, str(error)) from error
+    if isinstance(made, Refusal):
+        return made
+    theirs = [name for name in POLICIES if made.get(name)]
+    return taken(dlq_arn, f"it has a {theirs[0]}") if theirs else None
 
 
 def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
@@ -100,3 +145,110 @@ def _too_late(context: WritingContext) -> Refusal | None:
         return None
     reason = "too little of the Lambda's time is left to record a write"
     return Refusal("too_little_time", reason, becomes=None, again=True)
+
+
+def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcome:
+    """What became of it; raises what `apply` raises, or NotificationNotSent."""
+    if isinstance(verdict, Write):
+        symptom, plan = situation.symptom, verdict.plan
+        done = apply(verdict.case, plan, situation.facts, situation.view, symptom, run)
+        if isinstance(done, Case):
+            return Outcome(case=done)
+        return carry_out(decide_refused(situation, plan, done), situation, run)
+    if isinstance(verdict, Record):
+        case, told = verdict.case, verdict.notification
+        recorded = record_transition(case, situation.view, told, run, run.owner)
+        return Outcome(case=recorded, refusal=verdict.refusal)
+    if isinstance(verdict, Wait):
+        return _wait(verdict, situation, run)
+    return Outcome(refusal=verdict.refusal if isinstance(verdict, SayNo) else None)
+
+
+def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
+    """Keep the evidence, or beside a case that waits why it does."""
+    refusal, silent = verdict.refusal, replace(verdict.refusal, becomes=None)
+    if situation.waits is not None:
+        known = situation.view.hold_up
+        hold_up = HoldUp(known.since if known else run.now, refusal.code, refusal.reason)
+        if hold_up != known:
+            run.open_cases.hold_up(situation.waits, hold_up)
+        return Outcome(refusal=silent)
+    if situation.open_case is not None:
+        noted = _note_failures(situation.open_case, situation, run)
+        return Outcome(refusal=silent if noted else replace(silent, again=True))
+    enough = situation.suffices(_remember(verdict.evidence, situation, run))
+    return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
+
+
+def _remember(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
+    """Keep the evidence for the next failed call; what is kept now, others' among it.
+
+    What was found is not kept: the next scan finds it again, or it is no more.
+    """
+    retained, stored = set(evidence.worth_keeping()), set(situation.view.evidence.sightings)
+    if situation.is_found or retained == stored:
+        return evidence
+    together = run.case_store.remember(
+        situation.facts.queue_arn,
+        situation.symptom.name,
+        add=sorted(retained - stored),
+        drop=sorted(stored - retained),
+        now=run.now,
+    )
+    return together.fresh(run.now)
+
+
+def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
+    """Beside an open case only the newest calls are kept: they tell whether it was fixed.
+
+    False where the case has moved meanwhile, or other runs came in between twice: then the
+    calls are to come again.
+    """
+    if _noted(case, situation.view.failures, situation, run):
+        return True
+    symptom = situation.symptom
+    attributes = tuple(step.attribute for step in symptom.steps)
+    view = run.case_store.look(case.queue_arn, symptom.name, attributes)
+    has_moved = view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n)
+    return not has_moved and _noted(case, view.failures, situation, run)
+
+
+def _noted(case: Case, known: Evidence, situation: Situation, run: FixContext) -> bool:
+    needed = situation.symptom.evidence
+    calls = Evidence.of(situation.fresh)
+    now_known = with_failures(case, known, calls, needed, run.settings.timing)
+    if now_known is None:
+        return True
+    due_at = run.now if case.state in WATCHED and now_known.suffices(needed) else None
+    return run.open_cases.note_failures(case, known, now_known, due_at)
+
+
+NOTED_EVERY = timedelta(minutes=5)
+
+
+def with_failures(
+    case: Case, known: Evidence, calls: Evidence, needed: EvidenceNeeded, timing: Timing
+) -> Evidence | None:
+    """What is to be known of failed calls since; None where that is known well enough.
+
+    As many as the symptom needs as evidence; more than that are noted every five minutes, so that
+    a storm of failed calls is a trickle of writes.
+    """
+    after = Evidence.of([*known.sightings, *calls.since(counts_from(case, timing)).sightings])
+    newest = _worth_noting(case, after, needed)
+    if newest == known:
+        return None
+    if not known.suffices(needed):
+        return newest
+    later = newest.sightings[-1].event_time - known.sightings[-1].event_time
+    return newest if later >= NOTED_EVERY else None
+
+
+def _worth_noting(case: Case, after: Evidence, needed: EvidenceNeeded) -> Evidence:
+    """The newest, and where a person has been called, those of callers that the case knows not."""
+    strangers: tuple[Sighting, ...] = ()
+    if case.state is State.ESCALATED:
+        known = case.evidence["principals"]
+        strangers = tuple(each for each in after.calls if each.principal_arn not in known)
+    most = needed.distinct_events
+    return Evidence.of([*strangers[-most:], *after.sightings[-(1 if strangers else most) :]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,9 +23,9 @@ from mendq.aws.errors import (
 from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition, try_to_file_owed
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, ask_owner
+from mendq.heal.recover import symptom_known_as
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.facts import Facts
@@ -38,6 +38,11 @@ Document = dict[str, Any]
 TRIES = 3
 LONGEST_CASE_ID = 200
 NOBODY = "an operator who gave no name"
+# What a person may say of a case; what is done by it is the word and a "d".
+DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
+    {"approve": lifecycle.APPROVE, "decline": lifecycle.DECLINE, "close": lifecycle.CLOSE}
+)
+_ELSEWHERE = "the queue is in another account or region"
 
 
 @dataclass(frozen=True)
@@ -56,30 +61,60 @@ class OperatorRequest:
         named = plain(actor) if isinstance(actor, str) else ""
         return cls(case_id, named or NOBODY)
 
-    @property
-    def not_found(self) -> Refusal:
-        return refused("not_found", f"there is no case {plain(self.case_id)}; `mendq cases` lists")
-
 
 def refused(code: str, reason: str, *, again: bool = False) -> Refusal:
     """A refusal that nothing is written down for."""
     return Refusal(code, reason, becomes=None, again=again)
 
 
-def symptom_named(name: str) -> Symptom | Refusal:
-    """The refusal of a case from a Mendq that knew more symptoms."""
-    found = next((each for each in CATALOGUE if each.name == name), None)
-    reason = f"this Mendq knows no symptom {plain(name)}: `mendq close` ends its case"
-    return found or refused("unknown_symptom", reason)
+@dataclass(frozen=True)
+class AskedCase:
+    """A case that somebody asks about, as the case store knows it.
+
+    `symptom` is None where its case is from a Mendq that knew more symptoms.
+    """
+
+    history: Sequence[Case]
+    symptom: Symptom | None
+    view: CaseStoreView
+
+    @property
+    def newest(self) -> Case:
+        return self.history[-1]
+
+    @property
+    def unknown(self) -> Refusal:
+        name = plain(self.newest.symptom)
+        reason = f"this Mendq knows no symptom {name}: `mendq close` ends its case"
+        return refused("unknown_symptom", reason)
+
+
+def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refusal:
+    """The case with all that its owner may be at work on."""
+    history = context.open_cases.transitions(request.case_id)
+    if not history:
+        named = plain(request.case_id)
+        return refused("not_found", f"there is no case {named}; `mendq cases` lists")
+    newest = history[-1]
+    if not context.is_here(newest.queue_arn):
+        return refused("elsewhere", _ELSEWHERE)
+    symptom = symptom_known_as(newest.symptom)
+    attributes = {step["attribute"] for case in history for step in case.steps}
+    attributes |= {step.attribute for step in (symptom.steps if symptom else ())}
+    view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))
+    return AskedCase(history, symptom, view)
 
 
 def until_unmoved(once: Callable[[], Document | Refusal]) -> Document | Refusal:
     """Try again where another run came in between."""
-    done = once()
-    for _ in range(TRIES - 1):
+    done: Document | Refusal = {}
+    for _ in range(TRIES):
+        try:
+            done = once()
+        except CaseMoved as moved:
+            done = refused("claimed", f"{moved}; ask again", again=True)
         if not isinstance(done, Refusal) or not done.again:
             break
-        done = once()
     return done
 
 
@@ -93,46 +128,21 @@ def answer(act: Callable[[], Document | Refusal]) -> Document:
         done = refused("queue_refuses_us", str(refusing))
     except CaseStoreUnreadable as unreadable:
         done = refused("case_store_unreadable", str(unreadable))
-    except (
-        BotoCoreError,
-        ClientError,
-        FactsUnavailable,
-        CaseStoreUnavailable,
-        NotificationNotSent,
-        StepFailed,
-    ) as error:
+    except _UNAVAILABLE as error:
         reason = f"{error}; ask again in two minutes: what was begun is finished then"
         done = refused("unavailable", reason)
     return said(done) if isinstance(done, Refusal) else done
 
 
+_UNAVAILABLE = (
+    *(BotoCoreError, ClientError, FactsUnavailable),
+    *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
+)
+
+
 def said(refusal: Refusal) -> Document:
     """A refusal as the operator gets it."""
     return {"error": refusal.code, "reason": refusal.reason}
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a person may say of a case, and in a word what is done by that."""
-
-    move: ManualTransition
-    done: str
-
-    @property
-    def is_approval(self) -> bool:
-        return self.move is lifecycle.APPROVE
-
-
-DECISIONS: Mapping[str, Decision] = MappingProxyType(
-    {
-        "approve": Decision(lifecycle.APPROVE, "approved"),
-        "decline": Decision(lifecycle.DECLINE, "declined"),
-        "close": Decision(lifecycle.CLOSE, "closed"),
-    }
-)
-
-# What ends a case of a symptom that this Mendq does not know: nothing of the catalogue is asked.
-_CLOSE_UNKNOWN = Decision(lifecycle.CLOSE_UNKNOWN, "closed")
 
 
 def decide(
@@ -143,94 +153,65 @@ def decide(
     Approved again before it is carried out, its owner is called again. Raises CaseStoreUnavailable,
     CaseStoreUnreadable or the bucket's error.
     """
-    decision = DECISIONS.get(word) if isinstance(word, str) else None
-    if decision is None:
+    if not isinstance(word, str) or word not in DECISIONS:
         return refused("bad_request", f'"decision" is one of {", ".join(DECISIONS)}')
-
-    def once() -> Document | Refusal:
-        try:
-            return _once(request, decision, context, functions)
-        except CaseMoved as moved:
-            return refused("claimed", f"{moved}; ask again", again=True)
-
-    return until_unmoved(once)
+    return until_unmoved(lambda: _once(request, word, context, functions))
 
 
 def _once(
-    request: OperatorRequest, decision: Decision, context: CaseContext, functions: Functions
+    request: OperatorRequest, word: str, context: CaseContext, functions: Functions
 ) -> Document | Refusal:
-    history = context.open_cases.transitions(request.case_id)
-    if not history:
-        return request.not_found
-    case = history[-1]
-    if not context.is_here(case.queue_arn):
-        return refused("elsewhere", "the queue is in another account or region")
-    symptom = symptom_named(case.symptom)
-    attributes = _attributes_of(case, symptom)
-    view = try_to_file_owed(
-        context.case_store.look(case.queue_arn, case.symptom, attributes), context
-    )
-    if isinstance(symptom, Refusal):
-        if decision.is_approval:
-            return symptom
-        decision = _CLOSE_UNKNOWN if decision.move is lifecycle.CLOSE else decision
-    refusal = _refusal(case, decision, context)
-    if refusal:
+    asked = look_up(request, context)
+    if isinstance(asked, Refusal):
+        return asked
+    move, case = DECISIONS[word], asked.newest
+    view = try_to_file_owed(asked.view, context)
+    if asked.symptom is None and word == "approve":
+        return asked.unknown
+    if asked.symptom is None and word == "close":
+        # What ends a case of a symptom that nobody knows: nothing of the catalogue is asked.
+        move = lifecycle.CLOSE_UNKNOWN
+    refusal = _refusal(case, word, move, context)
+    if refusal is None and case.state is not move.into:
+        refusal = _claimed(case, view, asked.symptom, context)
+        if refusal is None:
+            because, actor = move.because, request.actor
+            moved = case.moved(move.into, because, context.now, actor=actor)
+            told = Notification(None, Facts(case.queue_arn, {}, {}))
+            case = record_transition(moved, view, told, context, context.owner)
+    if refusal is not None:
         return refusal
-    if case.state is not decision.move.into:
-        recorded = _claimed(view, symptom, context) or _moved(
-            case, view, decision, request.actor, context
-        )
-        if isinstance(recorded, Refusal):
-            return recorded
-        case = recorded
-    return _carried_out(case, context, functions) if decision.is_approval else _of(case)
+    return _carried_out(case, context, functions) if word == "approve" else _of(case)
 
 
-def _refusal(case: Case, decision: Decision, context: CaseContext) -> Refusal | None:
-    is_again = decision.is_approval and case.state is State.APPROVED
-    if case.state not in decision.move.out_of and not is_again:
-        states = " or ".join(map(_with_article, decision.move.out_of))
-        reason = f"case {case.case_id} is {case.state}; only {states} case can be {decision.done}"
+def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:
+    is_again = word == "approve" and case.state is State.APPROVED
+    if case.state not in move.out_of and not is_again:
+        states = " or ".join(map(_with_article, move.out_of))
+        reason = f"case {case.case_id} is {case.state}; only {states} case can be {word}d"
         return refused("wrong_state", reason)
     longest = longest_in(case.state, context.settings.timing)
-    if decision.is_approval and longest is not None and context.now >= case.at + longest:
-        ended_at = case.at + longest
-        reason = f"the proposal of case {case.case_id} ran out at {ended_at:%Y-%m-%d %H:%M} UTC"
+    if word == "approve" and longest is not None and context.now >= case.at + longest:
+        ended_at = f"{case.at + longest:%Y-%m-%d %H:%M} UTC"
+        reason = f"the proposal of case {case.case_id} ran out at {ended_at}"
         return refused("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
 
 
-def _attributes_of(case: Case, symptom: Symptom | Refusal) -> list[str]:
-    """All that this case's owner may be at work on."""
-    writable = () if isinstance(symptom, Refusal) else symptom.steps
-    theirs = {step.attribute for step in writable}
-    return sorted(theirs | {step["attribute"] for step in case.steps})
-
-
 def _claimed(
-    view: CaseStoreView, symptom: Symptom | Refusal, context: CaseContext
+    case: Case, view: CaseStoreView, symptom: Symptom | None, context: CaseContext
 ) -> Refusal | None:
     """What is being written, or was and is not recorded, is no person's to end unseen.
 
     Where nobody knows the symptom any more, nobody settles it either.
     """
-    unsettled = view.intent is not None and not isinstance(symptom, Refusal)
-    if not unsettled and not view.held_by_another(context.owner, context.now):
-        return None
-    reason = "a run is at work on this queue, or died there; ask again in two minutes"
-    return refused("claimed", reason, again=True)
-
-
-def _moved(
-    case: Case, view: CaseStoreView, decision: Decision, actor: str, context: CaseContext
-) -> Case | Refusal:
+    unsettled = view.intent is not None and symptom is not None
+    if unsettled or view.held_by_another(context.owner, context.now):
+        reason = "a run is at work on this queue, or died there; ask again in two minutes"
+        return refused("claimed", reason, again=True)
     if view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n):
         return refused("claimed", "another run has just moved the case; ask again", again=True)
-    moved = case.moved(decision.move.into, decision.move.because, context.now, actor=actor)
-    return record_transition(
-        moved, view, Notification(None, Facts(case.queue_arn, {}, {})), context, context.owner
-    )
+    return None
 
 
 def _carried_out(case: Case, context: CaseContext, functions: Functions) -> Document:
@@ -248,12 +229,9 @@ def _carried_out(case: Case, context: CaseContext, functions: Functions) -> Docu
 
 
 def _of(case: Case) -> Document:
-    return {
-        "case_id": case.case_id,
-        "state": str(case.state),
-        "reason": case.reason,
-        "steps": [dict(step) for step in case.steps],
-    }
+    steps = [dict(step) for step in case.steps]
+    state = str(case.state)
+    return {"case_id": case.case_id, "state": state, "reason": case.reason, "steps": steps}
 
 
 def _with_article(state: State) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
-from mendq.aws.errors import CaseStoreUnavailable, ComeAgain, EventUnreadable
+from mendq.aws.errors import CaseStoreUnavailable, ComeAgain, EventUnreadable, QueueRefusesUs
 from mendq.cases.finding import named_in
-from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
-from mendq.heal.assess import Assessment, look
-from mendq.heal.context import Group, Outcome, Run
-from mendq.heal.guardrails import SECONDS_TO_WRITE
+from mendq.heal.apply import carry_out
+from mendq.heal.assess import assess, decided, with_facts
+from mendq.heal.context import Group, Outcome, Run, declined
+from mendq.heal.decide import decide_unlooked
+from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.plan import Refusal
@@ -26,21 +27,7 @@ from mendq.notifications import notification
 from mendq.probe.probe import ProbeSource
 from mendq.probe.send import ProbeRecord
 
-
-def notify_mass_symptom(symptom: Symptom, reach: Reach, run: Run) -> None:
-    """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
-    spread = reach.queue_arns
-    look_first = symptom.mass_look(min(spread))
-    of = notification.MassSymptom(
-        symptom.name, symptom.sentence, symptom.runbook, symptom.mass_advice, look_first
-    )
-    where = notification.place(run.home.account, run.home.region)
-    text = notification.of_mass_symptom(of, spread, reach.managed_queues, run.now, where)
-    names = " ".join(sorted(spread))
-    news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
-    run.notifier.send_about_account(symptom.name, news, text)
-
-
+Done = TypeVar("Done")
 # Records that are no failed call of SQS are not faults of the batch.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
 
@@ -83,8 +70,7 @@ def read_batch(
             seen[key].setdefault(call.event_id, call)
             messages[key].append(message_id)
     intake.groups = {
-        Group(queue_arn, symptom, tuple(calls.values())): messages[queue_arn, symptom]
-        for (queue_arn, symptom), calls in seen.items()
+        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
     }
     return intake
 
@@ -117,13 +103,24 @@ class Healed:
         """
         return {"batchItemFailures": [{"itemIdentifier": each} for each in self.errors]}
 
+    def fail(self, group: Group, error: Exception) -> None:
+        self.errors.update(dict.fromkeys(self.intake.groups[group], error))
+
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
-    """`bodies` by message id; never raises: every error is kept for the handler to raise."""
+    """`bodies` by message id; never raises: every error is kept for the handler to raise.
+
+    Of our own probe it is noted that it was seen, and nothing else is done about it.
+    """
     healed = Healed(read_batch(bodies, run.home, run.probe_source))
     for message_id, unreadable in healed.intake.unreadable.items():
         healed.errors[message_id] = EventUnreadable(unreadable.reason)
-    _hear(healed, run)
+    record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
+    for message_id, call in healed.intake.probes.items():
+        try:
+            record.note_seen(call, run.now)
+        except CaseStoreUnavailable as error:
+            healed.errors[message_id] = error
     return _fixed(healed, run)
 
 
@@ -150,14 +147,7 @@ def _fixed(healed: Healed, run: Run) -> Healed:
     return healed
 
 
-def _hear(healed: Healed, run: Run) -> None:
-    """Note our own probe, and do nothing else about it."""
-    record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
-    for message_id, call in healed.intake.probes.items():
-        try:
-            record.note_seen(call, run.now)
-        except CaseStoreUnavailable as error:
-            healed.errors[message_id] = error
+Alike = dict[Group, Situation]
 
 
 @dataclass(frozen=True)
@@ -167,81 +157,104 @@ class _Batch:
 
     def fix(self, groups: Iterable[Group]) -> None:
         """Half of the time is for looking, so that what was looked at is decided too."""
-        alike: dict[tuple[Symptom, str], list[Assessment]] = defaultdict(list)
+        alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
         reserve_seconds = self.run.remaining_seconds() / 2
         for group in groups:
-            undecided = self._try(group, partial(_undecided, group, self.run), reserve_seconds)
-            if undecided:
-                word = counted_as(group.symptom.name, undecided.tags)
-                alike[group.symptom, word].append(undecided)
-        for (symptom, word), assessments in alike.items():
-            self._decide(symptom, word, assessments)
+            looked = self._try(group, partial(self._look, group), reserve_seconds)
+            if isinstance(looked, Situation):
+                word = counted_as(group.symptom.name, looked.facts.tags)
+                alike[group.symptom, word][group] = looked
+            elif looked is not None:
+                self._note(group, looked)
+        for (symptom, word), situations in alike.items():
+            self._decide(symptom, word, situations)
 
-    def _decide(self, symptom: Symptom, word: str, assessments: list[Assessment]) -> None:
-        """All are noted before the first is decided, so that a mass symptom writes nothing."""
+    def _look(self, group: Group) -> Situation | Outcome:
+        situation = assess(group, self.run)
+        if isinstance(situation, Outcome):
+            return situation
+        verdict = decide_unlooked(situation)
+        return situation if verdict is None else carry_out(verdict, situation, self.run)
+
+    def _decide(self, symptom: Symptom, word: str, alike: Alike) -> None:
+        """All are noted before the first is decided, so that a mass symptom writes nothing.
+
+        A fault in configuration is not noted: many have had it for long, and are told of slowly.
+        """
+        queue_arns, spread = [each.queue_arn for each in alike], frozenset[str]()
+        if not (symptom.is_of_configuration and all(each.is_found for each in alike)):
+            try:
+                spread = self.run.case_store.spread_to(queue_arns, word, self.run.now)
+            except CaseStoreUnavailable as error:
+                for group in alike:
+                    self.healed.fail(group, error)
+                return
+        for group, situation in alike.items():
+            outcome = self._try(group, partial(self._fix, situation, spread))
+            if outcome is not None:
+                self._note(group, outcome)
+        is_drill = any(DRILL_TAG in each.facts.tags for each in alike.values())
+        stopped = any(self._stopped_as_one_of_many(*each) for each in alike.items())
+        if stopped and not is_drill:
+            self._tell_once(symptom, spread, queue_arns, alike)
+
+    def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
+        """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
         try:
-            spread = self._spread(symptom, word, assessments)
-        except CaseStoreUnavailable as error:
-            for each in assessments:
-                self._fail(each.group, error)
-            return
-        for each in assessments:
-            self._try(each.group, replace(each, spread=spread).decide)
-        is_drill = any(DRILL_TAG in each.tags for each in assessments)
-        if not is_drill and any(map(self._stopped_as_one_of_many, assessments)):
-            self._tell_once(symptom, spread, assessments)
+            situation = with_facts(situation, self.run)
+        except QueueRefusesUs as refused:
+            return declined("queue_refuses_us", str(refused))
+        return carry_out(decided(situation, self.run, lambda: spread), situation, self.run)
 
-    def _spread(self, symptom: Symptom, word: str, assessments: list[Assessment]) -> frozenset[str]:
-        """None for a fault in configuration: many have had it for long, and are told of slowly."""
-        if symptom.is_of_configuration and all(e.group.is_found for e in assessments):
-            return frozenset()
-        queue_arns = [each.group.queue_arn for each in assessments]
-        return self.run.case_store.spread_to(queue_arns, word, self.run.now)
-
-    def _stopped_as_one_of_many(self, stopped: Assessment) -> bool:
+    def _stopped_as_one_of_many(self, group: Group, situation: Situation) -> bool:
         """True where people are to hear of it."""
-        outcome = self.healed.fixed.get(stopped.group)
+        outcome = self.healed.fixed.get(group)
         refusal = outcome.refusal if outcome else None
-        return bool(refusal and refusal.code == "mass_symptom" and refusal.heard_in(stopped.mode))
+        stopped = refusal is not None and refusal.code == "mass_symptom"
+        return stopped and refusal is not None and refusal.heard_in(situation.mode)
 
     def _tell_once(
-        self, symptom: Symptom, spread: frozenset[str], assessments: list[Assessment]
+        self, symptom: Symptom, spread: frozenset[str], queue_arns: list[str], alike: Alike
     ) -> None:
         """Send the one page for all; where it cannot be sent, the events come again for it."""
         try:
-            reach = self.run.reach(spread, (each.group.queue_arn for each in assessments))
-            notify_mass_symptom(symptom, reach, self.run)
+            _notify_mass_symptom(symptom, spread, queue_arns, self.run)
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
-            for each in assessments:
-                self._fail(each.group, error)
+            for group in alike:
+                self.healed.fail(group, error)
 
     def _try(
-        self, group: Group, act: Callable[[], Assessment | Outcome], reserve_seconds: float = 0
-    ) -> Assessment | None:
-        """What is left to decide; None where the group is done, or has failed."""
+        self, group: Group, act: Callable[[], Done], reserve_seconds: float = 0
+    ) -> Done | None:
+        """What the act answers; None where it failed, or no time is left for it."""
         if self.run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
-            self._fail(group, ComeAgain("too little of the Lambda's time is left"))
+            self.healed.fail(group, ComeAgain("too little of the Lambda's time is left"))
             return None
         try:
-            done = act()
+            return act()
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which raises it
-            self._fail(group, error)
+            self.healed.fail(group, error)
             return None
-        if isinstance(done, Assessment):
-            return done
-        self.healed.fixed[group] = done
-        if done.refusal and done.refusal.again:
-            self._fail(group, ComeAgain(done.refusal.reason))
-        return None
 
-    def _fail(self, group: Group, error: Exception) -> None:
-        message_ids = self.healed.intake.groups[group]
-        self.healed.errors.update(dict.fromkeys(message_ids, error))
+    def _note(self, group: Group, outcome: Outcome) -> None:
+        self.healed.fixed[group] = outcome
+        if outcome.refusal and outcome.refusal.again:
+            self.healed.fail(group, ComeAgain(outcome.refusal.reason))
 
 
-def _undecided(group: Group, run: Run) -> Assessment | Outcome:
-    assessment = look(group, run)
-    if isinstance(assessment, Outcome):
-        return assessment
-    refusal = assessment.refusal_so_far()
-    return assessment.decline(refusal) if refusal else assessment
+def _notify_mass_symptom(
+    symptom: Symptom, spread: frozenset[str], queue_arns: list[str], run: Run
+) -> None:
+    """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
+    reach = run.reach(spread, queue_arns)
+    look_first = symptom.mass_look(min(reach.queue_arns))
+    of = notification.MassSymptom(
+        symptom.name, symptom.sentence, symptom.runbook, symptom.mass_advice, look_first
+    )
+    where = notification.place(run.home.account, run.home.region)
+    text = notification.of_mass_symptom(
+        of, reach.queue_arns, reach.managed_queues, run.now, where
+    )
+    names = " ".join(sorted(reach.queue_arns))
+    news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
+    run.notifier.send_about_account(symptom.name, news, text)

@@ -1,20 +1,19 @@
-"""Decide about one queue and carry it out: claim, snapshot, write, record; or say why not."""
+"""Decide what becomes of a situation: the one decider of heal, of every owner and of a dry run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from mendq.cases.record import Notification, record_transition
-from mendq.cases.view import CaseStoreView
+from mendq.cases.record import Notification
+from mendq.cases.view import keeps_changing
 from mendq.heal import guardrails
-from mendq.heal.apply import apply
-from mendq.heal.context import Group, Outcome, Run, declined
-from mendq.heal.guardrails import Proposal
-from mendq.heal.observation import Observation
+from mendq.heal.guardrails import Situation
 from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
-from mendq.model.case import Case, State, longest_in, opened, severity_of
+from mendq.model.case import Case, Severity, State, longest_in, opened, severity_of
+from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts
-from mendq.model.limits import DRILL_TAG, Mode, deployed_by
+from mendq.model.limits import Mode, deployed_by
 from mendq.model.plan import Plan, Refusal, owner_of_plan
 from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
@@ -22,191 +21,309 @@ from mendq.notifications.text import moment
 ACTOR = "heal"
 # What a plan's case opens in where heal does not carry it out itself.
 _OPENS = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
+# They pass by themselves; a case that waits goes on waiting and is called for again.
+PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
 
 @dataclass(frozen=True)
-class Decision:
-    """`facts` are without attributes where the queue was not looked at, or is gone."""
+class Healthy:
+    """The queue stands as it should."""
 
-    seen: Observation
-    facts: Facts
 
-    @property
-    def run(self) -> Run:
-        return self.seen.run
+@dataclass(frozen=True)
+class Write:
+    """Write the plan, and `case`, the transition to applied, when it is written."""
 
-    @property
-    def group(self) -> Group:
-        return self.seen.group
+    plan: Plan
+    case: Case
 
-    @property
-    def view(self) -> CaseStoreView:
-        """The case store's, about this queue and not about another of the same name."""
-        view = self.seen.view
-        return view.of_queue(self.facts.created_at) if self.facts.exists else view
 
-    def take(self) -> Outcome:
-        plan = self._plan()
-        if isinstance(plan, Refusal):
-            return self.refuse(plan)
-        if not plan.steps:
-            return Outcome()
-        refusal = guardrails.first_refusal(guardrails.ON_PLAN, self._proposal(plan))
-        if refusal is None:
-            return self._act_on(plan)
-        return self.decline(refusal, plan.steps, of_the_plan=refusal.code == "overridden")
+@dataclass(frozen=True)
+class Record:
+    """Write a transition down and tell of it; `refusal` is why nothing is changed."""
 
-    def refuse(self, refusal: Refusal) -> Outcome:
-        """Say no for what the queue shows.
+    case: Case
+    notification: Notification
+    refusal: Refusal | None = None
 
-        What many queues show is one page for all; what only notifies is written down even so.
-        What would be silent on one queue pages for none of many.
-        """
-        if refusal.becomes is None or not refusal.heard_in(self.seen.mode):
-            return self.decline(refusal)
-        mass = guardrails.mass_symptom(self._proposal(Plan(steps=(), reason=refusal.reason)))
-        if mass is None:
-            return self.decline(refusal, of_the_plan=True)
-        notifies_anyway = self.group.symptom.notifies_anyway
-        heard = notifies_anyway or refusal.becomes is State.ESCALATED
-        mass = replace(mass, silent_in_observe=not heard)
-        outcome = self.decline(refusal if notifies_anyway else mass, quiet=True)
-        return replace(outcome, refusal=mass)
 
-    def decline(
-        self,
-        refusal: Refusal,
-        steps: tuple[AttributeStep, ...] = (),
-        *,
-        of_the_plan: bool = False,
-        quiet: bool = False,
-    ) -> Outcome:
-        """Say no; with a case where the refusal opens one, evidence bears it and none is open."""
-        refusal = refusal.as_said_in(self.seen.mode)
-        if self.seen.has_strangers:
-            return self._tell_of_strangers(refusal)
-        suffices = self.seen.evidence.suffices(self.group.symptom.evidence)
-        if not suffices or self.seen.open_case is not None:
-            return self.seen.wait_for_more(refusal)
-        if refusal.becomes is None:
-            return Outcome(refusal=refusal)
-        if refusal.becomes is State.OVERRIDDEN:
-            steps = self.view.last_written(steps)
-        case = self._case(refusal.becomes, refusal.reason, steps, refusal.code)
-        severity = severity_of(case, self.seen.mode, of_the_plan=of_the_plan)
-        notification = Notification(
-            self.group.symptom,
-            self.facts,
-            None if quiet else severity,
-            next_command=refusal.next_command,
-        )
-        return replace(self._open(case, notification), refusal=refusal)
+@dataclass(frozen=True)
+class SayNo:
+    """Write nothing down."""
 
-    def _tell_of_strangers(self, refusal: Refusal) -> Outcome:
-        """An open case must not keep from people that somebody else is in trouble by now."""
-        open_case = self.seen.open_case
-        if open_case is None or refusal.becomes is not State.ESCALATED:
-            return self.seen.wait_for_more(refusal)
-        case = open_case.moved(
-            State.ESCALATED,
-            refusal.reason,
-            self.run.now,
-            actor=ACTOR,
-            code=refusal.code,
-            evidence=self.seen.evidence.added_to(open_case.evidence),
-        )
-        notification = Notification(
-            self.group.symptom,
-            self.facts,
-            severity_of(case, self.seen.mode, of_the_plan=True),
-            next_command=refusal.next_command,
-            news=",".join(self.seen.evidence.principals()),
-        )
-        return Outcome(
-            case=record_transition(case, self.view, notification, self.run, self.run.owner)
-        )
+    refusal: Refusal
 
-    def _plan(self) -> Plan | Refusal:
-        symptom = self.group.symptom
-        if symptom.plan is None:
-            return Refusal("count_only", "it is only counted", becomes=None)
-        return symptom.plan(self.facts, self.run.settings.limits)
 
-    def _act_on(self, plan: Plan) -> Outcome:
-        mode = min(self.seen.mode, plan.at_most)
-        owner = owner_of_plan(plan.steps)
-        if mode is Mode.HEAL and owner is self.run.whose:
-            return self._apply(plan)
-        state, reason = _OPENS[mode], plan.reason
-        longest = longest_in(state, self.run.settings.timing)
-        if mode is Mode.HEAL:
-            reason = f"{plan.reason}; settings let {owner} do it without a person"
-        elif longest is not None:
-            reason = f"{reason}; it can be approved until {moment(self.run.now + longest)}"
-        case = self._case(state, reason, plan.steps)
-        severity = severity_of(case, mode, of_the_plan=True)
-        beyond = tuple(map(str, plan.proposal))
-        notification = Notification(
-            self.group.symptom, self.facts, severity, first=plan.first, beyond=beyond
-        )
-        return self._open(case, notification)
+@dataclass(frozen=True)
+class Wait:
+    """Say no for now and keep what is known: `evidence`, or why a case waits."""
 
-    def _proposal(self, plan: Plan) -> Proposal:
-        reach = self.run.reach(self.seen.spread, [self.group.queue_arn])
-        return Proposal(
-            plan=plan,
-            view=self.view,
-            limits=self.run.settings.limits,
-            timing=self.run.settings.timing,
-            now=self.run.now,
-            remaining_seconds=self.run.remaining_seconds(),
-            queues_with_symptom=len(reach.queue_arns),
-            managed_queues=reach.managed_queues,
-            is_drill=DRILL_TAG in self.facts.tags,
-        )
+    refusal: Refusal
+    evidence: Evidence = field(default_factory=Evidence)
 
-    def _open(self, case: Case, notification: Notification) -> Outcome:
-        """Write a case down, unless it only repeats what was said a little while ago."""
-        if self._is_repeat(case):
-            return declined("said_already", case.reason)
-        if case.state is State.OVERRIDDEN:
-            notification = replace(notification, changes=self.view.overridden(case, self.run.now))
-        elif case.code == "overridden" and notification.severity is not None:
-            notification = replace(notification, changes=self.view.says_the_silence(case))
-        return Outcome(
-            case=record_transition(case, self.view, notification, self.run, self.run.owner)
-        )
 
-    def _is_repeat(self, case: Case) -> bool:
-        if self.group.is_found:
-            of_configuration = self.group.symptom.is_of_configuration
-            return is_repeat_of_a_scan(
-                case, self.view.case, self.run.now, of_configuration=of_configuration
-            )
-        return is_repeat(case, self.view.case, self.run.now, self.run.settings.timing)
+No = Record | SayNo | Wait
+Verdict = Healthy | Write | No
 
-    def _case(
-        self, state: State, reason: str, steps: tuple[AttributeStep, ...], code: str = ""
-    ) -> Case:
-        case = opened(
-            state,
-            queue_arn=self.group.queue_arn,
-            symptom=self.group.symptom.name,
-            reason=reason,
-            evidence=self.seen.evidence,
-            steps=steps,
-            now=self.run.now,
-            actor=ACTOR,
-            code=code,
-            previous=self.view.case,
-        )
-        return replace(case, evidence={**case.evidence, **deployed_by(self.facts.tags)})
 
-    def _apply(self, plan: Plan) -> Outcome:
-        case = self._case(State.APPLIED, plan.reason, plan.steps)
-        applied = apply(case, plan, self.facts, self.seen.view, self.group.symptom, self.run)
-        if isinstance(applied, Case):
-            return Outcome(case=applied)
-        if applied.becomes is None:
-            self.seen.remember()
-        return self.decline(applied, plan.steps)
+def decide_unlooked(situation: Situation) -> Verdict | None:
+    """What is decided before the queue is looked at; None where it is to be looked at."""
+    nothing = Facts(situation.facts.queue_arn, {}, situation.facts.tags)
+    if situation.waits is not None:
+        if situation.mode is Mode.HEAL:
+            return None
+        unseen = replace(situation, facts=replace(nothing, tags={}))
+        return _end(unseen, Refusal("not_any_more", "Mendq may no longer change this queue"))
+    refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
+    if refusal is None or situation.has_strangers:
+        return None
+    return _decline(replace(situation, facts=nothing), refusal)
+
+
+def decide(situation: Situation) -> Verdict | None:
+    """What is decided by the queue's facts; None until it is known how far the symptom reaches."""
+    if situation.waits is not None:
+        return _decide_waiting(situation, situation.waits)
+    heard = _since_last_change(situation)
+    if not heard.suffices(heard.evidence):
+        return _recently_changed(situation, heard)
+    plan = _plan(heard)
+    if isinstance(plan, Refusal):
+        return _refuse(heard, plan)
+    return _act_on(heard, plan) if plan.steps else Healthy()
+
+
+def decide_refused(situation: Situation, plan: Plan, refusal: Refusal) -> No:
+    """What is decided when the write was refused."""
+    if situation.waits is not None:
+        return _wait_or_end(situation, refusal)
+    heard = _since_last_change(situation)
+    if refusal.becomes is None:
+        return Wait(refusal, heard.evidence)
+    return _decline(heard, refusal, plan.steps)
+
+
+def _since_last_change(situation: Situation) -> Situation:
+    return replace(situation, evidence=situation.since_last_change)
+
+
+def _plan(situation: Situation) -> Plan | Refusal:
+    plan = situation.symptom.plan
+    if plan is None:
+        return Refusal("count_only", "it is only counted", becomes=None)
+    return plan(situation.facts, situation.limits)
+
+
+def _recently_changed(situation: Situation, heard: Situation) -> Verdict | None:
+    """Nothing is done; of a queue that is changed again and again people are told."""
+    refusal = keeps_changing(situation.changes, situation.now)
+    if refusal is None:
+        reason = "most failed calls are from before the queue was last changed"
+        return _decline(heard, Refusal("before_last_change", reason, becomes=None))
+    return _refuse(situation, refusal)
+
+
+def _refuse(situation: Situation, refusal: Refusal) -> No | None:
+    """Say no for what the queue shows.
+
+    What many queues show is one page for all; what only notifies is written down even so.
+    What would be silent on one queue pages for none of many.
+    """
+    if refusal.becomes is None or not refusal.heard_in(situation.mode):
+        return _decline(situation, refusal)
+    if situation.reach is None:
+        return None
+    mass = guardrails.mass_symptom(situation)
+    if mass is None:
+        return _decline(situation, refusal, of_the_plan=True)
+    notifies_anyway = situation.symptom.notifies_anyway
+    heard = notifies_anyway or refusal.becomes is State.ESCALATED
+    mass = replace(mass, silent_in_observe=not heard)
+    said = _decline(situation, refusal if notifies_anyway else mass, quiet=True)
+    return replace(said, refusal=mass)
+
+
+def _decline(
+    situation: Situation,
+    refusal: Refusal,
+    steps: tuple[AttributeStep, ...] = (),
+    *,
+    of_the_plan: bool = False,
+    quiet: bool = False,
+) -> No:
+    """Say no; with a case where the refusal opens one, evidence bears it and none is open."""
+    refusal = refusal.as_said_in(situation.mode)
+    if situation.has_strangers and refusal.becomes is State.ESCALATED:
+        return _tell_of_strangers(situation, refusal)
+    if situation.open_case is not None or not situation.suffices(situation.evidence):
+        return Wait(refusal, situation.evidence)
+    if refusal.becomes is None:
+        return SayNo(refusal)
+    if refusal.becomes is State.OVERRIDDEN:
+        steps = situation.records.last_written(steps)
+    case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
+    severity = severity_of(case, situation.mode, of_the_plan=of_the_plan)
+    told = _notification(situation, None if quiet else severity, refusal.next_command)
+    if case.state is State.OVERRIDDEN:
+        told = replace(told, changes=situation.records.overridden(case, situation.now))
+    elif case.code == "overridden" and told.severity is not None:
+        told = replace(told, changes=situation.records.says_the_silence(case))
+    return SayNo(refusal) if _is_repeat(situation, case) else Record(case, told, refusal)
+
+
+def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
+    """An open case must not keep from people that somebody else is in trouble by now."""
+    assert situation.open_case is not None  # noqa: S101 - strangers are strange to it
+    case = situation.open_case.moved(
+        State.ESCALATED,
+        refusal.reason,
+        situation.now,
+        actor=ACTOR,
+        code=refusal.code,
+        evidence=situation.evidence.added_to(situation.open_case.evidence),
+    )
+    severity = severity_of(case, situation.mode, of_the_plan=True)
+    told = _notification(situation, severity, refusal.next_command)
+    return Record(case, replace(told, news=",".join(situation.evidence.principals())))
+
+
+def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
+    if situation.reach is None:
+        return None
+    refusal = guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
+    if refusal is not None:
+        overridden = refusal.code == "overridden"
+        return _decline(situation, refusal, plan.steps, of_the_plan=overridden)
+    mode, owner = min(situation.mode, plan.at_most), owner_of_plan(plan.steps)
+    if mode is Mode.HEAL and owner is situation.whose:
+        return Write(plan, _opened(situation, State.APPLIED, plan.reason, plan.steps))
+    state, reason = _OPENS[mode], plan.reason
+    longest = longest_in(state, situation.timing)
+    if mode is Mode.HEAL:
+        reason = f"{plan.reason}; settings let {owner} do it without a person"
+    elif longest is not None:
+        reason = f"{reason}; it can be approved until {moment(situation.now + longest)}"
+    case = _opened(situation, state, reason, plan.steps)
+    if _is_repeat(situation, case):
+        return SayNo(Refusal("said_already", case.reason, becomes=None))
+    told = _notification(situation, severity_of(case, mode, of_the_plan=True))
+    return Record(case, replace(told, first=plan.first, beyond=tuple(map(str, plan.proposal))))
+
+
+def _notification(
+    situation: Situation, severity: Severity | None, next_command: str = ""
+) -> Notification:
+    return Notification(situation.symptom, situation.facts, severity, next_command)
+
+
+def _is_repeat(situation: Situation, case: Case) -> bool:
+    """True where it only repeats what was said a little while ago."""
+    last, now = situation.view.case, situation.now
+    if not situation.is_found:
+        return is_repeat(case, last, now, situation.timing)
+    of_configuration = situation.symptom.is_of_configuration
+    return is_repeat_of_a_scan(case, last, now, of_configuration=of_configuration)
+
+
+def _opened(
+    situation: Situation,
+    state: State,
+    reason: str,
+    steps: tuple[AttributeStep, ...],
+    code: str = "",
+) -> Case:
+    case = opened(
+        state,
+        queue_arn=situation.facts.queue_arn,
+        symptom=situation.symptom.name,
+        reason=reason,
+        evidence=situation.evidence,
+        steps=steps,
+        now=situation.now,
+        actor=ACTOR,
+        code=code,
+        previous=situation.view.case,
+    )
+    return replace(case, evidence={**case.evidence, **deployed_by(situation.facts.tags)})
+
+
+def _decide_waiting(situation: Situation, case: Case) -> Verdict | None:
+    """The same for a case that waits for its next write: it stands on its evidence."""
+    plan = _plan_again(situation, case)
+    if isinstance(plan, Refusal):
+        return Wait(plan) if plan.code in PASSING else _end(situation, plan)
+    refusal = guardrails.frozen(situation)
+    if refusal is None:
+        if situation.reach is None:
+            return None
+        refusal = guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
+    if refusal is not None:
+        return _wait_or_end(situation, refusal)
+    steps = _documents(plan.steps)
+    applied = case.moved(
+        State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.whose
+    )
+    return Write(plan, applied)
+
+
+def is_approved_by_person(case: Case) -> bool:
+    """True where a person approved it; else settings did, and they are asked again."""
+    return case.state is State.APPROVED and case.came_from is State.PROPOSED
+
+
+def _plan_again(situation: Situation, case: Case) -> Plan | Refusal:
+    """Approved: the plan that was shown, or none."""
+    plan = _plan(situation)
+    if _is_another_queue(case, situation.facts):
+        plan = Refusal("another_queue", "there is another queue of that name by now")
+    elif isinstance(plan, Plan) and not plan.steps:
+        plan = Refusal("healthy", "the queue has what it needs by now")
+    if isinstance(plan, Refusal):
+        return plan
+    if case.state is State.APPROVED and _documents(plan.steps) != case.steps:
+        now = ", ".join(map(str, plan.steps))
+        return Refusal("plan_changed", f"the queue has changed: the plan would be {now} now")
+    if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
+        return Refusal("not_by_itself", "a person has to see this step first")
+    if owner_of_plan(plan.steps) is not situation.whose:
+        return Refusal("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
+    return plan
+
+
+def _is_another_queue(case: Case, facts: Facts) -> bool:
+    """Nobody has agreed to anything about a queue that was made since."""
+    opened_at, created_at = case.opened_at, facts.created_at
+    return opened_at is not None and created_at is not None and created_at > opened_at
+
+
+def _documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
+    return tuple(step.document() for step in steps)
+
+
+def _wait_or_end(situation: Situation, refusal: Refusal) -> No:
+    if refusal.again or refusal.becomes is None or refusal.code in PASSING:
+        return Wait(refusal)
+    if refusal.becomes is State.OVERRIDDEN:
+        return _move(situation, State.OVERRIDDEN, refusal)
+    return _end(situation, refusal)
+
+
+def _end(situation: Situation, refusal: Refusal) -> No:
+    """An approval comes to nothing; what did not help is a person's to decide."""
+    case = situation.waits
+    if case is None or case.state is State.APPROVED:
+        return _move(situation, State.EXPIRED, refusal)
+    because = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
+    return _move(situation, State.ESCALATED, replace(refusal, reason=because))
+
+
+def _move(situation: Situation, state: State, refusal: Refusal) -> No:
+    assert situation.waits is not None  # noqa: S101 - what does not wait is not moved
+    case = situation.waits.moved(
+        state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
+    )
+    severity = severity_of(case, Mode.HEAL, of_the_plan=True)
+    told = _notification(situation, severity, refusal.next_command)
+    if state is State.OVERRIDDEN:
+        told = replace(told, changes=situation.records.overridden(case, situation.now))
+    return Record(case, told, refusal)

@@ -3,111 +3,119 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar
+from math import inf
 
-from mendq.cases.view import CaseStoreView
-from mendq.model.case import State
-from mendq.model.evidence import STALE_AFTER, Evidence, EvidenceNeeded
+from mendq.cases.view import CaseStoreView, Reach
+from mendq.catalogue.symptom import Symptom
+from mendq.model.case import Case, State
+from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
+from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import partition_of, parts_of
-from mendq.model.steps import AttributeStep
+from mendq.model.steps import AttributeStep, Owner
 from mendq.notifications.configuration import in_short
+
+STRANGERS_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """A plan, beside all that may speak against it; one without steps would only notify.
+class Situation:
+    """All that is known of one symptom of one queue, whoever is to decide: heal, or a dry run.
 
-    `queues_with_symptom` counts the managed queues that showed it within the hour, this one among
-    them; `managed_queues` all of them, and need not be known while the former are few.
+    `facts` are without attributes where the queue was not looked at, or is gone; `mode` is the
+    lowest that holds. `fresh` is what failed calls say that are fresh and speak for the symptom, or
+    what was found; `evidence` that and what was kept of it. `reach` is None until somebody has
+    asked how far the symptom has spread. With `waits`, a case that an owner has taken up, no
+    evidence is asked. `changes` are those of a day that have each excused failed calls.
     """
 
-    plan: Plan
+    symptom: Symptom
+    facts: Facts
+    mode: Mode
     view: CaseStoreView
+    now: datetime
+    owner: str
+    whose: Owner
     limits: Limits
     timing: Timing
-    now: datetime
-    remaining_seconds: float
-    queues_with_symptom: int = 1
-    managed_queues: int = 0
-    is_drill: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
+    fresh: tuple[Sighting, ...] = ()
+    reach: Reach | None = None
+    remaining_seconds: float = inf
+    waits: Case | None = None
+    changes: tuple[datetime, ...] = ()
 
-    def most_written_since(self, age: timedelta) -> tuple[int, str]:
+    @property
+    def records(self) -> CaseStoreView:
+        """The case store's view of this queue, and not of another of the same name."""
+        return self.view.of_queue(self.facts.created_at) if self.facts.exists else self.view
+
+    @property
+    def is_found(self) -> bool:
+        """True where a scan brought it here, and no failed call."""
+        return any(each.measured for each in self.fresh)
+
+    @property
+    def writes(self) -> bool:
+        """True where a plan would be carried out; where it is only told, nothing is frozen."""
+        if self.waits is not None:
+            return True
+        return self.mode is Mode.HEAL and not self.symptom.notifies_anyway
+
+    @property
+    def open_case(self) -> Case | None:
+        case = self.view.case
+        return case if case and case.is_open(self.now, self.timing) else None
+
+    @property
+    def strangers(self) -> Evidence:
+        """What failed of callers whom an open case that only notifies does not know yet."""
+        case = self.open_case
+        if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
+            return Evidence()
+        known = set(case.evidence["principals"])
+        seen = Evidence.of([*self.view.failures.sightings, *self.fresh])
+        return Evidence(tuple(each for each in seen.calls if each.principal_arn not in known))
+
+    @property
+    def has_strangers(self) -> bool:
+        """True where they are to be told of: once an hour, so that new names are no flood."""
+        case = self.open_case
+        if case is None or self.now - case.at < STRANGERS_EVERY:
+            return False
+        return self.suffices(self.strangers)
+
+    @property
+    def in_question(self) -> Evidence:
+        """What is to be decided by."""
+        return self.strangers if self.has_strangers else self.evidence
+
+    @property
+    def since_last_change(self) -> Evidence:
+        """What speaks about the queue as it is now."""
+        propagation = timedelta(seconds=self.timing.propagation_seconds)
+        after_the_timeout = self.symptom.outlives_the_timeout
+        return self.in_question.since(
+            self.facts.settled_at(propagation, after_the_timeout=after_the_timeout)
+        )
+
+    def suffices(self, evidence: Evidence) -> bool:
+        return evidence.suffices(self.symptom.evidence)
+
+    def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
         """How often the attribute that was written most was written, and which one that is."""
-        attributes = (step.attribute for step in self.plan.steps)
-        written = ((self.written_since(each, age), each) for each in attributes)
+        written = ((self.written_since(each.attribute, age), each.attribute) for each in plan.steps)
         return max(written, default=(0, ""))
 
     def written_since(self, attribute: str, age: timedelta) -> int:
-        writes = self.view.record_of(attribute).writes
-        return sum(self.now - write.at < age for write in writes)
+        return sum(self.now - each.at < age for each in self.records.record_of(attribute).writes)
 
 
 A_DAY = timedelta(hours=24)
-
-
-def overridden(proposal: Proposal) -> Refusal | None:
-    """A person's value is never overwritten: ours was the last recorded and is gone."""
-    refusals = (_overridden(step, proposal) for step in proposal.plan.steps)
-    return next((each for each in refusals if each is not None), None)
-
-
-def _overridden(step: AttributeStep, proposal: Proposal) -> Refusal | None:
-    record, attribute = proposal.view.record_of(step.attribute), step.attribute
-    if record.overridden_until is not None and proposal.now < record.overridden_until:
-        until = f"{record.overridden_until:%F}"
-        if record.owes_a_notification:
-            reason = (
-                f"it shows again since {attribute} was rolled back, and Mendq would make it "
-                f"{step.after} again; it leaves it alone until {until}"
-            )
-            return Refusal("overridden", reason)
-        reason = f"another principal keeps {attribute}; silent until {until}"
-        return Refusal("overridden", reason, becomes=None)
-    was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
-    if record.overridden_until is None and not was_ours:
-        reason = (
-            f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
-            f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
-            "Mendq stays away for 7 days"
-        )
-        return Refusal("overridden", reason, State.OVERRIDDEN, silent_in_observe=True)
-    return None
-
-
-def too_soon(proposal: Proposal) -> Refusal | None:
-    minutes = proposal.timing.cooldown_minutes
-    written, attribute = proposal.most_written_since(timedelta(minutes=minutes))
-    if written:
-        reason = f"{attribute} was written less than {minutes} minutes ago"
-        return Refusal("too_soon", reason)
-    return None
-
-
-def too_often(proposal: Proposal) -> Refusal | None:
-    most = proposal.limits.writes_per_attribute_per_day
-    written, attribute = proposal.most_written_since(A_DAY)
-    if attribute and written >= most:
-        reason = f"{attribute} was written {most} times in 24 hours; a person decides"
-        return Refusal("too_often", reason, State.ESCALATED, silent_in_observe=True)
-    return _more_than_its_own_bound(proposal)
-
-
-def _more_than_its_own_bound(proposal: Proposal) -> Refusal | None:
-    """It is no fault that a person would have to find: tomorrow it may be done again."""
-    for step in proposal.plan.steps:
-        most = step.most_a_day
-        if most is not None and proposal.written_since(step.attribute, A_DAY) >= most:
-            times = "once" if most == 1 else f"{most} times"
-            reason = f"{step.attribute} may be written {times} in 24 hours, and was"
-            return Refusal("too_often", reason)
-    return None
-
-
 FUTURE_AFTER = timedelta(minutes=5)
 # What a claim, two reads, a write and a record may take together.
 SECONDS_TO_WRITE = 15
@@ -142,27 +150,14 @@ def elsewhere(call: FailedCall, home: Home) -> Refusal | None:
     return None
 
 
-def not_managed(mode: Mode | None) -> Refusal | None:
-    if mode is None:
-        return Refusal("not_managed", "the queue is not managed by Mendq", becomes=None)
-    return None
+def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
+    """What speaks against a call before anything is looked at."""
+    return own_call(call, home) or elsewhere(call, home)
 
 
-@dataclass(frozen=True)
-class Situation:
-    """All that is known before the queue itself is looked at.
-
-    `writes`: whether a plan would be carried out; where it is only told, nothing is to be frozen.
-    """
-
-    view: CaseStoreView
-    fresh_calls: int
-    evidence: Evidence
-    evidence_needed: EvidenceNeeded
-    owner: str
-    now: datetime
-    timing: Timing
-    writes: bool = True
+def is_fresh(call: FailedCall, now: datetime) -> bool:
+    """True where a call says something about the queue as it is now."""
+    return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
 
 
 def frozen(situation: Situation) -> Refusal | None:
@@ -172,27 +167,24 @@ def frozen(situation: Situation) -> Refusal | None:
 
 
 def stale_or_future(situation: Situation) -> Refusal | None:
-    if not situation.fresh_calls:
+    if not situation.fresh:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Refusal("stale_or_future", reason, becomes=None)
     return None
 
 
 def too_little_evidence(situation: Situation) -> Refusal | None:
-    if not situation.evidence.suffices(situation.evidence_needed):
-        needed = situation.evidence_needed
-        return Refusal(
-            "too_little_evidence",
-            f"fewer than {needed.distinct_events} distinct failed calls "
-            f"in {needed.within_seconds} s",
-            becomes=None,
-        )
+    if not situation.suffices(situation.evidence):
+        needed = situation.symptom.evidence
+        calls = f"fewer than {needed.distinct_events} distinct failed calls"
+        reason = f"{calls} in {needed.within_seconds} s"
+        return Refusal("too_little_evidence", reason, becomes=None)
     return None
 
 
 def case_already_open(situation: Situation) -> Refusal | None:
-    case = situation.view.case
-    if case is not None and case.is_open(situation.now, situation.timing):
+    case = situation.open_case
+    if case is not None:
         return Refusal("case_already_open", f"case {case.case_id} is {case.state}", becomes=None)
     return None
 
@@ -203,11 +195,68 @@ def claimed_by_another(situation: Situation) -> Refusal | None:
     return None
 
 
-def out_of_bounds(proposal: Proposal) -> Refusal | None:
-    for step in proposal.plan.steps:
+def overridden(situation: Situation, plan: Plan) -> Refusal | None:
+    """A person's value is never overwritten: ours was the last recorded and is gone."""
+    refusals = (_overridden(step, situation) for step in plan.steps)
+    return next((each for each in refusals if each is not None), None)
+
+
+def _overridden(step: AttributeStep, situation: Situation) -> Refusal | None:
+    record, attribute = situation.records.record_of(step.attribute), step.attribute
+    if record.overridden_until is not None and situation.now < record.overridden_until:
+        until = f"{record.overridden_until:%F}"
+        if record.owes_a_notification:
+            reason = (
+                f"it shows again since {attribute} was rolled back, and Mendq would make it "
+                f"{step.after} again; it leaves it alone until {until}"
+            )
+            return Refusal("overridden", reason)
+        reason = f"another principal keeps {attribute}; silent until {until}"
+        return Refusal("overridden", reason, becomes=None)
+    was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
+    if record.overridden_until is None and not was_ours:
+        reason = (
+            f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
+            f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
+            "Mendq stays away for 7 days"
+        )
+        return Refusal("overridden", reason, State.OVERRIDDEN, silent_in_observe=True)
+    return None
+
+
+def out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
+    for step in plan.steps:
         fault = step.out_of_bounds()
         if fault:
             return Refusal("out_of_bounds", fault)
+    return None
+
+
+def too_soon(situation: Situation, plan: Plan) -> Refusal | None:
+    minutes = situation.timing.cooldown_minutes
+    written, attribute = situation.most_written_since(plan, timedelta(minutes=minutes))
+    if written:
+        return Refusal("too_soon", f"{attribute} was written less than {minutes} minutes ago")
+    return None
+
+
+def too_often(situation: Situation, plan: Plan) -> Refusal | None:
+    most = situation.limits.writes_per_attribute_per_day
+    written, attribute = situation.most_written_since(plan, A_DAY)
+    if attribute and written >= most:
+        reason = f"{attribute} was written {most} times in 24 hours; a person decides"
+        return Refusal("too_often", reason, State.ESCALATED, silent_in_observe=True)
+    return _more_than_its_own_bound(situation, plan)
+
+
+def _more_than_its_own_bound(situation: Situation, plan: Plan) -> Refusal | None:
+    """It is no fault that a person would have to find: tomorrow it may be done again."""
+    for step in plan.steps:
+        most = step.most_a_day
+        if most is not None and situation.written_since(step.attribute, A_DAY) >= most:
+            times = "once" if most == 1 else f"{most} times"
+            reason = f"{step.attribute} may be written {times} in 24 hours, and was"
+            return Refusal("too_often", reason)
     return None
 
 
@@ -216,19 +265,19 @@ def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
     return queues > max(FEW_QUEUES, limits.mass_symptom_share * managed_queues)
 
 
-def mass_symptom(proposal: Proposal) -> Refusal | None:
+def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
     """What many queues show at once has a cause that is not theirs.
 
     It is about what would be written, so of itself it is nothing to tell where Mendq only watches.
     """
-    if proposal.is_drill:
-        return _too_many_drills(proposal.queues_with_symptom)
-    if not are_many(proposal.queues_with_symptom, proposal.managed_queues, proposal.limits):
+    reach = situation.reach or Reach(frozenset())
+    queues, managed = len(reach.queue_arns), reach.managed_queues
+    if DRILL_TAG in situation.facts.tags:
+        return _too_many_drills(queues)
+    if not are_many(queues, managed, situation.limits):
         return None
-    reason = (
-        f"{proposal.queues_with_symptom} of {proposal.managed_queues} managed queues show it "
-        "within the hour: the cause is not this queue's"
-    )
+    spread = f"{queues} of {managed} managed queues show it within the hour"
+    reason = f"{spread}: the cause is not this queue's"
     return Refusal("mass_symptom", reason, silent_in_observe=True)
 
 
@@ -239,31 +288,19 @@ def _too_many_drills(queues: int) -> Refusal | None:
     return Refusal("mass_symptom", reason, silent_in_observe=True)
 
 
-def too_little_time(proposal: Proposal) -> Refusal | None:
-    if proposal.remaining_seconds < SECONDS_TO_WRITE:
+def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
+    if situation.remaining_seconds < SECONDS_TO_WRITE:
         reason = "too little of the Lambda's time is left to write and record"
         return Refusal("too_little_time", reason, becomes=None, again=True)
     return None
 
 
-def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """True where a call says something about the queue as it is now."""
-    return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
-
-
-ON_CALL = (own_call, elsewhere)
 ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
 ON_PLAN = (overridden, out_of_bounds, too_soon, too_often, mass_symptom, too_little_time)
-Subject = TypeVar("Subject")
 
 
 def first_refusal(
-    guardrails: Iterable[Callable[[Subject], Refusal | None]], subject: Subject
+    guardrails: Iterable[Callable[..., Refusal | None]], *subject: object
 ) -> Refusal | None:
     """The answer of the first guardrail that has one."""
-    return next((refusal for each in guardrails if (refusal := each(subject))), None)
-
-
-def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
-    """What speaks against a call before anything is looked at."""
-    return next((refusal for each in ON_CALL if (refusal := each(call, home))), None)
+    return next((refusal for each in guardrails if (refusal := each(*subject))), None)

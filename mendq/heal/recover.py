@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -30,25 +31,14 @@ def standing(
 
     Raises QueueGone for the queue itself, or FactsUnavailable.
     """
-    attributes = attributes_of(clients, queue_arn)
-    made = next((each for each in documents if _makes_a_queue(each)), None)
-    if made is None or not exists(clients, made["after"]):
-        return attributes
-    return {**attributes, CreateDlq.attribute: made["after"]}
-
-
-def exists(clients: Clients, queue_arn: str) -> bool:
-    """True where there is a queue of that ARN; raises FactsUnavailable."""
-    try:
-        attributes_of(clients, queue_arn)
-    except QueueGone:
-        return False
-    return True
-
-
-def _makes_a_queue(document: Mapping[str, str]) -> bool:
-    made = document["attribute"] == CreateDlq.attribute
-    return made and arn_of(document["after"]) is not None
+    attributes = dict(attributes_of(clients, queue_arn))
+    made = (each["after"] for each in documents if each["attribute"] == CreateDlq.attribute)
+    for dlq_arn in filter(arn_of, made):
+        with suppress(QueueGone):
+            attributes_of(clients, dlq_arn)
+            attributes[CreateDlq.attribute] = dlq_arn
+        break
+    return attributes
 
 
 # Clocks of ours and of SQS's may differ by so much.
@@ -117,10 +107,9 @@ def look_at(
 
 def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:
     """The queue's attributes; empty where it is gone, as no write can stand there any more."""
-    try:
+    with suppress(QueueGone):
         return standing(context.clients, intent.queue_arn, intent.steps)
-    except QueueGone:
-        return {}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -141,26 +130,25 @@ class Found:
         set_after_it = [each for each in self.intent.steps if not stays(each["attribute"])]
         return set_after_it or self.intent.steps
 
-    def now(self, attribute: str) -> str | None:
+    def now(self, step: Mapping[str, str]) -> str:
         """What stands there; SQS leaves out what has never been set."""
-        kind, attributes = kind_of(attribute), self.facts.attributes
-        stands = kind.standing_in(attributes) if kind else attributes.get(attribute)
-        before = {step["attribute"]: step["before"] for step in self.intent.steps}
-        return before[attribute] if stands is None else stands
+        kind, attributes = kind_of(step["attribute"]), self.facts.attributes
+        stands = kind.standing_in(attributes) if kind else attributes.get(step["attribute"])
+        return step["before"] if stands is None else stands
 
     def cannot_have_landed(self) -> bool:
         """It is another queue by now, or nobody has changed it since it was claimed."""
         created_at = self.facts.created_at
         if created_at is not None and created_at > self.intent.at:
             return True
-        as_before = all(self.now(step["attribute"]) == step["before"] for step in self.steps)
+        as_before = all(self.now(step) == step["before"] for step in self.steps)
         return as_before and (
             self.only_made_a_queue or self.facts.modified_at == self.record.intent_modified_at
         )
 
     def landed(self) -> bool:
         """All of it stands there, since a time when the claim held."""
-        as_after = all(self.now(step["attribute"]) == step["after"] for step in self.steps)
+        as_after = all(self.now(step) == step["after"] for step in self.steps)
         if self.only_made_a_queue:
             return as_after
         modified_at, until = self.facts.modified_at, self.record.claim_until
@@ -187,18 +175,17 @@ class Found:
 
     def freed(self) -> CaseStoreView:
         names = {step["attribute"] for step in self.intent.steps}
+        known = {name: self.view.record_of(name) for name in names}
         free = {
-            name: replace(
-                self.view.record_of(name), claim_owner=None, claim_until=None, intent=None
-            )
-            for name in names
+            name: replace(each, claim_owner=None, claim_until=None, intent=None)
+            for name, each in known.items()
         }
         return replace(self.view, attributes={**self.view.attributes, **free})
 
     def overridden(self) -> str:
         stands = ", ".join(
-            f"{step['attribute']} is {self.now(step['attribute'])} after Mendq set out to make it "
-            f"{step['after']}"
-            for step in self.intent.steps
+            f"{each['attribute']} is {self.now(each)} after Mendq set out to make it "
+            f"{each['after']}"
+            for each in self.intent.steps
         )
         return f"{stands}; Mendq stays away for {SILENT_DAYS} days"

@@ -6,14 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mendq.cases.finding import Finding, Shared
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.lifecycle import WATCHED
-from mendq.model.limits import Mode, Timing
+from mendq.model.limits import Consent, Mode, Timing
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
+
+if TYPE_CHECKING:
+    from mendq.aws.queue import ManagedQueue
+    from mendq.cases.open_cases import OpenCase
 
 NEW_FAULTS_A_DAY = 10
 # What is still found after so long is news again.
@@ -143,6 +147,29 @@ def one_for_each(
         others = tuple(each.queue_arn for each in same if each != first)
         retained.append(replace(first, sources=(*first.sources, *others), others=others))
     return retained
+
+
+def spoken_for(
+    findings: Iterable[Finding],
+    managed: Iterable[ManagedQueue],
+    open_cases: Sequence[OpenCase],
+    consent: Consent,
+) -> list[Finding]:
+    """One finding for each missing queue, with those who may have asked for it before."""
+    tags = {each.queue_arn: each.tags for each in managed}
+    topics = {f"{each.queue_arn} {each.symptom}" for each in open_cases}
+    retained = one_for_each(
+        findings, topics, lambda arn: consent.mode_of(parts_of(arn).name, tags.get(arn, {}))
+    )
+    open_at: dict[str, list[str]] = defaultdict(list)
+    for case in open_cases:
+        open_at[case.symptom].append(case.queue_arn)
+    return [
+        replace(each, open_at=tuple(arn for arn in open_at[each.symptom] if arn != each.queue_arn))
+        if each.about
+        else each
+        for each in retained
+    ]
 
 
 def silent_for(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from mendq.aws.errors import CaseMoved, OwnerUnavailable
+from mendq.aws.errors import OwnerUnavailable
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition, try_to_file_owed
 from mendq.cases.view import CaseStoreView
@@ -20,13 +20,13 @@ from mendq.heal.apply import apply
 from mendq.heal.approve import (
     Document,
     OperatorRequest,
+    look_up,
     refused,
     said,
-    symptom_named,
     until_unmoved,
 )
 from mendq.heal.context import Functions, ask_owner
-from mendq.heal.recover import Found, settle, standing
+from mendq.heal.recover import settle, standing
 from mendq.heal.undo import (
     Outcome,
     Undo,
@@ -59,33 +59,19 @@ def rollback(
     call, by follow_up or by the owner of the write.
     """
 
-    def once() -> Document | Refusal:
-        try:
-            return _once(request, context, functions, dry_run=dry_run)
-        except CaseMoved as moved:
-            return refused("claimed", str(moved), again=True)
-
-    return until_unmoved(once)
+    return until_unmoved(lambda: _once(request, context, functions, dry_run=dry_run))
 
 
 def _once(
     request: OperatorRequest, context: WritingContext, functions: Functions, *, dry_run: bool
 ) -> Document | Refusal:
-    history = context.open_cases.transitions(request.case_id)
-    if not history:
-        return request.not_found
-    symptom = symptom_named(history[-1].symptom)
-    if isinstance(symptom, Refusal):
-        return symptom
-    queue_arn = history[-1].queue_arn
-    if not context.is_here(queue_arn):
-        return refused("elsewhere", "the queue is in another account or region")
-    writable = {step.attribute for step in symptom.steps}
-    attributes = sorted(writable | {each.attribute for each in written_by(history)})
-    view = context.case_store.look(queue_arn, symptom.name, attributes)
-    if not dry_run:
-        view = try_to_file_owed(view, context)
-    asked = _Asked(history, view, symptom, request.actor, context, functions)
+    found = look_up(request, context)
+    if isinstance(found, Refusal):
+        return found
+    if found.symptom is None:
+        return found.unknown
+    view = found.view if dry_run else try_to_file_owed(found.view, context)
+    asked = _Asked(found.history, view, found.symptom, request.actor, context, functions)
     if asked.newest.undoes:
         return asked.answer(dry_run=dry_run)
     return asked.refusal() or asked.settled(dry_run=dry_run)
@@ -129,18 +115,10 @@ class _Asked:
         if self.view.intent is None:
             return self.answer(dry_run=dry_run)
         if dry_run:
-            return self._as_if_settled(self.view.intent).answer(dry_run=True)
+            reason = "what a run that died had left is not settled yet; ask again in two minutes"
+            return refused("claimed", reason)
         settle(self.view, self.view.intent, self.symptom, self.context)
         return refused("claimed", "what a run that died had left was settled just now", again=True)
-
-    def _as_if_settled(self, intent: Case) -> _Asked:
-        """With what a run that died wrote and did not record."""
-        found = Found(self.view, intent, self._facts())
-        ours = intent.case_id == self.newest.case_id
-        if not ours or found.cannot_have_landed() or not found.landed():
-            return self
-        view = replace(self.view, attributes={**self.view.attributes, **found.written()})
-        return replace(self, history=(*self.history, intent.after(self.newest)), view=view)
 
     def answer(self, *, dry_run: bool) -> Document | Refusal:
         """Compare, and where it is to be, set."""

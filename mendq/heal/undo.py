@@ -49,6 +49,9 @@ class Written:
         return replace(later, before=self.before, first=self.first)
 
 
+_ANSWERED = ("attribute", "outcome", "before", "after", "now", "command")
+
+
 @dataclass(frozen=True)
 class Undo:
     """One attribute: what stood there before the case, what it wrote last, what stands there now.
@@ -68,14 +71,7 @@ class Undo:
 
     def document(self) -> dict[str, str | None]:
         """The answer that rollback gives."""
-        return {
-            "attribute": self.attribute,
-            "outcome": str(self.outcome),
-            "before": self.before,
-            "after": self.after,
-            "now": self.now,
-            "command": self.command,
-        }
+        return {name: getattr(self, name) for name in _ANSWERED}
 
     def done(self) -> Undo:
         """After its write."""

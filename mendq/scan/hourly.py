@@ -31,8 +31,8 @@ from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.assess import spoken_for
 from mendq.heal.guardrails import are_many
+from mendq.heal.repeats import spoken_for
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Consent
 from mendq.model.settings import ScanSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mendq.aws.consumers import FIGURES
 from mendq.catalogue import examples
-from mendq.cli.scan.price import ROUNDS_A_MONTH, dollars_per_month
+from mendq.cli.look.dry_run import ROUNDS_A_MONTH, dollars_per_month
 from mendq.model.limits import Limits
 from mendq.model.metrics import metrics_of
 from mendq.model.prices import METRIC_ASKED

@@ -1,5 +1,67 @@
-"""The account on moto, as the tests of the engine have it."""
+"""A Lambda as Lambda calls it, on the account in moto that the tests of the engine have."""
 
-from tests.heal.conftest import account
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from functions.entry import Entry
+from mendq.aws.clients import Clients
+from tests.heal.conftest import Account, account
 
 __all__ = ["account"]
+Deploy = Callable[..., None]
+
+
+@dataclass
+class Context:
+    """What Lambda hands over."""
+
+    aws_request_id: str = "request-1"
+    function_name: str = "heal"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:heal"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+CONTEXT: Any = Context()
+
+
+@pytest.fixture
+def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
+    """Give a handler its environment, from the account's settings and `over`, and begin cold."""
+    deployed: list[Entry[Any]] = []
+
+    def at(handler: Entry[Any], account: Account, /, **over: Any) -> None:
+        known = {**vars(account.settings), **over}
+        named = {each.name for each in fields(handler.settings)} & known.keys()
+        settings = handler.settings(**{name: known[name] for name in named})
+        for variable, text in settings.to_environment().items():
+            monkeypatch.setenv(variable, text)
+        monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+        handler.forget()
+        deployed.append(handler)
+
+    yield at
+    for each in deployed:
+        each.forget()
+
+
+def metrics(printed: str) -> dict[str, float]:
+    """The EMF values without a dimension, summed."""
+    sums: dict[str, float] = {}
+    for line in printed.splitlines():
+        document = json.loads(line)
+        for group in document.get("_aws", {}).get("CloudWatchMetrics", []):
+            assert group["Namespace"] == "Mendq"
+            dimensions = group["Dimensions"]
+            for metric in group["Metrics"]:
+                name = metric["Name"] + ("" if dimensions == [[]] else f" by {dimensions[0]}")
+                sums[name] = sums.get(name, 0) + sum(document[metric["Name"]])
+    return sums

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,11 +14,10 @@ from moto.sns.models import sns_backends
 
 from functions import deliver_report
 from mendq.aws.clients import Clients
-from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportNotDelivered
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable, read
-from tests.functions.test_heal import Context
+from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
+from tests.functions.conftest import Context, Deploy
 from tests.heal.conftest import ACCOUNT, Account
 from tests.heal.faults import KINDS, Fault, Killed
 from tests.heal.mails import SENDER, recipients, sent, verify
@@ -49,7 +48,6 @@ class Lambda:
     account: Account
     clients: Clients
     capture: pytest.CaptureFixture[str]
-    retries: int = 0
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
     def put(self, document: bytes) -> None:
@@ -86,34 +84,21 @@ class Lambda:
 
 @pytest.fixture
 def made(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Lambda]:
+    account: Account,
+    deploy: Deploy,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Lambda:
     topic = account.clients.sns.create_topic(Name="info")["TopicArn"]
-    settings = DeliverReportSettings(ACCOUNT, "cases", topic, SENDER, READERS)
-    _know(settings, monkeypatch)
-    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+    over = {"report_bucket": "cases", "topic_arn": topic}
+    deploy(deliver_report.handler, account, **over, sender=SENDER, recipients=READERS)
     # Drawing takes a second, and is tested where it is done.
     monkeypatch.setattr(deliver_report, "page", lambda week: f"<!doctype html>{week.made_at}")
     monkeypatch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
-    deliver_report._cold_start.cache_clear()
     verify(account)
-    lambda_ = Lambda(account, account.clients, capsys)
-    lambda_.put(json.dumps(busy_week()).encode())
-    yield lambda_
-    deliver_report._cold_start.cache_clear()
-
-
-def _know(settings: DeliverReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
-        monkeypatch.delenv(variable, raising=False)
-    for variable, text in settings.to_environment().items():
-        monkeypatch.setenv(variable, text)
-
-
-def _without_a_sender(made: Lambda, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = deliver_report._cold_start()[0]
-    _know(replace(settings, sender=None, recipients=()), monkeypatch)
-    deliver_report._cold_start.cache_clear()
+    made = Lambda(account, account.clients, capsys)
+    made.put(json.dumps(busy_week()).encode())
+    return made
 
 
 @pytest.mark.parametrize(
@@ -163,19 +148,6 @@ def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> No
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
 
 
-def test_a_corrected_summary_makes_the_page_anew_and_sends_nothing(made: Lambda) -> None:
-    made.run()
-    before = _page(made)
-    made.put(json.dumps({**busy_week(), "made_at": "2026-11-17T06:00:00Z"}).encode())
-    made.run("request-2")
-    assert _page(made) != before
-    assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
-
-
-def test_another_weeks_summary_is_whole_but_for_its_key() -> None:
-    assert read(another_week()).week == "2026-W45"
-
-
 def _page(made: Lambda) -> str:
     key = "report/week=2026-W46/report.html"
     body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
@@ -186,21 +158,11 @@ def _page(made: Lambda) -> str:
 def test_without_a_sender_the_verdict_alone_goes_out(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _without_a_sender(made, monkeypatch)
+    for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
+        monkeypatch.delenv(variable)
+    deliver_report.handler.forget()
     assert len(made.run()["sent_to"]) == 1
     assert (len(made.verdicts), sent(made.account)) == (1, [])
-
-
-def test_what_goes_out_says_where_the_page_lies(made: Lambda) -> None:
-    made.run()
-    ((subject, verdict),) = made.verdicts
-    mail = sent(made.account)[0]
-    assert subject == mail["Subject"] == "Mendq 2026-W46: 26 incidents, 19 healed, 2 paged"
-    text = mail.get_body(("plain",))
-    assert text
-    for each in (verdict, text.get_content()):
-        assert "s3://cases/report/week=2026-W46/report.html" in each
-        assert "mendq report --week 2026-W46 --open --region us-east-1" in each
 
 
 def test_a_verdict_that_sns_refuses_keeps_no_mail_back(made: Lambda) -> None:
@@ -248,27 +210,6 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert recipients(made.account) == [READERS[1], READERS[0]]
     assert len(made.verdicts) == 2
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
-
-
-def test_an_unverified_sender_is_reported_once(made: Lambda) -> None:
-    made.clients.mail.delete_email_identity(EmailIdentity=SENDER)
-    assert not made.invoke()
-    assert [subject.partition(":")[0] for subject, _ in made.verdicts] == [
-        "Mendq 2026-W46",
-        "Mendq",
-    ]
-    verify(made.account)
-    assert made.invoke("by hand")
-    assert recipients(made.account) == list(READERS)
-
-
-def test_a_throttled_mail_is_tried_again_and_nobody_is_told(made: Lambda) -> None:
-    refuse = _refusing(made, *READERS, code="TooManyRequestsException")
-    with pytest.raises(ReportNotDelivered):
-        made.run()
-    _allow(made, refuse)
-    made.run()
-    assert (len(made.verdicts), recipients(made.account)) == (1, list(READERS))
 
 
 def test_a_mail_is_asked_for_once_and_the_verdict_too(made: Lambda) -> None:

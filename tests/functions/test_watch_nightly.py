@@ -6,7 +6,6 @@ botocore's Stubber answers in EMR Serverless's shapes; nothing here ran on EMR.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -16,17 +15,13 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
-from mendq.aws.clients import Clients
-from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.verdict import NATIVE, NIGHTLY_RUNS, NightlyRead, nightly_key
-from tests.functions.test_heal import Context, metrics
+from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.nightly.test_nightly_watch import ID, event
 
 DAY = date(2026, 11, 15)
 RUN_ID = "00f1cbn5g4bb0c01"
-SETTINGS = WatchNightlySettings("123456789012", application_id=ID, report_bucket="cases")
-CONTEXT: Any = Context()
 
 
 @dataclass
@@ -96,16 +91,12 @@ class Lambda:
 @pytest.fixture
 def watching(
     account: Account,
-    monkeypatch: pytest.MonkeyPatch,
+    deploy: Deploy,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
-) -> Iterator[Lambda]:
-    for variable, text in SETTINGS.to_environment().items():
-        monkeypatch.setenv(variable, text)
-    monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
-    watch_nightly._cold_start.cache_clear()
-    yield Lambda(account, capsys, caplog)
-    watch_nightly._cold_start.cache_clear()
+) -> Lambda:
+    deploy(watch_nightly.handler, account, application_id=ID, report_bucket="cases")
+    return Lambda(account, capsys, caplog)
 
 
 def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
@@ -129,17 +120,6 @@ def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambd
     assert watching.figures == {"NightlyRunsFailed": 1}
     assert watching.said["level"] == "WARNING"
     assert watching.said["why"] == "the run ended FAILED and wrote nothing of 2026-11-15"
-
-
-def test_exit_code_3_is_unreadable_and_not_missing(watching: Lambda) -> None:
-    watching.before()
-    watching.nightly(DAY, 9_000, bytes=100, bytes_unreadable=2)
-    assert watching.end("FAILED")["verdict"] == "read"
-    assert watching.figures == {
-        "NightlyRunsWritten": 1, "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 2,
-    }  # fmt: skip
-    assert "2 bytes were unreadable" in watching.said["why"]
-    assert "ExitCode: 1" in watching.said["why"]
 
 
 def test_the_same_event_twice_is_the_same_datum_twice(watching: Lambda) -> None:
@@ -205,24 +185,25 @@ def test_what_emr_says_of_the_run_counts_and_not_the_event(
     assert '"_aws"' not in watching.printed
 
 
-@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
-def test_a_week_that_was_not_summed_up_is_reported(watching: Lambda, state: str) -> None:
-    watching.put("summary/week=2026-W45/summary.json", b"{}")
-    assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": "failed"}
-    assert metrics(watching.printed) == {"WeeksFailed": 1}
-    assert watching.said["level"] == "WARNING"
-    assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
-
-
-@pytest.mark.parametrize("state", ["SUCCESS", "FAILED"])
-def test_a_week_that_was_summed_up_is_well_though_much_was_unreadable(
-    watching: Lambda, state: str
+@pytest.mark.parametrize(
+    ("summed_up", "state", "verdict", "level"),
+    [
+        ("2026-W45", "FAILED", "failed", "WARNING"),
+        ("2026-W45", "CANCELLED", "failed", "WARNING"),
+        ("2026-W46", "SUCCESS", "summed_up", "INFO"),
+        # Exit code 3, much was unreadable: to EMR the run failed.
+        ("2026-W46", "FAILED", "summed_up", "INFO"),
+    ],
+)
+def test_a_week_is_well_where_it_was_summed_up(
+    watching: Lambda, summed_up: str, state: str, verdict: str, level: str
 ) -> None:
-    """Exit code 3: to EMR the run failed."""
-    watching.put("summary/week=2026-W46/summary.json", b"{}")
-    assert watching.end(state, "week-2026-W46")["verdict"] == "summed_up"
-    assert metrics(watching.printed) == {"WeeksFailed": 0}
-    assert watching.said["level"] == "INFO"
+    watching.put(f"summary/week={summed_up}/summary.json", b"{}")
+    assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": verdict}
+    assert metrics(watching.printed) == {"WeeksFailed": verdict == "failed"}
+    assert watching.said["level"] == level
+    if verdict == "failed":
+        assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
 
 
 def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) -> None:
@@ -238,12 +219,6 @@ def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) ->
     watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
     watching.end("SUCCESS")
     assert "ReportsMissing" not in watching.figures
-
-
-def test_a_run_that_nobody_knows_is_none(watching: Lambda) -> None:
-    with Stubber(watching.account.clients.emr) as emr:
-        emr.add_client_error("get_job_run", "ResourceNotFoundException")
-        assert "knows no run" in watch_nightly.handler(event(), CONTEXT)["ignored"]
 
 
 def test_a_forged_event_asks_nobody(watching: Lambda) -> None:

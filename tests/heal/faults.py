@@ -76,15 +76,3 @@ class Fault(AtCall):
         if self.kind == "answer_lost":
             raise ReadTimeoutError(endpoint_url="moto")
         raise Killed
-
-
-def deliver_until_taken(account: Account, bodies: dict[str, str]) -> bool:
-    """Deliver as often as a test waits for; whether a delivery went through without an error."""
-    for _ in range(DELIVERIES):
-        try:
-            if not account.heal(bodies).errors:
-                return True
-        except Killed:
-            pass
-        account.later(minutes=REDELIVERED_AFTER_MINUTES)
-    return False

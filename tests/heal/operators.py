@@ -13,9 +13,8 @@ from mendq.cases.context import ManagingContext, Write, WritingContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import CATALOGUE
-from mendq.heal.apply import write
+from mendq.heal.apply import attach, write
 from mendq.heal.approve import Document, OperatorRequest, answer, decide
-from mendq.heal.attach_dlq import attach
 from mendq.heal.context import Run
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up

@@ -40,28 +40,6 @@ def test_an_observed_queue_keeps_its_value_and_gets_a_case(account: Account, tag
     assert case["steps"] == [{"attribute": "VisibilityTimeout", "before": "2", "after": "3"}]
 
 
-def test_off_is_not_even_observed(account: Account) -> None:
-    queue = account.queue(tag="off", VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.transitions() == []
-
-
-def test_two_distinct_events_are_not_enough(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2"))
-    account.heal(account.late_deletes(queue, "1", "2"))
-    assert account.visibility(queue) == 2
-    assert account.transitions() == []
-
-
-def test_three_events_ten_minutes_apart_are_not_enough(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="2")
-    for event_id in ("1", "2", "3"):
-        account.heal(account.late_deletes(queue, event_id))
-        account.later(minutes=5, seconds=1)
-    assert account.visibility(queue) == 2
-
-
 def test_evidence_is_counted_across_batches(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     for event_id in ("1", "2", "3"):
@@ -112,38 +90,12 @@ def test_the_same_observation_is_reported_once_in_a_while(account: Account) -> N
     assert len(account.transitions()) == 2
 
 
-def test_an_observed_queue_that_is_allowed_to_heal_is_healed_at_once(account: Account) -> None:
-    queue = account.queue(tag="observe", VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.clients.sqs.tag_queue(QueueUrl=account.url(queue), Tags={"mendq": "heal"})
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 3
-
-
-@pytest.mark.parametrize("over", [{"minutes": 61}, {"minutes": -6}])
-def test_stale_and_future_events_change_nothing(account: Account, over: dict[str, Any]) -> None:
-    queue = account.queue(VisibilityTimeout="2")
-    bodies = account.late_deletes(queue, "1", "2", "3")
-    account.later(**over)
-    account.heal(bodies)
-    assert account.visibility(queue) == 2
-    assert account.transitions() == []
-
-
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
     assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
-
-
-def test_a_queue_of_another_account_is_not_even_looked_at(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="2")
-    foreign = queue.replace(ACCOUNT, "999999999999")
-    healed = account.heal(account.late_deletes(foreign, "1", "2", "3"))
-    assert healed.fixed == {}
-    assert account.visibility(queue) == 2
 
 
 def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
@@ -173,14 +125,6 @@ def test_autonomy_lowered_by_settings_proposes(account: Account) -> None:
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 2
     assert account.transitions()[0]["to"] == "proposed"
-
-
-def test_a_tag_raises_no_further_than_the_setting(account: Account) -> None:
-    account.settings = settings(tag_may_raise_to=Mode.OBSERVE)
-    queue = account.queue(tag="heal", VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    assert account.transitions()[0]["to"] == "observed"
 
 
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
@@ -401,17 +345,6 @@ def test_drills_are_counted_among_themselves(account: Account) -> None:
     assert account.pages("urgent") == account.pages("info") == []
 
 
-def test_drills_of_one_hour_are_fixed_each(account: Account) -> None:
-    for n in range(5):
-        queue = account.queue(f"drill-{n}.fifo", VisibilityTimeout="2")
-        account.tag(queue, **{DRILL_TAG: "true"})
-        account.heal(all_fail(account, [queue]))
-        assert account.visibility(queue) > 2
-        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
-        account.later(minutes=5)
-    assert account.pages("urgent") == account.pages("info") == []
-
-
 def test_a_drill_that_may_not_be_fixed_pages_nobody(account: Account) -> None:
     queue = account.queue("drill.fifo", tag="propose", VisibilityTimeout="2")
     account.tag(queue, **{DRILL_TAG: "true"})
@@ -451,49 +384,3 @@ def touched(account: Account, queue: str, times: int, **apart: float) -> list[st
         account.set_visibility(queue, account.visibility(queue))
         seen += codes(account.heal(bodies))
     return seen
-
-
-def test_a_queue_that_is_touched_again_and_again_is_reported(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
-    assert account.transitions() == []
-    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
-    (case,) = account.transitions()
-    assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
-    assert "changed 6 times within 24 hours" in case["reason"]
-    assert account.visibility(queue) == 30
-    ((_, page),) = account.pages("urgent")
-    assert "changed 6 times within 24 hours" in page
-    assert touched(account, queue, 2, minutes=4) == ["case_already_open"] * 2
-    assert len(account.pages("urgent")) == 1
-
-
-def test_one_change_excuses_any_number_of_calls(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=5)
-    batches = [account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c") for n in range(8)]
-    account.later(seconds=1)
-    account.set_visibility(queue, 31)
-    assert [code for each in batches for code in codes(account.heal(each))] == [
-        "before_last_change"
-    ] * 8
-
-
-def test_changes_of_other_days_and_of_other_queues_do_not_count(account: Account) -> None:
-    first, second = account.queue(), account.queue("bills.fifo")
-    for queue in (first, second):
-        assert touched(account, queue, 5, minutes=4) == ["before_last_change"] * 5
-    account.later(days=1)
-    assert touched(account, first, 9, hours=5) == ["before_last_change"] * 9
-    assert account.transitions() == []
-    changes = account.case_store_items()[first, "changes#visibility_timeout_too_short"]["changes"][
-        "SS"
-    ]
-    assert len(changes) <= 6, "what counts no more is dropped"
-
-
-def test_a_drill_that_keeps_changing_pages_nobody(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.tag(queue, **{DRILL_TAG: "yes"})
-    assert touched(account, queue, 6, minutes=4)[-1] == "keeps_changing"
-    assert account.pages("urgent") == []

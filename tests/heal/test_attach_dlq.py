@@ -10,8 +10,8 @@ import pytest
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import QueueGone, StepFailed
-from mendq.aws.queue import READS_OF_A_NEW_QUEUE, attributes_of
-from mendq.heal.attach_dlq import attach
+from mendq.aws.queue import attributes_of
+from mendq.heal.apply import attach
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive, RedriveAllow, arn_of_dlq
@@ -90,16 +90,6 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
     assert not tags.get("Tags"), "neither our own nor anybody's are copied"
 
 
-def test_taken_again_it_changes_nothing(account: Account) -> None:
-    queue = account.queue("orders")
-    create, _ = plan_for(queue)
-    assert attach(account.clients, seen(account, queue), plan_for(queue)) is None
-    before = (account.attributes(queue), account.attributes(str(create.after)))
-    account.later(minutes=1)
-    assert taken(account, queue, (create,)) is None
-    assert (account.attributes(queue), account.attributes(str(create.after))) == before
-
-
 def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
     queue = account.queue("orders")
     sqs_answers(account, "SetQueueAttributes", "ServiceUnavailable", 503)
@@ -169,28 +159,6 @@ def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) ->
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-@pytest.mark.parametrize("code", ["QueueAlreadyExists", "QueueNameExists"])
-def test_either_spelling_of_a_taken_name_is_known(account: Account, code: str) -> None:
-    queue = account.queue("orders")
-    sqs_answers(account, "CreateQueue", code)
-    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
-
-
-def test_what_sqs_refuses_for_good_is_a_persons(account: Account) -> None:
-    queue = account.queue("orders")
-    sqs_answers(account, "CreateQueue", "AccessDenied", 403)
-    assert code_of(taken(account, queue, plan_for(queue))) == "aws_refused"
-    assert "RedrivePolicy" not in account.attributes(queue)
-
-
-def test_what_sqs_may_take_later_is_tried_again(account: Account) -> None:
-    queue = account.queue("orders")
-    sqs_answers(account, "CreateQueue", "RequestThrottled")
-    with pytest.raises(StepFailed, match="DeadLetterQueue"):
-        taken(account, queue, plan_for(queue))
-    assert "RedrivePolicy" not in account.attributes(queue)
-
-
 def _hide(queue_arn: str, monkeypatch: pytest.MonkeyPatch, reader: int) -> None:
     """A new queue that cannot be seen for so many looks."""
     left = [reader]
@@ -212,17 +180,6 @@ def test_a_new_queue_is_given_the_second_that_it_needs(
     assert taken(account, queue, plan_for(queue)) is None
     assert slept == [1, 1]
     assert AttachDlq.standing_in(account.attributes(queue))
-
-
-def test_one_that_stays_hidden_is_attached_another_time(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = account.queue("orders")
-    _hide(arn_of_dlq(queue), monkeypatch, reader=READS_OF_A_NEW_QUEUE)
-    refusal = taken(account, queue, plan_for(queue))
-    assert refusal is not None
-    assert (refusal.code, refusal.again) == ("not_usable_yet", True)
-    assert "RedrivePolicy" not in account.attributes(queue)
 
 
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:

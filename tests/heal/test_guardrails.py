@@ -8,15 +8,23 @@ from typing import Any
 
 import pytest
 
-from mendq.cases.view import AttributeRecord, CaseStoreView, Write
-from mendq.catalogue import examples
+from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
+from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
-from mendq.heal.guardrails import Home, Proposal, Situation
+from mendq.heal.guardrails import Home, Situation
 from mendq.model.case import FINAL, Case, State, opened
-from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
-from mendq.model.limits import Limits, Timing
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts
+from mendq.model.limits import Limits, Mode, Timing
 from mendq.model.plan import Plan, Refusal
-from mendq.model.steps import HELD, RedriveMessages, RestorePolicy, SetVisibilityTimeout
+from mendq.model.steps import (
+    HELD,
+    AttributeStep,
+    Owner,
+    RedriveMessages,
+    RestorePolicy,
+    SetVisibilityTimeout,
+)
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 OWN = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
@@ -48,22 +56,34 @@ def case(state: State, age: timedelta = timedelta()) -> Case:
 VISIBILITY = SetVisibilityTimeout.attribute
 
 
-def situation(**over: Any) -> Situation:
+def situation(step: AttributeStep = STEP, **over: Any) -> Situation:
+    """One that nothing speaks against; `step` and a record of it are what `plan` is judged by."""
     fields: dict[str, Any] = {
+        "symptom": CATALOGUE[0],
+        "facts": Facts(examples.QUEUE_ARN, {}, {}),
+        "mode": Mode.HEAL,
         "view": CaseStoreView(),
-        "fresh_calls": 3,
-        "evidence": evidence(1, 2, 3),
-        "evidence_needed": EvidenceNeeded(),
-        "owner": "me",
         "now": NOW,
+        "owner": "me",
+        "whose": Owner.HEAL,
+        "limits": Limits(),
         "timing": Timing(),
+        "evidence": evidence(1, 2, 3),
+        "fresh": evidence(1, 2, 3).sightings,
     }
     return Situation(**{**fields, **over})
 
 
-def proposal(step: SetVisibilityTimeout = STEP, **record: Any) -> Proposal:
-    view = CaseStoreView(attributes={VISIBILITY: AttributeRecord(**record)})
-    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+Given = tuple[Situation, Plan]
+
+
+def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
+    view = CaseStoreView(attributes={step.attribute: AttributeRecord(**record)})
+    return situation(view=view), Plan((step,), "because")
+
+
+def on_plan(given: Given) -> Refusal | None:
+    return guardrails.first_refusal(guardrails.ON_PLAN, *given)
 
 
 def written(*hours_ago: float) -> tuple[Write, ...]:
@@ -75,11 +95,7 @@ def code(refusal: Refusal | None) -> str | None:
 
 
 def test_they_are_asked_in_the_order_of_the_docs() -> None:
-    rows = (guardrails.ON_CALL, (guardrails.not_managed,), guardrails.ON_CASE, guardrails.ON_PLAN)
-    assert [each.__name__ for row in rows for each in row] == [
-        "own_call",
-        "elsewhere",
-        "not_managed",
+    assert [each.__name__ for each in (*guardrails.ON_CASE, *guardrails.ON_PLAN)] == [
         "frozen",
         "stale_or_future",
         "too_little_evidence",
@@ -97,7 +113,7 @@ def test_they_are_asked_in_the_order_of_the_docs() -> None:
 def test_a_quiet_account_refuses_nothing() -> None:
     assert guardrails.first_refusal_of_call(CALL, HOME) is None
     assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
-    assert guardrails.first_refusal(guardrails.ON_PLAN, proposal()) is None
+    assert on_plan(proposal()) is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +144,7 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
     ("over", "expected"),
     [
         ({"view": CaseStoreView(frozen="drill")}, "frozen"),
-        ({"fresh_calls": 0}, "stale_or_future"),
+        ({"fresh": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
         ({"view": CaseStoreView(case=case(State.APPLIED))}, "case_already_open"),
@@ -190,18 +206,17 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
         (proposal(writes=written(24, 12, 0.6)), None, None),
     ],
 )
-def test_plans(given: Proposal, expected: str | None, becomes: str | None) -> None:
-    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
+    refusal = on_plan(given)
     assert code(refusal) == expected
     assert (refusal.becomes if refusal else None) == becomes
 
 
-def redriven(*hours_ago: float, **record: Any) -> Proposal:
+def redriven(*hours_ago: float, **record: Any) -> Given:
     """A redrive of messages that were sent back so many hours ago."""
     step = RedriveMessages(HELD, examples.QUEUE_ARN)
     writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
-    view = CaseStoreView(attributes={step.attribute: AttributeRecord(writes=writes, **record)})
-    return Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
+    return proposal(step, writes=writes, **record)
 
 
 @pytest.mark.parametrize(
@@ -215,9 +230,9 @@ def redriven(*hours_ago: float, **record: Any) -> Proposal:
     ],
 )
 def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
-    given: Proposal, expected: str | None
+    given: Given, expected: str | None
 ) -> None:
-    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    refusal = on_plan(given)
     assert code(refusal) == expected
     assert refusal is None or refusal.becomes in (State.REFUSED, None)
 
@@ -226,11 +241,7 @@ def test_a_overridden_policy_is_named_and_not_spelled_out() -> None:
     """A reason is told in pages and tables; a policy has up to 20 KB, and its owner's names."""
     theirs, ours = (f'{{"Statement":[{{"Sid":"{sid}"}}]}}' for sid in ("Theirs" * 900, "Ours"))
     step = RestorePolicy(theirs, "{}")
-    record = AttributeRecord(writes=(Write(NOW - timedelta(hours=30), "{}", ours),))
-    given = replace(
-        proposal(), plan=Plan((step,), "because"), view=CaseStoreView(attributes={"Policy": record})
-    )
-    refusal = guardrails.first_refusal(guardrails.ON_PLAN, given)
+    refusal = on_plan(proposal(step, writes=(Write(NOW - timedelta(hours=30), "{}", ours),)))
     assert refusal is not None
     assert (refusal.code, refusal.becomes) == ("overridden", "overridden")
     assert "a policy of 1 statement(s)" in refusal.reason
@@ -244,11 +255,12 @@ def test_a_overridden_policy_is_named_and_not_spelled_out() -> None:
     [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
 )
 def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
-    given = replace(proposal(), queues_with_symptom=showing, managed_queues=managed)
-    assert code(guardrails.mass_symptom(given)) == expected
+    reach = Reach(frozenset(map(str, range(showing))), managed)
+    assert code(guardrails.mass_symptom(situation(reach=reach))) == expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
 def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
-    given = replace(proposal(), remaining_seconds=seconds)
-    assert code(guardrails.too_little_time(given)) == expected
+    given, plan = proposal()
+    given = replace(given, remaining_seconds=seconds)
+    assert code(guardrails.too_little_time(given, plan)) == expected

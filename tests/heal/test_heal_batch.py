@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from mendq.heal.apply import NOTED_EVERY, with_failures
 from mendq.heal.batch import heal_batch
+from mendq.model.case import State
+from mendq.model.evidence import Evidence
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.test_assess import codes
+from tests.heal.test_guardrails import case
+from tests.model.test_advance import BEGINS, NEEDED, TIMING, failed
 
 
 def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
@@ -19,16 +25,6 @@ def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
     for n, queue in enumerate(queues):
         bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
     return bodies
-
-
-def test_many_queues_in_one_batch_are_a_mass_symptom_before_the_first_write(
-    account: Account,
-) -> None:
-    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
-    account.heal(_fail_all(account, queues))
-    assert {account.visibility(queue) for queue in queues} == {10}
-    assert {case["to"] for case in account.transitions()} == {"refused"}
-    assert len(account.transitions()) == 5
 
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
@@ -48,25 +44,6 @@ def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert healed.errors == {}
     assert account.visibility(queue) == 45
-
-
-@pytest.mark.parametrize("partition", ["aws-a", "aws-cn", "aws-us-gov"])
-def test_another_partition_is_another_place(account: Account, partition: str) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    forged = queue.replace("arn:aws:", f"arn:{partition}:")
-    healed = account.heal(account.late_deletes(forged, "1", "2", "3"))
-    assert healed.fixed == {}
-    assert account.visibility(queue) == 30
-
-
-def test_sightings_that_the_case_store_retained_too_long_are_no_evidence(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.heal(account.late_deletes(queue, "old-1", "old-2"))
-    account.later(hours=20)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    (case,) = account.transitions()
-    assert case["evidence"]["failed_calls"] == 3
-    assert case["evidence"]["first_request_id"] == "request-1"
 
 
 def _keep_out(account: Account, queue: str, ending: str = "") -> None:
@@ -133,18 +110,6 @@ def test_a_case_store_that_cannot_be_read_is_no_leave_to_write(
     assert account.visibility(queue) == 30
 
 
-def test_a_bad_note_of_the_spread_stops_nobody(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    item: dict[str, Any] = {
-        "pk": {"S": "account"},
-        "sk": {"S": "spread#visibility_timeout_too_short"},
-        "queues": {"SS": ["what", "2026-11-16T09:30:00 no-zone"]},
-    }
-    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 45
-
-
 def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     item = {
@@ -157,14 +122,49 @@ def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def test_readers_that_shorten_their_own_visibility_are_seen_in_any_order(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    short = {
-        "eventName": "ChangeMessageVisibility",
-        "errorCode": "MessageNotInflight",
-        "requestParameters": {"visibilityTimeout": 10},
-    }
-    for event_id in ("1", "2", "3"):
-        account.heal(account.late_deletes(queue, event_id, **short))
-    assert "shorter visibility timeout themselves" in account.transitions()[0]["reason"]
-    assert account.visibility(queue) == 30
+OF_A_STACK = {
+    "aws:cloudformation:stack-name": "shop",
+    "aws:cloudformation:logical-id": "Orders",
+}
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal"])
+def test_a_case_says_which_stack_deploys_its_queue(account: Account, tag: str) -> None:
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    url = account.clients.sqs.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
+    account.clients.sqs.tag_queue(QueueUrl=url, Tags=OF_A_STACK)
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (opened,) = account.transitions()
+    evidence = opened["evidence"]
+    assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")
+    assert evidence["failed_calls"] == 3
+
+
+def test_a_case_of_a_queue_without_a_stack_names_none(account: Account) -> None:
+    account.heal(account.late_deletes(account.queue(VisibilityTimeout="30"), "1", "2", "3"))
+    (opened,) = account.transitions()
+    assert not {"stack", "resource"} & set(opened["evidence"])
+
+
+def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
+    applied, known, notes = case(State.APPLIED), Evidence(), 0
+    for second in range(3_600):
+        call = failed(BEGINS + timedelta(seconds=second))
+        event = replace(call.sightings[0], event_id=f"event-{second}")
+        noted = with_failures(applied, known, Evidence((event,)), NEEDED, TIMING)
+        if noted is not None:
+            notes, known = notes + 1, noted
+    assert known.suffices(NEEDED)
+    assert notes == NEEDED.distinct_events + 3_600 // NOTED_EVERY.seconds - 1
+
+
+def test_calls_from_before_are_not_noted() -> None:
+    early = failed(BEGINS - timedelta(seconds=1))
+    assert with_failures(case(State.APPLIED), Evidence(), early, NEEDED, TIMING) is None
+
+
+def test_the_same_call_is_noted_once() -> None:
+    call = failed(BEGINS)
+    known = with_failures(case(State.APPLIED), Evidence(), call, NEEDED, TIMING)
+    assert known == call
+    assert with_failures(case(State.APPLIED), call, call, NEEDED, TIMING) is None

@@ -10,7 +10,6 @@ import pytest
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
-from mendq.model.limits import Mode
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, say
 from tests.heal.scanning import Scanning, an_hour_on, scanning
@@ -48,14 +47,6 @@ def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Scann
     assert (evidence["failed_calls"], evidence["principals"]) == (0, [])
     assert retention(scanned.account, queue) == "1209600"
     assert round_and_heal(scanned) == [], "it is not found again"
-
-
-def test_in_mode_propose_it_is_proposed_once_and_nothing_is_written(scanned: Scanning) -> None:
-    queue = dlq(scanned, tag="propose")
-    assert round_and_heal(scanned) == ["proposed"]
-    assert round_and_heal(scanned) == [], "its case waits for a person"
-    assert retention(scanned.account, queue) == "86400"
-    assert len(scanned.account.pages("info")) == 1
 
 
 def noted(scanned: Scanning, queue: str) -> list[bool]:
@@ -102,15 +93,6 @@ def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scannin
     assert len(scanned.account.pages("info")) == 2
 
 
-def test_in_mode_observe_it_is_written_down_once_a_day(scanned: Scanning) -> None:
-    queue = dlq(scanned, tag="observe")
-    assert round_and_heal(scanned) == ["observed"]
-    assert [round_and_heal(scanned) for _ in range(3)] == [["said_already"]] * 3
-    scanned.account.later(days=1)
-    assert round_and_heal(scanned) == ["observed"]
-    assert retention(scanned.account, queue) == "86400"
-
-
 def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Scanning) -> None:
     dlq(scanned, tag="propose")
     round_and_heal(scanned)
@@ -137,33 +119,6 @@ def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
     )
     assert retention(scanned.account, queue) == "86400"
     assert round_and_heal(scanned) == ["applied"]
-
-
-def test_a_freeze_holds_for_findings_too(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    scanned.account.clients.dynamodb.put_item(
-        TableName="case_store",
-        Item={"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "a test"}},
-    )
-    assert round_and_heal(scanned) == ["refused"]
-    assert retention(scanned.account, queue) == "86400"
-
-
-def test_a_queue_that_is_not_managed_any_more_is_left_alone(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    an_hour_on(scanned.account)
-    scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    scanned.account.tag(queue, mendq="off")
-    (healed,) = scanned.heal()
-    assert [each.refusal.code for each in healed.fixed.values() if each.refusal] == ["not_managed"]
-    assert retention(scanned.account, queue) == "86400"
-
-
-def test_settings_lower_what_a_finding_leads_to(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    scanned.account.settings = replace(scanned.account.settings, autonomy={NAME: Mode.PROPOSE})
-    assert round_and_heal(scanned) == ["proposed"]
-    assert retention(scanned.account, queue) == "86400"
 
 
 def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Scanning) -> None:

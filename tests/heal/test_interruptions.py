@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
 from mendq.catalogue import CATALOGUE
-from mendq.heal.assess import Assessment, look
+from mendq.heal.apply import carry_out
+from mendq.heal.assess import assess, decided, with_facts
 from mendq.heal.batch import heal_batch
-from mendq.heal.context import Group, Outcome
+from mendq.heal.context import Group, Outcome, Run
+from mendq.heal.guardrails import Situation
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall, read
 from tests.heal.conftest import Account
@@ -58,28 +59,6 @@ def _before_the_write(account: Account, act: Callable[[], None]) -> None:
     account.clients.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", hook)
 
 
-def _answer(account: Account, status: int, body: bytes) -> None:
-    """Let the next write land (moto has its turn too) and answer something else."""
-    answers = [(status, body)]
-
-    def hook(request: Any, **_: Any) -> AWSResponse | None:
-        body = Raw(answers.pop()[1]) if answers else None
-        return AWSResponse(request.url, status, HTTPHeaders(), body) if body else None
-
-    events: Any = account.clients.sqs_for_writing.meta.events
-    events.register_first("before-send", hook)
-
-
-class Raw:
-    """A body as urllib3 hands it over."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def stream(self, **_: Any) -> Any:
-        yield self._body
-
-
 def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
     queue = _settled_queue(account)
     _before_the_write(account, lambda: account.set_visibility(queue, 20))
@@ -107,23 +86,6 @@ def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) 
     _redeliver(account, queue)
     assert account.visibility(queue) == 20
     assert account.transitions()[-1]["to"] == "overridden"
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [(503, b""), (500, b"<html>"), (408, b'{"__type": "RequestTimeoutException"}')],
-)
-def test_an_error_that_hides_a_write_is_settled_later(
-    account: Account, status: int, body: bytes
-) -> None:
-    queue = _settled_queue(account)
-    _answer(account, status, body)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert len(healed.errors) == 3
-    assert account.transitions() == []
-    _redeliver(account, queue)
-    assert account.visibility(queue) == 45
-    assert [each["to"] for each in account.transitions()] == ["applied"]
 
 
 def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:
@@ -218,23 +180,34 @@ def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     assert account.case_store_items() == before
 
 
-def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
-    queue = _settled_queue(account)
+def _look(account: Account, queue: str) -> Callable[[], Outcome]:
+    """A run that has looked at three failed calls, and decides when it is called."""
     calls = [read(account.record(queue, each)) for each in "123"]
     group = Group(queue, CATALOGUE[0], tuple(c for c in calls if isinstance(c, FailedCall)))
-    slow, quick = (look(group, account.run()) for _ in range(2))
-    assert isinstance(slow, Assessment)
-    assert isinstance(quick, Assessment)
+    run = account.run()
+    looked = assess(group, run)
+    assert isinstance(looked, Situation)
+    return partial(_fix, looked, run)
+
+
+def _fix(looked: Situation, run: Run) -> Outcome:
+    situation = with_facts(looked, run)
+    return carry_out(decided(situation, run, frozenset), situation, run)
+
+
+def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
+    queue = _settled_queue(account)
+    slow, quick = (_look(account, queue) for _ in range(2))
     quicker: list[Outcome] = []
 
     def overtake(**_: Any) -> None:
         if not quicker:
             quicker.append(Outcome())
-            quicker[0] = quick.decide()
+            quicker[0] = quick()
 
     events = account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.TransactWriteItems", overtake)
-    slower = slow.decide()
+    slower = slow()
     assert account.visibility(queue) == 45
     assert quicker[0].case
     assert slower.case is None
@@ -246,12 +219,9 @@ def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
 def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
     """The other run looked before the claim was taken, so only the case store can stop it."""
     queue = _settled_queue(account)
-    calls = [read(account.record(queue, each)) for each in "123"]
-    group = Group(queue, CATALOGUE[0], tuple(c for c in calls if isinstance(c, FailedCall)))
-    late = look(group, account.run())
+    late = _look(account, queue)
     _die(account, queue, "killed_after", CLAIM)
-    assert isinstance(late, Assessment)
-    outcome = late.decide()
+    outcome = late()
     assert outcome.refusal
     assert outcome.refusal.code == "claimed"
     assert account.visibility(queue) == 30
@@ -273,27 +243,3 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
     case_store.meta.events.register("before-call.dynamodb.UpdateItem", another_run)
     heal_batch(account.late_deletes(queue, "3"), account.run())
     assert account.visibility(queue) == 45
-
-
-def test_failed_calls_from_before_a_persons_change_say_nothing(account: Account) -> None:
-    queue = _settled_queue(account)
-    bodies = account.late_deletes(queue, "1", "2", "3")
-    account.later(minutes=1)
-    account.set_visibility(queue, 300)
-    account.later(minutes=3)
-    healed = account.heal(bodies)
-    assert codes(healed) == ["before_last_change"]
-    assert account.visibility(queue) == 300
-    account.later(minutes=3, seconds=1)
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 450
-
-
-def test_a_queue_made_anew_under_the_same_name_is_another_queue(account: Account) -> None:
-    queue = _settled_queue(account)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
-    account.later(hours=49)
-    account.queue(VisibilityTimeout="10")
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 15

@@ -36,13 +36,6 @@ def _left_unsent(account: Account) -> NotificationRecord:
     return record
 
 
-def test_another_run_has_taken_it(account: Account) -> None:
-    record = _left_unsent(account)
-    pages = _pages_of(context_of(account))
-    assert pages.take("account", "probe", record, account.now) is not None
-    assert pages.take("account", "probe", record, account.now) is None
-
-
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     record = _left_unsent(account)
     fault = Fault(account, "answer_lost", 1)

@@ -9,14 +9,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from mendq.cases.record import Notification
-from mendq.cases.view import AttributeRecord, CaseStoreView, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Caught, Detected, NearMiss, Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.heal import decide
-from mendq.heal.context import Group
-from mendq.heal.decide import Decision
-from mendq.heal.observation import Observation
+from mendq.heal.decide import Record, decide
 from mendq.model.case import Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
@@ -25,6 +22,7 @@ from mendq.model.plan import Refusal
 from mendq.model.steps import SetVisibilityTimeout
 from tests.heal.conftest import Account
 from tests.heal.test_assess import all_fail, codes, touched
+from tests.heal.test_guardrails import NOW, situation
 
 # What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
 REMEDY_OF_NO_USE = {
@@ -52,46 +50,36 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
                 yield replace(example.facts, found=found.because)
 
 
-def _seen(
-    account: Account, entry: Symptom, facts: Facts, view: CaseStoreView, mode: Mode
-) -> Observation:
-    run = account.run()
-    found = Sighting(run.now, "round", "", "", measured=True)
-    group = Group(facts.queue_arn, entry, is_found=True)
-    return Observation(group, run, {}, mode, view, Evidence((found,)), (found,))
-
-
-@pytest.fixture
-def announced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Case, Notification]]:
-    """What would be written down, and who would hear of it."""
-    written: list[tuple[Case, Notification]] = []
-
-    def record_transition(
-        case: Case, _view: CaseStoreView, notification: Notification, *_: object
-    ) -> Case:
-        written.append((case, notification))
-        return case
-
-    monkeypatch.setattr(decide, "record_transition", record_transition)
-    return written
-
-
-def _taken(
-    account: Account,
+def _announced(
     facts: Facts,
     view: CaseStoreView,
     mode: Mode = Mode.OBSERVE,
     entry: Symptom = VISIBILITY_TIMEOUT_TOO_SHORT,
-) -> None:
-    Decision(_seen(account, entry, facts, view, mode), facts).take()
+) -> tuple[Case, Notification] | None:
+    """What is decided to be written down, and told."""
+    found = Sighting(NOW, "round", "", "", measured=True)
+    verdict = decide(
+        situation(
+            symptom=entry,
+            facts=facts,
+            view=view,
+            mode=mode,
+            evidence=Evidence((found,)),
+            fresh=(found,),
+            reach=Reach(frozenset()),
+        )
+    )
+    return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
 
 
-def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported(
-    account: Account, announced: list[tuple[Case, Notification]]
-) -> None:
-    for entry in CATALOGUE:
-        for facts in _facts_of(entry) if entry.plan else ():
-            _taken(account, facts, CaseStoreView(), entry=entry)
+def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> None:
+    every = (
+        _announced(facts, CaseStoreView(), entry=entry)
+        for entry in CATALOGUE
+        if entry.plan
+        for facts in _facts_of(entry)
+    )
+    announced = [each for each in every if each]
     assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
     loud = [
         (case, notification)
@@ -132,15 +120,14 @@ def _written(now: datetime, *hours_ago: int, after: str) -> CaseStoreView:
 
 @pytest.mark.parametrize("code", ["too_often", "overridden"])
 def test_what_became_of_its_writes_is_no_news_once_it_only_watches(
-    account: Account, announced: list[tuple[Case, Notification]], code: str
+    code: str,
 ) -> None:
     facts = _visibility()
     standing = facts.attributes[SetVisibilityTimeout.attribute]
     after = standing if code == "too_often" else f"{standing}9"
-    view = _written(account.now, 5, 4, 3, after=after)
-    for mode in (Mode.OBSERVE, Mode.HEAL):
-        _taken(account, facts, view, mode)
-    (quiet, untold), (loud, notification) = announced
+    view = _written(NOW, 5, 4, 3, after=after)
+    announced = [_announced(facts, view, mode) for mode in (Mode.OBSERVE, Mode.HEAL)]
+    (quiet, untold), (loud, notification) = filter(None, announced)
     assert (quiet.code, quiet.state, untold.severity) == (code, State.REFUSED, None)
     assert not untold.changes, "the case store's silence of a week does not begin unheard"
     assert loud.code == code

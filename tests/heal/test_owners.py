@@ -17,7 +17,6 @@ from mendq.heal.apply import write
 from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
 from mendq.model.plan import Refusal
 from mendq.model.steps import AttributeStep, Owner, SetVisibilityTimeout
 from tests.heal.conftest import Account
@@ -125,31 +124,12 @@ def test_the_owner_writes_by_its_own_mover_and_under_its_name(
     assert mover.taken == [SetVisibilityTimeout(30, 45)]
 
 
-def test_whoever_owns_other_steps_does_not_touch_the_case(account: Account) -> None:
-    queue = _opened(account)
-    outcome = _taken_up(account, None)
-    assert outcome.refusal is not None
-    assert outcome.refusal.code == "another_owner"
-    assert states(account) == ["approved"]
-    assert account.visibility(queue) == 30
-
-
 @pytest.mark.parametrize("lowered", ["propose", "observe", "off"])
 def test_settings_that_no_longer_let_it_end_it_unwritten(
     account: Account, mover: MessageMover, lowered: str
 ) -> None:
     queue = _opened(account)
     account.tag(queue, mendq=lowered)
-    _taken_up(account, mover)
-    assert states(account) == ["approved", "expired"]
-    assert account.visibility(queue) == 30
-
-
-def test_a_lowered_autonomy_ends_it_too(account: Account, mover: MessageMover) -> None:
-    queue = _opened(account)
-    account.settings = replace(
-        account.settings, autonomy={"visibility_timeout_too_short": Mode.PROPOSE}
-    )
     _taken_up(account, mover)
     assert states(account) == ["approved", "expired"]
     assert account.visibility(queue) == 30
@@ -163,14 +143,3 @@ def test_what_a_person_approved_needs_no_mode_heal(account: Account, mover: Mess
     _taken_up(account, mover)
     assert states(account)[-1] == "applied"
     assert account.visibility(queue) == 45
-
-
-def test_another_plan_than_the_one_that_was_opened_is_not_written(
-    account: Account, mover: MessageMover
-) -> None:
-    queue = _opened(account)
-    account.set_visibility(queue, 20)
-    _taken_up(account, mover)
-    assert states(account)[-1] == "expired"
-    assert account.visibility(queue) == 20
-    assert mover.taken == []

@@ -13,7 +13,7 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.metrics import QUEUES_A_CALL, measure
 from mendq.aws.queue import managed_queues
 from mendq.cases import items
-from mendq.heal.observation import gather
+from mendq.heal.assess import gather
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import Window

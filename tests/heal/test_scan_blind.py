@@ -12,7 +12,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.cases.finding import Scanned
 from mendq.catalogue.symptom import Detection, Found
 from mendq.model.facts import Facts, Need
-from tests.functions.test_heal import metrics
+from tests.functions.conftest import metrics
 from tests.heal.scanning import Scanning, an_hour_on, denied, scanning
 from tests.heal.test_scan import dlq, slow
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.heal.conftest import Account
@@ -65,30 +63,3 @@ def test_an_escalation_ends_with_what_it_is_about(world: World, how: str) -> Non
     assert world.states() == ["escalated", "closed"]
     assert case_of(account).reason == (GONE if how == "gone" else UNMANAGED)
     assert len(account.pages("urgent")) == 1
-
-
-def test_a_missing_queue_that_settings_name_stays_a_persons(world: World) -> None:
-    account = world.account
-    account.settings = replace(account.settings, queues=("orders",))
-    queue = account.queue("orders", tag=None)
-    take_away(account, queue, "gone")
-    gone = {"eventName": "SendMessage", "errorCode": "QueueDoesNotExist", "errorMessage": ""}
-    world.fail(queue, "a", **gone)
-    account.later(days=6)
-    world.follow()
-    assert world.states() == ["escalated"]
-    account.later(days=1)
-    world.follow()
-    assert case_of(account).reason == "it stayed away for 7 days"
-
-
-def test_a_queue_that_settings_name_needs_no_tag(world: World) -> None:
-    account = world.account
-    account.settings = replace(account.settings, mode=account.settings.tag_may_raise_to)
-    account.settings = replace(account.settings, queues=("orders*",))
-    queue = account.queue(VisibilityTimeout="30")
-    world.fail(queue, "a")
-    take_away(account, queue, "untagged")
-    world.deletes = 7
-    world.minutes(19)
-    assert world.states() == ["applied", "verified", "watching"]

@@ -27,8 +27,6 @@ from mendq.model.steps import (
     HELD,
     STEPS,
     AttributeStep,
-    DeduplicateByGroup,
-    LimitThroughputByGroup,
     RedriveMessages,
     SetKmsDataKeyReusePeriod,
     SetMessageRetention,
@@ -92,12 +90,6 @@ def test_what_a_person_wrote_since_is_retained(now: str) -> None:
     assert steps_of(undone) == ()
 
 
-def test_what_is_as_before_is_left() -> None:
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("30"))
-    assert only(undone) == (Outcome.NOTHING, "30", "45", "30")
-    assert steps_of(undone) == ()
-
-
 def test_ours_goes_back_to_before_the_first_write() -> None:
     first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
@@ -158,18 +150,6 @@ def test_the_snapshot_decides_what_was_before() -> None:
     assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
 
 
-def test_each_attribute_is_judged_by_itself() -> None:
-    history = [
-        case(
-            DeduplicateByGroup("queue", "messageGroup"),
-            LimitThroughputByGroup("perQueue", "perMessageGroupId"),
-        )
-    ]
-    undone = found(history, {"DeduplicationScope": "messageGroup"})
-    assert [each.outcome for each in undone] == [Outcome.UNDONE, Outcome.NOTHING]
-    assert steps_of(undone) == (DeduplicateByGroup("messageGroup", "queue"),)
-
-
 class MadeUp(AttributeStep):
     """A step that no rollback may take, however it came into the catalogue."""
 
@@ -205,12 +185,6 @@ def test_what_is_never_written_is_printed(
     assert given == change or json.loads(given) == change
     assert found(history, {attribute: "3"}, kinds=kinds)[0].outcome is Outcome.THEIRS
     assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
-
-
-def test_after_a_fix_the_write_is_remembered() -> None:
-    fix = case(SetVisibilityTimeout(30, 45))
-    record = records_after(fix, CaseStoreView(), None)["VisibilityTimeout"]
-    assert (record.person_value, record.last_written, record.overridden_until) == ("30", "45", None)
 
 
 def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:
@@ -264,12 +238,3 @@ def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
     assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
     over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
     assert only(found(over, {}, view=view))[0] is Outcome.NOTHING
-
-
-def test_messages_that_a_person_held_back_are_left_alone_for_a_week() -> None:
-    stopped = case(REDRIVE.inverse(), n=2, state=State.ROLLED_BACK)
-    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
-    view = CaseStoreView(attributes={REDRIVE.attribute: record})
-    after = records_after(stopped, view, None)[REDRIVE.attribute]
-    assert after.overridden_until == stopped.at + timedelta(days=7)
-    assert after.owes_a_notification

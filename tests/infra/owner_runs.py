@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mendq.heal.attach_dlq import attach
+from mendq.heal.apply import attach
 from mendq.heal.context import Outcome, request_about
 from mendq.heal.resume import take_up
 from mendq.model.queue import Redrive

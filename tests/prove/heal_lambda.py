@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from functions import heal
-from tests.functions.test_heal import Context
+from tests.functions.conftest import Context
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
 
@@ -52,16 +52,16 @@ class HealLambda:
 @contextmanager
 def heal_lambda(account: Account) -> Iterator[HealLambda]:
     """What it logs and measures is counted and thrown away."""
-    heal._cold_start.cache_clear()
+    heal.handler.forget()
     output = io.StringIO()
     with (
         patch.dict(os.environ, account.settings.to_environment()),
-        patch("functions.heal.datetime", _Clock(account)),
+        patch("functions.entry.datetime", _Clock(account)),
         _logging_to(output),
     ):
-        _, clients = heal._cold_start()
+        _, clients = heal.handler.cold_start
         yield HealLambda(account, CountedCalls(clients.session), output)
-    heal._cold_start.cache_clear()
+    heal.handler.forget()
 
 
 @dataclass

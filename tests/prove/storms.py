@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from mendq.cases.view import SLOT
-from mendq.heal.observation import NOTED_EVERY
+from mendq.heal.apply import NOTED_EVERY
 from mendq.model.evidence import EvidenceNeeded
 from mendq.model.limits import Mode
 from tests.heal.conftest import Account, moto_account, settings

@@ -148,7 +148,7 @@ class Ending:
             self._stage(f"fix taken back: {needed_seconds()} s")
         self.case = self._newest()
         state = self.case.state
-        word = next((each for each in _ENDING if state in DECISIONS[each].move.out_of), None)
+        word = next((each for each in _ENDING if state in DECISIONS[each].out_of), None)
         if word:
             self._ask("ApproveFunction", decision=word)
             self.case = self._newest()

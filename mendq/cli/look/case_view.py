@@ -153,7 +153,7 @@ def until(case: Case, timing: Timing | None) -> str:
 
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
     """The states of a case like this one that a person's word ends, or moves on."""
-    move = DECISIONS[word].move
+    move = DECISIONS[word]
     if any(each.name == case.symptom for each in CATALOGUE):
         return move.out_of
     unknown = {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}

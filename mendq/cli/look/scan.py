@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
+from mendq.catalogue._time_left import most_urgent_first
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.look.dry_run import (
+    BY_NAME,
+    PRICED,
+    DryRun,
+    Purse,
+    WouldDo,
+    dollars,
+    dollars_per_month,
+)
 from mendq.cli.output import Output
-from mendq.cli.scan.findings_table import findings_table
-from mendq.cli.scan.price import PRICED, Purse, dollars, dollars_per_month
-from mendq.cli.scan.round import Round
-from mendq.cli.scan.would_do import WouldDo
 from mendq.model.queue import parts_of
+from mendq.notifications.text import plain
 
 _MOST_FAILURES = 5
+_MOST_NAMED = 4
+_NAME_WIDTH = 34
 _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it would find now"
 
 
@@ -37,7 +50,7 @@ def scan(
     if not dry_run:
         raise Stopped(_NOT_HERE, Exit.USAGE)
     most = call.account.settings.limits.scan_metrics_per_day if metrics is None else metrics
-    this = Round(call.account, datetime.now(UTC), Purse(most))
+    this = DryRun(call.account, datetime.now(UTC), Purse(most))
     scanned = _scanned(call, this)
     with call.out.waiting("asking what would come of it"):
         would = dict(this.would_do(scanned.findings))
@@ -46,7 +59,7 @@ def scan(
     return Exit.FAILED if scanned.failed else Exit.DONE
 
 
-def _scanned(call: Invocation, this: Round) -> Scanned:
+def _scanned(call: Invocation, this: DryRun) -> Scanned:
     """With a bar over the queues, where somebody looks."""
     with call.out.waiting("listing the managed queues"):
         queues = len(this.queues)
@@ -62,7 +75,7 @@ def _scanned(call: Invocation, this: Round) -> Scanned:
     return scanned
 
 
-def _show(out: Output, this: Round, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
+def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
     if would:
         out.show(findings_table(would))
     elif not this.queues:
@@ -88,3 +101,50 @@ def _show(out: Output, this: Round, scanned: Scanned, would: dict[Finding, Would
     if len(scanned.failed) > _MOST_FAILURES:
         out.say(f"nor at {len(scanned.failed) - _MOST_FAILURES:,} others", "red")
     out.say("nothing was changed, noted or paged")
+
+
+def findings_table(would: Mapping[Finding, WouldDo]) -> Table:
+    """Two columns, so that it fits 80: whose and what, then the numbers and what comes of it.
+
+    Several queues with a fault that is only reported are one row.
+    """
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), header_style="bold")
+    shown.add_column("QUEUE, SYMPTOM", max_width=_NAME_WIDTH, overflow="fold")
+    shown.add_column("WHAT WAS FOUND, AND WHAT MENDQ DOES", overflow="fold")
+    for name, findings in _by_symptom(would).items():
+        if len(findings) > 1 and _is_only_reported(name):
+            shown.add_row(*_row(f"{len(findings)} queues", name, _together(findings)))
+            continue
+        for each in findings:
+            said = _because(each.because, would[each].line)
+            shown.add_row(*_row(parts_of(each.queue_arn).name, name, said))
+    return shown
+
+
+def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """In the catalogue's order, each with what is lost first; what is only reported stands last."""
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for each in most_urgent_first(would, lambda finding: finding.seconds_left):
+        found[each.symptom].append(each)
+    names = sorted((name for name in BY_NAME if name in found), key=_is_only_reported)
+    return {name: found[name] for name in names}
+
+
+def _is_only_reported(name: str) -> bool:
+    return BY_NAME[name].plan is None
+
+
+def _row(whose: str, symptom: str, said: Text) -> tuple[Text, Text]:
+    return Text.assemble((plain(whose, 80), "bold"), "\n", (symptom, "yellow")), said
+
+
+def _because(found: str, comes_of_it: str) -> Text:
+    return Text.assemble(plain(found, 400), "\n", (f"-> {plain(comes_of_it, 400)}", "cyan"))
+
+
+def _together(findings: Sequence[Finding]) -> Text:
+    """Many of the same: the sentence once, and a few names."""
+    names = [parts_of(each.queue_arn).name for each in findings]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    sentence = BY_NAME[findings[0].symptom].sentence
+    return _because(sentence, f"only reports it: {', '.join(names[:_MOST_NAMED])}{more}")

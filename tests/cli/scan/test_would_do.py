@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
@@ -72,25 +72,6 @@ def _asked(operator: Operator) -> list[int]:
     return asked
 
 
-def test_a_freeze_stops_what_would_be_done(operator: Operator) -> None:
-    dead = pair(operator, "heal")
-    said = {"by": "ada", "at": "now", "reason": "a release"}
-    frozen = {**items.freeze_key(), **{name: {"S": text} for name, text in said.items()}}
-    operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=frozen)
-    would, why = _said(operator, dead)
-    assert would == "would be refused: frozen"
-    assert "a release" in why
-
-
-def test_an_open_case_is_not_opened_twice(operator: Operator) -> None:
-    dead = pair(operator, "propose")
-    _heal(operator, dead)
-    (case,) = operator.aws.transitions()
-    would, why = _said(operator, dead)
-    assert would == "would be refused: case_already_open"
-    assert why == f"case {case['case_id']} is proposed"
-
-
 def test_a_person_s_value_is_retained(operator: Operator) -> None:
     operator.aws.later(hours=-2)
     dead = pair(operator, "heal")
@@ -128,11 +109,6 @@ def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
     assert why.startswith("4 of 4 managed queues")
 
 
-def test_those_of_the_round_count_as_many(operator: Operator) -> None:
-    *_, last = _failing(operator, "a", "b", "c", "d")
-    assert _said(operator, last, "consumer_failing")[0] == "would be refused: mass_symptom"
-
-
 def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> None:
     _failing(operator, "a", "b")
     asked = _asked(operator)
@@ -143,19 +119,6 @@ def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> N
     capped = operator.json("scan", "--dry-run", "--metrics", "15")
     assert (capped["metrics_asked"], asked) == (0, [])
     assert capped["skipped_for_budget"] == 2
-
-
-def test_what_a_plan_alone_measures_is_capped_too(operator: Operator) -> None:
-    """The configuration is found without a metric; its plan needs some."""
-    operator.aws.later(hours=-8)
-    queue = operator.aws.queue("orders", "heal")
-    operator.aws.later(hours=8)
-    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(queue), MessageBody="x")
-    asked = _asked(operator)
-    for most in (0, 8, 100):
-        asked.clear()
-        said: dict[str, Any] = operator.json("scan", "--dry-run", "--metrics", str(most))
-        assert said["metrics_asked"] == sum(asked) <= most
 
 
 def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Operator) -> None:

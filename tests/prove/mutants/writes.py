@@ -67,6 +67,19 @@ WRITES = (
         Mutant("practice stops the fixes of real queues", "mendq.model.limits",
             "counted_as", 'f"drill#{symptom}" if DRILL_TAG in tags else symptom', "symptom"),
     )),
+    Selection((
+        "tests.heal.test_approve::test_another_plan_than_the_approved_one_is_not_carried_out",
+        "tests.heal.test_owners::test_settings_that_no_longer_let_it_end_it_unwritten",
+        ("tests.heal.test_owners::test_heal_writes_nothing_that_another_owns_and_opens_the_case_as_"
+        "approved"),
+    ), (
+        Mutant("another plan than the approved one is written", "mendq.heal.decide",
+            "_plan_again", "_documents(plan.steps) != case.steps", "not plan.steps"),
+        Mutant("a queue that Mendq may no longer change is written to", "mendq.heal.decide",
+            "decide_unlooked", "if situation.mode is Mode.HEAL:", "if situation.waits.steps:"),
+        Mutant("heal writes what another Lambda owns", "mendq.heal.decide", "_act_on",
+            "owner is situation.whose", "owner in type(owner)"),
+    )),
     Selection(("tests.heal.test_claimed_cases",), (
         Mutant("a case is moved between its write and the record of it", _RECORDS,
             "case_unmoved", "claim_owner = :owner",
@@ -101,9 +114,9 @@ WRITES = (
             _APPLYING, "apply", "context.case_store.release(case, context.owner, seen)", "pass"),
         Mutant("a dry run of a rollback writes", _ROLLING_BACK, "_Asked.answer",
             "if dry_run or not (", "if not ("),
-        Mutant("a case of another account is rolled back", _ROLLING_BACK, "_once",
-            "if not context.is_here(queue_arn):",
-            "if not context.is_here(queue_arn) and dry_run is None:"),
+        Mutant("a case of another account is rolled back", "mendq.heal.approve", "look_up",
+            "if not context.is_here(newest.queue_arn):",
+            "if not context.is_here(newest.queue_arn) and not history:"),
         Mutant("a rollback writes beside another run at work", _ROLLING_BACK,
             "_Asked.refusal", "if self.view.held_by_another(self.context.owner, self.context.now):",
             "if self.view.frozen == '':"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +9,8 @@ from rich.console import Console
 
 from mendq.cases.finding import Finding
 from mendq.cli.exit_codes import Exit
-from mendq.cli.scan.findings_table import findings_table
-from mendq.cli.scan.price import Purse
-from mendq.cli.scan.round import Round
-from mendq.cli.scan.would_do import BY_NAME, WouldDo
-from mendq.model.limits import Mode
+from mendq.cli.look.dry_run import BY_NAME, WouldChange, WouldDo, looking
+from mendq.cli.look.scan import findings_table
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
@@ -48,37 +42,12 @@ def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
     assert said["not_looked_at"] == {}
 
 
-def test_a_lowered_autonomy_holds_and_what_is_reported_has_no_steps(operator: Operator) -> None:
-    dead = pair(operator, "heal")
-    lowered = replace(operator.account.known, autonomy={"dlq_retention_too_short": Mode.PROPOSE})
-    object.__setattr__(operator.account, "known", lowered)
-    found = operator.json("scan", "--dry-run")["findings"]
-    assert finding(found, dead, "dlq_retention_too_short")["would"] == "proposes"
-    reported = finding(found, dead, "tls_not_enforced")
-    assert (reported["would"], reported["steps"]) == ("only reports it", [])
-
-
 def test_an_account_without_managed_queues_has_no_findings(operator: Operator) -> None:
     result = operator.mendq("scan", "--dry-run")
     assert result.exit_code == Exit.DONE
     assert "no queue is managed, so none was looked at" in result.stdout
     assert "nothing was found" not in result.stdout
     assert "nothing was changed" in result.stdout
-
-
-def test_without_a_budget_nothing_is_asked_of_cloudwatch(operator: Operator) -> None:
-    arn = operator.aws.queue("orders", "heal")
-    operator.aws.clients.sqs.send_message(QueueUrl=operator.aws.url(arn), MessageBody="x")
-    later = datetime.now(UTC) + timedelta(hours=3)
-    asked: list[object] = []
-    account = operator.account
-    account.session.events.register("before-call.cloudwatch", lambda **_: asked.append(1))
-    *_, scanned = Round(account, later, Purse(0)).stretches()
-    assert (scanned.suspects, scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 1, 0)
-    assert asked == []
-    *_, scanned = Round(account, later, Purse(100)).stretches()
-    assert (scanned.measured, scanned.skipped, scanned.metrics) == (1, 0, 8)
-    assert asked
 
 
 def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
@@ -112,3 +81,20 @@ def test_what_a_queue_is_called_does_nothing_to_the_terminal() -> None:
     found = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): WouldDo("asks a person")}
     shown = _shown(found, 100)
     assert "\x1b" not in "".join(shown)
+
+
+def test_what_changes_something_is_never_sent(operator: Operator) -> None:
+    clients, queue = looking(operator.account.session), operator.aws.queue("orders")
+    url = operator.aws.url(queue)
+    with pytest.raises(WouldChange, match="SetQueueAttributes"):
+        clients.sqs_for_writing.set_queue_attributes(
+            QueueUrl=url, Attributes={"VisibilityTimeout": "1"}
+        )
+    with pytest.raises(WouldChange, match="ReceiveMessage"):
+        clients.sqs.receive_message(QueueUrl=url)
+    with pytest.raises(WouldChange, match="PutItem"):
+        clients.dynamodb.put_item(TableName="case_store", Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    with pytest.raises(WouldChange, match="Invoke"):
+        clients.functions.invoke(FunctionName="heal")
+    assert operator.aws.visibility(queue) == 30
+    assert operator.aws.case_store_items() == {}

@@ -1,1 +1,0 @@
-"""What `mendq scan` shows: what was found, what would come of it, what looking cost."""

@@ -1,0 +1,158 @@
+"""The Lambdas that own a write, as approve and follow_up call them; and what a person asks of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions import approve, attach_dlq, heal, redrive, restore_policy, rollback
+from mendq.aws.errors import CaseUnreadable
+from mendq.heal.context import request_about
+from mendq.model.case import State
+from mendq.model.limits import Bounds
+from mendq.model.steps import AttachDlq
+from tests.functions.conftest import CONTEXT, Deploy, metrics
+from tests.heal.conftest import Account
+from tests.heal.operators import ALICE, OWNERS, Heal, case_of, fail, move, outcomes, say, states
+from tests.heal.redriving import redriving
+from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
+from tests.heal.restoring import deploy as deploy_policy
+from tests.heal.scanning import scanning
+
+TAKES_UP = (attach_dlq, heal, redrive, restore_policy)
+
+
+@pytest.mark.parametrize("owner", TAKES_UP)
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"case_id": "x"},
+        {"case_id": "c", "queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders"},
+        {"case_id": "c", "queue_arn": "orders", "symptom": "dlq_missing"},
+    ],
+)
+def test_what_names_no_case_of_ours_is_the_callers_fault(
+    account: Account, deploy: Deploy, caplog: pytest.LogCaptureFixture, owner: Any, event: Any
+) -> None:
+    deploy(owner.handler, account, bounds=Bounds())
+    with pytest.raises(CaseUnreadable):
+        owner.handler(event, CONTEXT)
+    assert [vars(each)["blame"] for each in caplog.records] == ["a fault"]
+    assert account.transitions() == []
+
+
+@pytest.mark.parametrize("owner", [attach_dlq, redrive, restore_policy])
+def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, owner: Any) -> None:
+    deploy(owner.handler, account, bounds=Bounds())
+    account.later(minutes=-10)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    fail(account, queue)
+    move(account, case_of(account), "approved")
+    assert owner.handler(request_about(case_of(account)), CONTEXT)["code"] == "another_owner"
+    assert account.visibility(queue) == 30
+    assert states(account)[-1] == "approved"
+
+
+def test_what_was_approved_is_attached_and_counted_once(
+    deploy: Deploy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with scanning() as scanned:
+        account = scanned.account
+        deploy(attach_dlq.handler, account)
+        account.now = datetime.now(UTC) - timedelta(days=1, minutes=5)
+        queue = account.queue("orders")
+        account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
+        account.later(days=1)
+        scanned.count(queue, account.now - timedelta(minutes=100), visible=0)
+        scanned.count(queue, account.now - timedelta(minutes=90), received=12, visible=1, sent=1)
+        scanned.count(queue, account.now - timedelta(minutes=10), visible=1)
+        scanned.scan()
+        scanned.heal()
+        say(account, "approve", case_of(account).case_id)
+        capsys.readouterr()
+        request = request_about(case_of(account))
+        answered = attach_dlq.handler(request, CONTEXT)
+        assert answered["state"] == "applied", answered
+        attributes = [each["attribute"] for each in answered["steps"]]
+        assert attributes == ["DeadLetterQueue", "RedrivePolicy"]
+        assert AttachDlq.standing_in(account.attributes(queue))
+        sent = metrics(capsys.readouterr().out)
+        assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
+        assert attach_dlq.handler(request, CONTEXT)["code"] == "moved_on"
+        assert states(account).count("applied") == 1
+
+
+def test_an_approved_case_gets_its_pinned_policy(account: Account, deploy: Deploy) -> None:
+    deploy(restore_policy.handler, account)
+    analyzer = Analyzer(account)
+    account.later(minutes=-27)
+    queue = pinned_queue(account)
+    account.later(hours=3)
+    deploy_policy(account, queue)
+    account.later(minutes=25)
+    deny(account, queue)
+    request = request_about(case_of(account))
+    assert restore_policy.handler(request, CONTEXT)["code"] == "moved_on", "nobody approved it"
+    assert analyzer.asked == []
+    move(account, case_of(account), "approved")
+    answer = restore_policy.handler(request, CONTEXT)
+    assert (answer["state"], policy_of(account, queue)) == ("applied", GRANTS)
+
+
+def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
+    deploy: Deploy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with redriving() as world:
+        deploy(redrive.handler, world.account, **vars(world.run().settings))
+        world.send(*"abcdefgh")
+        request = request_about(world.case(State.APPLIED))
+        answer = redrive.handler(request, CONTEXT)
+        assert (answer["state"], answer["stage"], answer["moved"]) == (None, "soak", 5)
+        assert world.waiting(world.source) == 5
+        counted = metrics(capsys.readouterr().out)
+        assert counted == {"RedrivenMessages": 5, "QuarantinedMessages": 0}
+        assert redrive.handler({**request, "cancel": True}, CONTEXT)["code"] == ""
+        assert metrics(capsys.readouterr().out)["RedrivenMessages"] == 0, "none were sent since"
+
+
+@pytest.mark.parametrize("asked", [approve, rollback])
+def test_a_request_without_a_case_or_a_case_store_is_refused(
+    account: Account, deploy: Deploy, asked: Any
+) -> None:
+    deploy(asked.handler, account, owners=OWNERS)
+    assert asked.handler({"decision": "approve"}, CONTEXT)["error"] == "bad_request"
+    unknown = {"case_id": "no-such", "decision": "close", "dry_run": False}
+    assert asked.handler(unknown, CONTEXT)["error"] == "not_found"
+    account.clients.dynamodb.delete_table(TableName="case_store")
+    answered = asked.handler(unknown, CONTEXT)
+    assert answered["error"] == "unavailable"
+    assert "ask again in two minutes" in answered["reason"]
+
+
+def test_it_rolls_back_where_it_is_told_to(account: Account, deploy: Deploy) -> None:
+    deploy(rollback.handler, account, owners=OWNERS)
+    queue = account.queue(VisibilityTimeout="30")
+    fail(account, queue)
+    event = {"case_id": case_of(account).case_id, "actor": ALICE}
+    for dry in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
+        assert outcomes(rollback.handler(dry, CONTEXT)) == {"VisibilityTimeout": "undone"}
+        assert account.visibility(queue) == 45
+    assert rollback.handler({**event, "dry_run": False}, CONTEXT)["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
+    assert case_of(account).actor == ALICE
+
+
+def test_approve_hands_an_approved_case_to_its_owner(account: Account, deploy: Deploy) -> None:
+    deploy(approve.handler, account, owners=OWNERS)
+    owner = Heal(account)
+    account.later(minutes=-15)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.later(minutes=10)
+    fail(account, queue)
+    event = {"case_id": case_of(account).case_id, "decision": "approve", "actor": ALICE}
+    assert approve.handler(event, CONTEXT)["case_id"] == event["case_id"]
+    assert len(owner.asked) == 1
+    assert set(states(account)) == {"proposed", "approved", "applied"}

@@ -1,0 +1,216 @@
+"""scan, follow_up and probe as their schedules call them: their clock, their metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions import follow_up, heal, probe, scan
+from mendq.aws.errors import CaseStoreUnavailable
+from mendq.probe.probe import QUEUE_NAME, Probe
+from mendq.probe.send import ProbeRecord
+from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
+from tests.heal.conftest import Account
+from tests.heal.operators import OWNERS
+from tests.heal.scanning import Scanning, denied, scanning
+
+AGE, WAITED_FOR = "OldestOpenCaseAgeSeconds", "FixesBeingVerified"
+A_MINUTE, HOUR = 60, timedelta(hours=1)
+ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders"
+Printed = pytest.CaptureFixture[str]
+
+
+def _at(moment: datetime) -> dict[str, str]:
+    return {"time": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+@pytest.fixture
+def scanned(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+    monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 900_000)
+    with scanning() as made:
+        deploy(scan.handler, made.account, **vars(made.settings()))
+        deploy(heal.handler, made.account)
+        yield made
+
+
+def test_a_scan_says_what_it_found_and_heal_heals_it(scanned: Scanning, capsys: Printed) -> None:
+    scanned.account.later(hours=-1)
+    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
+    scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
+    answer = scan.handler({}, CONTEXT)
+    assert (answer["queues"], answer["errors"]) == (1, 0)
+    sent = metrics(capsys.readouterr().out)
+    by_symptom = {name: value for name, value in sent.items() if "symptom" in name}
+    assert (sent["ScannedQueues"], "ScanSkipped" in sent) == (1, False)
+    assert sum(by_symptom.values()) == answer["findings"] >= 1
+    announced = [e for e in scanned.announced if "dlq_retention_too_short" in json.dumps(e)]
+    assert heal.handler(announced[0], CONTEXT) == {"batchItemFailures": []}
+    assert scanned.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
+    assert metrics(capsys.readouterr().out)["AutoFixes"] >= 1
+    assert set(scan.handler({}, CONTEXT).values()) == {0}, "the round is done"
+    assert metrics(capsys.readouterr().out) == {}
+
+
+def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
+    scanned: Scanning, capsys: Printed
+) -> None:
+    scanned.account.queue("orders")
+    let_in = denied(scanned)
+    for _ in range(2):
+        answer = scan.handler({}, CONTEXT)
+        assert (answer["queues"], answer["unseen"], answer["errors"]) == (1, 1, 1)
+        assert metrics(capsys.readouterr().out)["ScanErrors"] == 1
+    let_in()
+    assert scan.handler({}, CONTEXT)["errors"] == 0
+    assert "ScanErrors" not in metrics(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        {},
+        "x",
+        [None, 1, "x", [], {}],
+        [{"queue_arn": 1, "symptom": "visibility_timeout_too_short"}],
+        [{"queue_arn": "orders", "symptom": "dlq_retention_too_short"}],
+        [{"queue_arn": ORDERS, "symptom": "no_such_thing"}],
+        [{"queue_arn": ORDERS, "symptom": "invalid_request"}],
+        [{"queue_arn": ORDERS.replace("1234", "4321"), "symptom": "dlq_retention_too_short"}],
+    ],
+)
+def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Scanning, found: object) -> None:
+    assert heal.handler({"found": found}, CONTEXT) == {"batchItemFailures": []}
+    assert scanned.account.transitions() == []
+
+
+@pytest.fixture
+def probed(account: Account, deploy: Deploy) -> Account:
+    url = account.url(account.queue(QUEUE_NAME, tag=None))
+    deploy(probe.handler, account, probe_queue_url=url)
+    return account
+
+
+def _known(account: Account) -> Probe:
+    known = ProbeRecord(account.clients.dynamodb, "case_store").read()
+    assert known is not None
+    return known
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_time_to_come_does_not_end_the_probe(probed: Account, time: str) -> None:
+    probe.handler({"time": time}, CONTEXT)
+    known = _known(probed)
+    assert known.scheduled_at <= datetime.now(UTC)
+    following = known.next_one(known.scheduled_at + HOUR, known.sent_at + HOUR)
+    assert following.lost_in_a_row == 1
+
+
+def test_the_time_of_the_schedule_is_noted_and_how_many_were_lost_is_sent(
+    probed: Account, capsys: Printed
+) -> None:
+    for lost, hours_ago in enumerate((3, 2, 1)):
+        scheduled_at = datetime.now(UTC).replace(microsecond=0) - hours_ago * HOUR
+        probe.handler(_at(scheduled_at), CONTEXT)
+        assert _known(probed).scheduled_at == scheduled_at
+        assert metrics(capsys.readouterr().out) == {"ProbesLostInARow": lost}
+
+
+@pytest.fixture
+def followed(account: Account, deploy: Deploy, capsys: Printed) -> Account:
+    """With a case that is proposed; as the local account lets it, the time may be put forward."""
+    deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+    capsys.readouterr()
+    return account
+
+
+def _counts(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, int]:
+    return {"open": open_cases, "moved": moved, "called": 0, "errors": errors}
+
+
+def test_nothing_open_sends_zeros_of_what_is_watched(
+    account: Account, deploy: Deploy, capsys: Printed
+) -> None:
+    deploy(follow_up.handler, account, owners=OWNERS)
+    assert follow_up.handler(_at(datetime.now(UTC)), CONTEXT) == _counts(0)
+    gauges = ("EscalatedCasesOpen", "ProposedCasesOpen", WAITED_FOR, AGE)
+    assert metrics(capsys.readouterr().out) == dict.fromkeys(("AutoFixes", *gauges), 0)
+
+
+def test_what_is_open_and_for_how_long(followed: Account, capsys: Printed) -> None:
+    assert follow_up.handler(_at(followed.now + 2 * HOUR), CONTEXT) == _counts(1)
+    sent = metrics(capsys.readouterr().out)
+    assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
+
+
+@pytest.mark.parametrize("year", [2099, 9999])
+def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
+    followed: Account, capsys: Printed, year: int
+) -> None:
+    answer = follow_up.handler({"time": f"{year}-01-01T00:00:00Z"}, CONTEXT)
+    assert (answer["moved"], answer["errors"]) == (1, 0)
+    age_seconds = metrics(capsys.readouterr().out)[AGE]
+    assert 0 <= age_seconds - timedelta(days=15).total_seconds() < A_MINUTE
+    assert [each["to"] for each in followed.transitions()] == ["proposed", "expired"]
+
+
+@pytest.mark.parametrize("days", [-400, 0.1, 2, 400])
+def test_deployed_nothing_lets_its_clock_be_put_forward(
+    followed: Account,
+    deploy: Deploy,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Printed,
+    days: float,
+) -> None:
+    """Anybody who may invoke it names a time."""
+    monkeypatch.delenv("MENDQ_MOST_DAYS_AHEAD")
+    deploy(follow_up.handler, followed, owners=OWNERS)
+    before = followed.case_store_items()
+    assert follow_up.handler(_at(followed.now + timedelta(days=days)), CONTEXT) == _counts(1)
+    assert metrics(capsys.readouterr().out)[AGE] < A_MINUTE
+    assert followed.case_store_items() == before
+
+
+def test_many_fixes_are_waited_for_where_an_alarm_may_ring_and_while_they_are_young(
+    account: Account, deploy: Deploy, capsys: Printed
+) -> None:
+    deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
+    for name in ("orders", "invoices", "returns"):
+        queue = account.queue(name, VisibilityTimeout="30")
+        account.heal(account.late_deletes(queue, "a", "b", "c"))
+    for minutes, waited_for in ((5, 0), (13, 3), (15, 0)):
+        capsys.readouterr()
+        follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)
+        assert metrics(capsys.readouterr().out)[WAITED_FOR] == waited_for
+
+
+def test_how_long_a_fix_took_is_sent_once_it_is_verified(
+    followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.follow_up.follow_up.messages_deleted", lambda *_: 7)
+    queue = followed.queue("invoices", VisibilityTimeout="30")
+    followed.heal(followed.late_deletes(queue, "a", "b", "c"))
+    capsys.readouterr()
+    assert follow_up.handler(_at(followed.now + HOUR / 2), CONTEXT)["moved"] == 1
+    assert metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE
+
+
+def test_a_run_that_moves_nothing_says_so_and_sends_its_sign_of_life(
+    followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: object) -> Any:
+        raise CaseStoreUnavailable("AccessDenied")
+
+    monkeypatch.setattr("mendq.follow_up.follow_up.look_at", denied)
+    for hours in (24.1, 24.2):
+        assert follow_up.handler(_at(followed.now + hours * HOUR), CONTEXT) == _counts(1, errors=1)
+        sent = metrics(capsys.readouterr().out)
+        assert sent["FollowUpErrors"] == 1
+        assert AGE in sent
