@@ -49,11 +49,8 @@ class Job:
 def nightly(scheduled_at: datetime, roots: Roots) -> Job:
     """Yesterday (UTC), and the day before once more for the files that came late."""
     day = (scheduled_at - timedelta(days=1)).date()
-    return Job(
-        "nightly",
-        f"{day}",
-        ("backfill", "--from", f"{day - timedelta(days=1)}", "--to", f"{day}", *_all(roots)),
-    )
+    days = ("--from", f"{day - timedelta(days=1)}", "--to", f"{day}")
+    return Job("nightly", f"{day}", ("backfill", *days, *_all(roots)))
 
 
 def week(scheduled_at: datetime, roots: Roots) -> Job:

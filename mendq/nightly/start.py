@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mendq.model.plan import Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
@@ -38,44 +38,41 @@ def start(
     for run in (run for page in pages for run in page["jobRuns"]):
         if run.get("name", "").startswith(f"{job.kind}-"):
             return Refusal("run_active", f"{run['name']} still goes on", becomes=None)
-    answer = emr.start_job_run(
-        applicationId=settings.application_id,
-        clientToken=job.client_token(scheduled_at),
-        executionRoleArn=settings.job_role_arn,
-        executionTimeoutMinutes=TIMEOUT_MINUTES,
-        name=job.name,
-        jobDriver={
-            "sparkSubmit": {
-                "entryPoint": settings.entry_point,
-                "entryPointArguments": list(job.arguments),
-                "sparkSubmitParameters": spark_parameters(settings),
-            }
-        },
-        configurationOverrides={
-            "monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
-        },
-    )
-    return answer["jobRunId"]
+    submitted = {
+        "entryPoint": settings.entry_point,
+        "entryPointArguments": list(job.arguments),
+        "sparkSubmitParameters": spark_parameters(settings),
+    }
+    logs = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
+    request: Any = {
+        "applicationId": settings.application_id,
+        "clientToken": job.client_token(scheduled_at),
+        "executionRoleArn": settings.job_role_arn,
+        "executionTimeoutMinutes": TIMEOUT_MINUTES,
+        "name": job.name,
+        "jobDriver": {"sparkSubmit": submitted},
+        "configurationOverrides": {"monitoringConfiguration": logs},
+    }
+    run_id: str = emr.start_job_run(**request)["jobRunId"]
+    return run_id
 
 
 def spark_parameters(settings: StartNightlySettings) -> str:
     """Code, packages, Python and sizes of driver and executors; none of it has a space in it."""
+    emr = "spark.emr-serverless"
     given = {
         "spark.submit.pyFiles": settings.package,
         "spark.archives": f"{settings.compiled_packages}#{FOLDER}",
-        "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
-        "spark.driver.cores": f"{WORKER.vcpu}",
-        "spark.driver.memory": f"{WORKER.heap_gb}g",
-        "spark.executor.cores": f"{WORKER.vcpu}",
-        "spark.executor.memory": f"{WORKER.heap_gb}g",
-        "spark.emr-serverless.memoryOverheadFactor": f"{WORKER.overhead_factor}",
-        "spark.emr-serverless.driver.disk": f"{WORKER.disk_gb}g",
-        "spark.emr-serverless.executor.disk": f"{WORKER.disk_gb}g",
+        f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
+        f"{emr}.memoryOverheadFactor": f"{WORKER.overhead_factor}",
         # As many as the files are worth, from one on.
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
-    for place in ("spark.emr-serverless.driverEnv", "spark.executorEnv"):
-        given[f"{place}.PYSPARK_PYTHON"] = PYTHON
-        given[f"{place}.PYTHONPATH"] = f"./{FOLDER}"
+    for role, environment in (("driver", f"{emr}.driverEnv"), ("executor", "spark.executorEnv")):
+        given[f"spark.{role}.cores"] = f"{WORKER.vcpu}"
+        given[f"spark.{role}.memory"] = f"{WORKER.heap_gb}g"
+        given[f"{emr}.{role}.disk"] = f"{WORKER.disk_gb}g"
+        given[f"{environment}.PYSPARK_PYTHON"] = PYTHON
+        given[f"{environment}.PYTHONPATH"] = f"./{FOLDER}"
     return " ".join(f"--conf {name}={value}" for name, value in given.items())

@@ -17,7 +17,7 @@ from mendq.model.steps import AttachDlq
 from tests.functions.test_heal import Context, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of, say, states
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 CONTEXT: Any = Context()
 

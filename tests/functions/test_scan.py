@@ -11,7 +11,7 @@ import pytest
 from functions import heal, scan
 from mendq.aws.clients import Clients
 from tests.functions.test_heal import Context, metrics
-from tests.heal.scanning import Scanning, denied, scanning
+from tests.scan.scanning import Scanning, denied, scanning
 
 
 class _Patient(Context):

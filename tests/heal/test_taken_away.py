@@ -8,7 +8,7 @@ import pytest
 
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of
-from tests.heal.test_follow_up import World
+from tests.follow_up.test_follow_up import World
 
 UNMANAGED = "the queue is not managed any more"
 GONE = "the queue is gone, or another one of its name"

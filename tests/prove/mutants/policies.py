@@ -42,13 +42,13 @@ POLICIES = (
         Mutant("nobody is asked although the change is minutes old", _PIN, "judged",
             ">= SETTLED_AFTER", ">= CLOUDTRAIL_TELLS_WITHIN"),
     )),
-    Selection(("tests.heal.test_pins",), (
+    Selection(("tests.cases.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
             "generation = :before", "generation >= :before"),
         Mutant("a lost answer locks whoever pins out of the own pin", _PINS, "Pins.put",
-            '"OR pin = :mine"', '"OR (pin = :mine AND generation = :before)"'),
+            'OR pin = :mine"', 'OR (pin = :mine AND generation = :before)"'),
         Mutant("a pin that was taken away gives its number to the next", _PINS, "Pins.remove",
-            '**_key(pin.queue_arn), "generation": generation', "**_key(pin.queue_arn)"),
+            '{**_key(pin.queue_arn), **number}', "_key(pin.queue_arn)"),
     )),
     Selection((
         f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mendq.model.queue import Redrive, RedriveAllow
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 
 @pytest.fixture

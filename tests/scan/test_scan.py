@@ -20,7 +20,7 @@ from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Refusal
-from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
+from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
 
 A_DAY = 86_400
 

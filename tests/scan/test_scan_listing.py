@@ -11,8 +11,8 @@ import pytest
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from tests.heal.scanning import Scanning, an_hour_on, scanning
-from tests.heal.test_scan import dlq
+from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.test_scan import dlq
 
 SYMPTOMS = [DLQ_RETENTION_TOO_SHORT]
 Answer = tuple[Any, dict[str, Any]]

@@ -19,7 +19,7 @@ from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import Window
 from mendq.scan.reader import Pace, ScanReader
 from tests.heal.operators import fail
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 
 @pytest.fixture

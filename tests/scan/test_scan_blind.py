@@ -13,8 +13,8 @@ from mendq.cases.finding import Scanned
 from mendq.catalogue.symptom import Detection, Found
 from mendq.model.facts import Facts, Need
 from tests.functions.test_heal import metrics
-from tests.heal.scanning import Scanning, an_hour_on, denied, scanning
-from tests.heal.test_scan import dlq, slow
+from tests.scan.scanning import Scanning, an_hour_on, denied, scanning
+from tests.scan.test_scan import dlq, slow
 
 OWN_POLICY = "a resource-based policy"
 SYMPTOMS = [slow(of_configuration=True)]
