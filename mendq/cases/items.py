@@ -67,10 +67,6 @@ def notifications_key(severity: Severity, now: datetime) -> Key:
     return key(ACCOUNT, f"pages#{severity}#{now:%Y-%m-%dT%H}")
 
 
-def configuration_key(queue_arn: str) -> Key:
-    return key(queue_arn, "configuration")
-
-
 def attribute_key(queue_arn: str, attribute: str) -> Key:
     return key(queue_arn, f"attribute#{attribute}")
 
@@ -110,13 +106,11 @@ def moment_in(item: Item, name: str) -> datetime | None:
 
 
 def text_in(item: Item, name: str, otherwise: str = "") -> str:
-    found: str = item.get(name, {}).get("S", otherwise)
-    return found
+    return str(item.get(name, {}).get("S", otherwise))
 
 
 def texts_in(item: Item, name: str) -> list[str]:
-    found: list[str] = item.get(name, {}).get("SS", [])
-    return found
+    return list(item.get(name, {}).get("SS", []))
 
 
 def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
@@ -126,7 +120,7 @@ def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
-        configuration_key(queue_arn),
+        key(queue_arn, "configuration"),
         *(attribute_key(queue_arn, each) for each in attributes),
     )
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import changes_since
 from mendq.cases import items
-from mendq.cases.context import CaseContext
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, Pinned, doubt_at_once, judged
 from mendq.model.steps import RestorePolicy
+
+if TYPE_CHECKING:
+    from mendq.cases.context import CaseContext
 
 
 @dataclass(frozen=True)

@@ -50,16 +50,13 @@ def case_store_errors() -> Iterator[None]:
 
 def asked(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     """Parameters of a request: what is behind `:` is named in `values`, behind `#` by itself."""
-    given = {name: text for name, text in expressions.items() if text}
-    names = {each for text in given.values() for each in _NAME.findall(text)}
-    parameters: dict[str, Any] = {**given}
-    if names:
-        parameters["ExpressionAttributeNames"] = {f"#{each}": each for each in sorted(names)}
-    if values:
-        parameters["ExpressionAttributeValues"] = {
-            f":{name}": items.stored(value) for name, value in values.items()
-        }
-    return parameters
+    names = _NAME.findall(" ".join(expressions.values()))
+    parameters = {
+        **expressions,
+        "ExpressionAttributeNames": {f"#{each}": each for each in names},
+        "ExpressionAttributeValues": {f":{each}": items.stored(values[each]) for each in values},
+    }
+    return {name: given for name, given in parameters.items() if given}
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ def record_parts(entry: Entry) -> list[Part]:
     if entry.attributes:
         now = Configuration.after(entry.seen.known, entry.attributes, case.at)
         expires = items.fields(expires_at=now.at + timedelta(days=KNOWN_DAYS))
-        key = items.configuration_key(case.queue_arn)
+        key = items.key(case.queue_arn, "configuration")
         parts.append({"Put": {"Item": {**key, **items.configuration_fields(now), **expires}}})
     if entry.page:
         key = items.notification_key(case.queue_arn, case.symptom)

@@ -10,9 +10,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients
 from mendq.aws.errors import StepFailed, is_passing
 from mendq.aws.queue import attributes_of, queue_url
-from mendq.cases.transactions import Claim
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
+from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails

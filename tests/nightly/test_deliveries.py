@@ -1,4 +1,4 @@
-"""A channel of a week is one run's at a time, and sends once."""
+"""A channel of a week is one run's at a time, and sends once; what a topic is told fits into it."""
 
 from __future__ import annotations
 
@@ -9,60 +9,40 @@ from typing import Any
 import pytest
 
 from infra.lambdas.deliver_report import HANDLER, LAMBDA_RETRIES_AFTER_SECONDS
+from mendq.nightly.deliver import MOST_TEXT_BYTES, topic
 from mendq.nightly.deliveries import CLAIM_SECONDS, DeliveryClaims, HeldByAnother
 from tests.heal.conftest import Account
 
 WEEK = "2026-W46"
+KEY = f"report/week={WEEK}/delivered/verdict.json"
 
 
 def marked(account: Account, owner: str = "run-1", week: str = WEEK) -> DeliveryClaims:
     return DeliveryClaims(account.clients.s3, "cases", week, owner, lambda: account.now)
 
 
-def mark(account: Account, channel: str = "verdict") -> dict[str, Any]:
-    key = f"report/week={WEEK}/delivered/{channel}.json"
-    found = account.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read()
+def mark(account: Account) -> dict[str, Any]:
+    found = account.clients.s3.get_object(Bucket="cases", Key=KEY)["Body"].read()
     read: dict[str, Any] = json.loads(found)
     return read
 
 
-def test_what_another_run_has_taken_is_not_ours(account: Account) -> None:
+def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) -> None:
     assert marked(account).take("verdict")
     before = mark(account)
-    with pytest.raises(HeldByAnother):
-        marked(account, "run-2").take("verdict")
+    assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
+    for seconds in (0, CLAIM_SECONDS - 1):
+        account.later(seconds=seconds)
+        with pytest.raises(HeldByAnother):
+            marked(account, "run-2").take("verdict")
     assert mark(account) == before
-
-
-def test_what_a_dead_run_had_taken_is_ours_once_its_visibility_ends(account: Account) -> None:
-    assert marked(account).take("verdict")
-    account.later(seconds=CLAIM_SECONDS - 1)
-    with pytest.raises(HeldByAnother):
-        marked(account, "run-2").take("verdict")
     account.later(seconds=1)
     assert marked(account, "run-2").take("verdict")
 
 
-def test_a_retry_of_the_run_that_took_it_need_not_wait(account: Account) -> None:
-    """Lambda tries an event again under the same request id, and only once the run has ended."""
-    assert marked(account).take("verdict")
-    assert marked(account).take("verdict")
-
-
-def test_the_visibility_fits_between_an_invocation_and_lambdas_last_try() -> None:
+def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
     timeout = HANDLER.timeout.to_seconds()
     assert timeout < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
-
-
-def test_what_went_out_never_goes_out_again(account: Account) -> None:
-    taken = marked(account).take("verdict")
-    assert taken
-    marked(account).note_sent(taken)
-    account.later(days=400)
-    assert marked(account).take("verdict") is None
-    assert marked(account, "run-2").take("verdict") is None
-    assert marked(account, "run-2").take("another")
-    assert marked(account, "run-2", "2026-W47").take("verdict")
 
 
 def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
@@ -73,7 +53,7 @@ def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
     assert marked(account, "run-2").take("verdict")
 
 
-def test_two_that_find_a_visibility_over_do_not_both_take_it(account: Account) -> None:
+def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> None:
     """The other one takes it between this one's look and its write."""
     assert marked(account).take("verdict")
     account.later(seconds=CLAIM_SECONDS)
@@ -101,24 +81,33 @@ def test_a_late_note_does_not_undo_what_another_run_noted(account: Account) -> N
     assert mark(account)["state"] == "sent"
 
 
+def _dead(until: object) -> bytes:
+    return json.dumps({"state": "taken", "owner": "run-0", "until": until}).encode()
+
+
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}', b"[" * 100_000]
+    ("body", "is_ours"),
+    [
+        *((each, False) for each in (b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}')),
+        (b"[" * 100_000, False),
+        *((_dead(each), True) for each in (None, 5, "soon", "2026-11-09T06:00:00")),
+    ],
 )
-def test_a_mark_that_is_none_of_ours_stops_the_channel(account: Account, body: bytes) -> None:
-    key = f"report/week={WEEK}/delivered/verdict.json"
-    account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
-    assert marked(account).take("verdict") is None
+def test_a_mark_of_others_stops_the_channel_and_one_without_an_end_has_ended(
+    account: Account, body: bytes, *, is_ours: bool
+) -> None:
+    account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)
+    assert bool(marked(account).take("verdict")) is is_ours
 
 
-@pytest.mark.parametrize("until", [None, 5, "soon", "2026-11-09T06:00:00"])
-def test_a_visibility_without_a_readable_end_has_ended(account: Account, until: object) -> None:
-    key = f"report/week={WEEK}/delivered/verdict.json"
-    body = json.dumps({"state": "taken", "owner": "run-0", "until": until})
-    account.clients.s3.put_object(Bucket="cases", Key=key, Body=body.encode())
-    assert marked(account).take("verdict")
-
-
-def test_a_mark_says_how_long_it_holds(account: Account) -> None:
-    taken = marked(account).take("verdict")
-    assert taken
-    assert mark(account)["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
+@pytest.mark.parametrize("character", ["x", "ü", "\N{GRINNING FACE}", "\ud800"])
+def test_a_text_beyond_what_sns_takes_is_cut_and_says_so(account: Account, character: str) -> None:
+    topic_arn = account.clients.sns.create_topic(Name="info")["TopicArn"]
+    fits = "ü" * (MOST_TEXT_BYTES // 2)
+    for text in (fits, "first " + character * 300_000):
+        topic(account.clients, "verdict", topic_arn, "Mendq", text).send()
+    whole, (_, said) = account.pages("info")
+    assert whole == ("Mendq", fits)
+    assert len(said.encode()) <= MOST_TEXT_BYTES
+    assert said.startswith("first ")
+    assert said.endswith("(cut here: it is longer than a topic takes)\n")

@@ -26,7 +26,7 @@ WRITES = (
         "tests.heal.test_heal_batch::test_a_claim_without_an_end_has_run_out",
     ), (
         Mutant("a claim that still runs is taken by another run", _CLAIMS, "_hold",
-            'now=now,', 'now=now + timedelta(hours=1),'),
+            "now=now,", "now=now + timedelta(hours=1),"),
         Mutant("a claim without an end locks its queue for ever", _CLAIMS, "_hold",
             '"OR attribute_not_exists(claim_until) OR claim_until <= :now',
             '"OR claim_until <= :now'),
