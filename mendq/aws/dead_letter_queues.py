@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -83,10 +84,8 @@ LONGEST_CHAIN = 5
 def misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
     """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
     for step in steps:
-        fault = _fault(clients, now, step, steps)
-        if fault:
-            reason = f"{step.attribute} is not written: {fault}"
-            return Refusal("dlq_unfit", reason)
+        if fault := _fault(clients, now, step, steps):
+            return Refusal("dlq_unfit", f"{step.attribute} is not written: {fault}")
     return None
 
 
@@ -96,10 +95,8 @@ def _fault(
     if isinstance(step, AllowRedriveFrom):
         return _not_its_sources(clients, now.queue_arn, step)
     if isinstance(step, AttachDlq):
-        target = _target(step)
-        return why_unfit_as_dlq(now.queue_arn, target) or _leads_back(
-            clients, now.queue_arn, target
-        )
+        ends = (now.queue_arn, _target(step))
+        return why_unfit_as_dlq(*ends) or _leads_back(clients, *ends)
     if isinstance(step, CreateDlq):
         attached = next((each for each in steps if isinstance(each, AttachDlq)), None)
         if (_target(attached) if attached else now.dlq_arn) != step.after:
@@ -141,7 +138,6 @@ def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -
 
 def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
     """The queue's attributes; empty where it is not there."""
-    try:
+    with suppress(QueueGone):
         return dict(attributes_of(clients, queue_arn))
-    except QueueGone:
-        return {}
+    return {}

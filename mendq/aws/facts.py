@@ -138,10 +138,9 @@ class FactsReader:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
 
     def _named(self, queue_arn: str) -> DlqFacts:
-        try:
+        with suppress(QueueGone):
             return DlqFacts(queue_arn, self.attributes(queue_arn))
-        except QueueGone:
-            return DlqFacts(queue_arn, None)
+        return DlqFacts(queue_arn, None)
 
     def dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""

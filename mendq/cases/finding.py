@@ -38,18 +38,17 @@ class Shared:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Shared:
         """Total: what is no queue of AWS is left out."""
-        named = {
-            name: tuple(arn for each in listed if (arn := arn_of(each)) is not None)
-            for name in ("others", "open_at")
-            for listed in [document.get(name)]
-            if isinstance(listed, list)
-        }
         more = document.get("more")
         return cls(
-            named.get("others", ())[:FEW_OTHERS],
+            _arns(document.get("others"))[:FEW_OTHERS],
             more if type(more) is int and more > 0 else 0,
-            named.get("open_at", ())[:MOST_IN_A_CALL],
+            _arns(document.get("open_at"))[:MOST_IN_A_CALL],
         )
+
+
+def _arns(given: object) -> tuple[str, ...]:
+    listed = given if isinstance(given, list) else []
+    return tuple(arn for each in listed if (arn := arn_of(each)) is not None)
 
 
 @dataclass(frozen=True, order=True)

@@ -204,7 +204,7 @@ def page_of(item: Item) -> NotificationRecord | None:
     )
 
 
-def configuration_fields(now: Configuration) -> dict[str, Any]:
+def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
     """A configuration's item without its key."""
     earlier = now.earlier and [to_text(now.earlier.at), dict(now.earlier.attributes)]
     return fields(
@@ -212,6 +212,7 @@ def configuration_fields(now: Configuration) -> dict[str, Any]:
         since=now.since,
         attributes=json.dumps(dict(now.attributes), sort_keys=True),
         earlier=json.dumps(earlier, sort_keys=True) if earlier else None,
+        expires_at=known_until,
     )
 
 

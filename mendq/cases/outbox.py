@@ -123,7 +123,7 @@ class Notifier:
     def send_about_account(self, symptom: str, news: str, page: NotificationText) -> None:
         """At most once a day for the same news, once an hour for any; no budget holds it back.
 
-        What was left unsent goes first. Raises CaseStoreUnreadable for an item that is none of ours.
+        What was left unsent goes first. Raises CaseStoreUnreadable for an item not of our making.
         """
         key = items.notification_key(ACCOUNT, symptom)
         found = self.pages.get(key)

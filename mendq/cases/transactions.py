@@ -174,30 +174,33 @@ def record_parts(entry: Entry) -> list[Part]:
     case = entry.case
     claims_now = entry.claims_now or case.at
     moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner, claims_now)
-    case_item = {**items.case_key(case.queue_arn, case.symptom), **_case_fields(entry)}
     transition = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
     )
     parts: list[Part] = [
-        {"Put": {"Item": case_item, **moved}},
-        {"Put": {"Item": {**items.transition_key(case.case_id, case.n), **transition}}},
+        _put(items.case_key(case.queue_arn, case.symptom), _case_fields(entry), moved),
+        _put(items.transition_key(case.case_id, case.n), transition),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
     for attribute, record in entry.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
         unclaimed = asked({"owner": entry.owner}, ConditionExpression=_UNCLAIMED)
-        parts.append({"Put": {"Item": {**key, **items.record_fields(record)}, **unclaimed}})
+        parts.append(_put(key, items.record_fields(record), unclaimed))
     if entry.attributes:
         now = Configuration.after(entry.seen.known, entry.attributes, case.at)
-        expires = items.fields(expires_at=now.at + timedelta(days=KNOWN_DAYS))
+        known_until = now.at + timedelta(days=KNOWN_DAYS)
         key = items.key(case.queue_arn, "configuration")
-        parts.append({"Put": {"Item": {**key, **items.configuration_fields(now), **expires}}})
+        parts.append(_put(key, items.configuration_fields(now, known_until)))
     if entry.page:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append({"Put": {"Item": {**key, **items.page_fields(entry.page)}}})
+        parts.append(_put(key, items.page_fields(entry.page)))
     return parts
+
+
+def _put(key: Key, attributes: Item, condition: Mapping[str, Any] | None = None) -> Part:
+    return {"Put": {"Item": {**key, **attributes}, **(condition or {})}}
 
 
 def _case_fields(entry: Entry) -> dict[str, Any]:

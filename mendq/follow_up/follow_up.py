@@ -73,9 +73,8 @@ class Followed:
         return Counter(each.state for each in self.open_cases)
 
     def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
-        return fixes_being_verified(
-            ((each.state, each.opened_at) for each in self.open_cases), now, limits
-        )
+        open_cases = ((each.state, each.opened_at) for each in self.open_cases)
+        return fixes_being_verified(open_cases, now, limits)
 
     def oldest_age_seconds(self, now: datetime) -> float:
         return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
@@ -184,12 +183,9 @@ class _OpenCase:
     def _tell(self, moved: Case) -> Case:
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         overridden = moved.state is State.OVERRIDDEN
-        notification = Notification(
-            self.symptom,
-            self._facts() if severity else Facts(self.case.queue_arn, {}, {}),
-            severity,
-            changes=self.view.overridden(moved, moved.at) if overridden else {},
-        )
+        facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})
+        changes = self.view.overridden(moved, moved.at) if overridden else {}
+        notification = Notification(self.symptom, facts, severity, changes=changes)
         return record_transition(moved, self.view, notification, self.context, self.context.owner)
 
     def _postpone(self, until: datetime) -> None:
@@ -217,9 +213,7 @@ class _OpenCase:
             evidence_since,
             deletes=self._deletes(quiet_since(self.case, evidence_since)),
             stands=self._stands(),
-            of_configuration=no_call_failed
-            and detection is not None
-            and detection.of_configuration,
+            of_configuration=bool(no_call_failed and detection and detection.of_configuration),
         )
 
     def _facts(self) -> Facts:
@@ -254,12 +248,9 @@ class _OpenCase:
             return Stands.GONE
         if not self._is_managed(tags):
             return Stands.UNMANAGED
-        steps = {step.attribute: step for step in self.symptom.steps}
-        ours = all(
-            steps[each["attribute"]].standing_in(attributes) == each["after"]
-            for each in self.case.steps
-            if each["attribute"] in steps
-        )
+        after = {each["attribute"]: each["after"] for each in self.case.steps}
+        known = {step.attribute: step for step in self.symptom.steps if step.attribute in after}
+        ours = all(step.standing_in(attributes) == after[name] for name, step in known.items())
         return Stands.OURS if ours else Stands.OVERRULED
 
     def _taken_away(self) -> Stands | None:

@@ -317,15 +317,6 @@ def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(world: Wor
     assert world.account.visibility(queue) == 45
 
 
-def test_what_is_open_is_counted_by_state_and_age(world: World) -> None:
-    world.fixed("a.fifo", "propose")
-    world.account.later(hours=1)
-    world.fixed("b.fifo", "propose")
-    followed = world.follow()
-    assert followed.by_state == {"proposed": 2}
-    assert followed.oldest_age_seconds(world.account.now) == timedelta(hours=1).total_seconds()
-
-
 def test_cloudwatch_that_does_not_answer_proves_and_ends_nothing(world: World) -> None:
     queue = world.fixed()
 

@@ -120,24 +120,23 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
     assert usual_records(SUNDAY, partial) is None
 
 
-@pytest.mark.parametrize(
-    ("at", "last_nightly_may_come", "is_over"),
+OVER, NOT_OVER = (
+    [("2026-11-16T03:00Z", True), ("2026-11-16T00:00Z", False), ("2026-12-24T00:00Z", True)],
     [
-        ("2026-11-12T12:00Z", False, False),
-        ("2026-11-15T23:59Z", False, False),
-        ("2026-11-16T00:00Z", True, False),
-        ("2026-11-16T02:59Z", True, False),
-        ("2026-11-16T03:00Z", True, True),
-        ("2026-11-16T00:00Z", False, True),
-        ("2026-11-16T01:30+02:00", False, False),
-        ("2026-12-24T00:00Z", True, True),
+        *[("2026-11-12T12:00Z", False), ("2026-11-15T23:59Z", False), ("2026-11-16T00:00Z", True)],
+        *[("2026-11-16T02:59Z", True), ("2026-11-16T01:30+02:00", False)],
     ],
 )
+
+
+@pytest.mark.parametrize(("at", "last_nightly_may_come"), [*OVER, *NOT_OVER])
 def test_a_week_is_over_when_its_last_nightly_is_there_or_will_not_come(
-    at: str, *, last_nightly_may_come: bool, is_over: bool
+    at: str, *, last_nightly_may_come: bool
 ) -> None:
-    moment = datetime.fromisoformat(at)
-    assert week_is_over(SUNDAY, moment, last_nightly_may_come=last_nightly_may_come) is is_over
+    is_over = week_is_over(
+        SUNDAY, datetime.fromisoformat(at), last_nightly_may_come=last_nightly_may_come
+    )
+    assert is_over is ((at, last_nightly_may_come) in OVER)
 
 
 def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
@@ -179,22 +178,19 @@ def test_what_is_written_is_read_back() -> None:
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 
+WRONG = {
+    "schema": [2],
+    "day": ["2026-13-01", 20261115],
+    "made_at": ["2026-11-16T02:00:00", None],
+    "reader": [None],
+    "why_fallback": [["x"]],
+    "records": [-1, True, 1.5, "7"],
+    "bytes": [10**15],
+}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("schema", 2),
-        ("day", "2026-13-01"),
-        ("day", 20261115),
-        ("made_at", "2026-11-16T02:00:00"),
-        ("made_at", None),
-        ("reader", None),
-        ("why_fallback", ["x"]),
-        ("records", -1),
-        ("records", True),
-        ("records", 1.5),
-        ("records", "7"),
-        ("bytes", 10**15),
-    ],
+    ("field", "value"), [(field, value) for field, values in WRONG.items() for value in values]
 )
 def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
     document = a_nightly().document()
