@@ -68,6 +68,24 @@ class NotificationItems(Table):
         item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
         self.put_item(item, "#at = :at AND body = :body", at=page.at, body=page.body)
 
+    def due_for_account(
+        self, symptom: str, news: str, page: NotificationText, now: datetime
+    ) -> NotificationRecord | None:
+        """The page about the account that this run is to send: this one, or one left unsent.
+
+        Raises CaseStoreUnreadable where its item is none of ours.
+        """
+        key = items.notification_key(ACCOUNT, symptom)
+        found = self.get(key)
+        with items.reading(f"the item {key}"):
+            last = items.page_of(found)
+        if last and last.was_left_unsent(now):
+            return self.take(ACCOUNT, symptom, last, now)
+        if last and (last.has_said(news, now) or now - last.at < AGAIN_AFTER):
+            return None
+        record = NotificationRecord.after(last, news, page, urgent=True, at=now)
+        return record if self.put(key, record, last) else None
+
     def put(
         self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
     ) -> bool:
@@ -121,21 +139,8 @@ class Notifier:
         return taken is None or self.send(partition, symptom, taken)
 
     def send_about_account(self, symptom: str, news: str, page: NotificationText) -> None:
-        """At most once a day for the same news, once an hour for any; no budget holds it back.
-
-        What was left unsent goes first. Raises CaseStoreUnreadable for an item not of our making.
-        """
-        key = items.notification_key(ACCOUNT, symptom)
-        found = self.pages.get(key)
-        with items.reading(f"the item {key}"):
-            last = items.page_of(found)
-        if last and last.was_left_unsent(self.now):
-            due = self.pages.take(ACCOUNT, symptom, last, self.now)
-        elif last and (last.has_said(news, self.now) or self.now - last.at < AGAIN_AFTER):
-            return
-        else:
-            due = NotificationRecord.after(last, news, page, urgent=True, at=self.now)
-            due = due if self.pages.put(key, due, last) else None
+        """At most once a day for the same news, once an hour for any; no budget holds it back."""
+        due = self.pages.due_for_account(symptom, news, page, self.now)
         if due is not None:
             self._publish(Severity.URGENT, due)
             self.pages.end(ACCOUNT, symptom, due, due.sent())

@@ -71,6 +71,9 @@ class World:
         fail(self.account, queue, name, **over)
         return queue
 
+    def fail(self, queue: str, word: str) -> None:
+        fail(self.account, queue, word)
+
     def fails_on(self, queue: str, after_minutes: float = 40, **over: Any) -> None:
         self.account.later(minutes=after_minutes)
         fail(self.account, queue, f"{self.account.now}", **over)
@@ -343,7 +346,7 @@ def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
 
 
 def test_what_readers_asked_for_counts_for_the_next_step_too(world: World) -> None:
-    asked = {
+    asked: dict[str, Any] = {
         "eventName": "ChangeMessageVisibility",
         "errorCode": "MessageNotInflight",
         "requestParameters": {"visibilityTimeout": 35},

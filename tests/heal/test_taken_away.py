@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.follow_up.test_follow_up import World
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of
-from tests.follow_up.test_follow_up import World
 
 UNMANAGED = "the queue is not managed any more"
 GONE = "the queue is gone, or another one of its name"

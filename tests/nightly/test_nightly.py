@@ -178,7 +178,7 @@ def test_what_is_written_is_read_back() -> None:
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 
-WRONG = {
+WRONG: dict[str, list[object]] = {
     "schema": [2],
     "day": ["2026-13-01", 20261115],
     "made_at": ["2026-11-16T02:00:00", None],
