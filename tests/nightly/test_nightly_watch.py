@@ -125,7 +125,10 @@ def test_another_run_is_no_nightly(name: str) -> None:
     assert replace(RUN, name=name).day is None
 
 
-def event(detail: object = None, **over: Any) -> dict[str, Any]:
+_OURS: dict[str, Any] = {}
+
+
+def event(detail: object = _OURS, **over: Any) -> dict[str, Any]:
     """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
     ours = {"jobRunId": "00f1cbn5g4bb0c01", "applicationId": ID, "state": "FAILED"}
     return {
@@ -141,14 +144,14 @@ def event(detail: object = None, **over: Any) -> dict[str, Any]:
     "wrong",
     [
         *({}, [], None, "x", event(["x"]), event(None)),
-        event({}, source="drill"),
-        event({}, **{"detail-type": "EMR Serverless Application State Change"}),
+        event(source="drill"),
+        event(**{"detail-type": "EMR Serverless Application State Change"}),
         *(event({"applicationId": each}) for each in ("00another", None)),
         *(event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
     ],
 )
 def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
-    assert run_named_in(event({}), ID) == "00f1cbn5g4bb0c01"
+    assert run_named_in(event(), ID) == "00f1cbn5g4bb0c01"
     assert run_named_in(wrong, ID) is None
 
 

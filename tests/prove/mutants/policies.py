@@ -98,7 +98,7 @@ POLICIES = (
         Mutant("a queue is made that its source does not name", _FIT, "_fault",
             "!= step.after:", "!= step.after and attached:"),
         Mutant("a DLQ of the wrong type or region is attached", _FIT, "_fault",
-            "why_unfit_as_dlq(now.queue_arn, target) or _leads_back", "_leads_back"),
+            "why_unfit_as_dlq(*ends) or _leads_back", "_leads_back"),
         Mutant("messages go round in a ring of DLQs", _FIT, "_leads_back",
             "if following == source_arn:", "if following == behind:"),
         Mutant("a chain of DLQs has no end", _FIT, "_leads_back",
