@@ -13,8 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
-from mendq.nightly.jobs import Roots, nightly, week
-from mendq.nightly.start import start
+from mendq.nightly.jobs import Roots, nightly, start, week
 
 logger = Logger(service="start_nightly")
 JOBS = {"nightly": nightly, "week": week}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -60,7 +60,7 @@ def _client(service_name: str, config: Config = _CONFIG) -> Any:
     return cached_property(lambda clients: clients.session.client(service_name, config=config))
 
 
-def _told_as(**over: Any) -> Config:
+def _usual_but(**over: Any) -> Config:
     """The usual patience, but for what is given."""
     return _CONFIG.merge(Config(**over))
 
@@ -71,35 +71,38 @@ class Clients:
 
     session: boto3.Session | LambdaSession
 
-    sqs: ClassVar[cached_property[SQSClient]] = _client("sqs")
+    sqs = cast("cached_property[SQSClient]", _client("sqs"))
     # Sends once: sent again by itself, a write could land on top of a person's.
-    sqs_for_writing: ClassVar[cached_property[SQSClient]] = _client("sqs", _told_as(retries=_ONCE))
-    dynamodb: ClassVar[cached_property[DynamoDBClient]] = _client("dynamodb")
-    functions: ClassVar[cached_property[LambdaClient]] = _client("lambda")
+    sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", _usual_but(retries=_ONCE)))
+    dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
+    functions = cast("cached_property[LambdaClient]", _client("lambda"))
     # Waits as long as an owner may run, and asks once: it would do it a second time.
-    functions_that_answer: ClassVar[cached_property[LambdaClient]] = _client(
-        "lambda", _told_as(read_timeout=65, retries=_ONCE)
+    functions_that_answer = cast(
+        "cached_property[LambdaClient]",
+        _client("lambda", _usual_but(read_timeout=65, retries=_ONCE)),
     )
-    cloudwatch: ClassVar[cached_property[CloudWatchClient]] = _client("cloudwatch")
+    cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
     # Asked for a notification's sake alone, which must not wait for it.
-    cloudtrail: ClassVar[cached_property[CloudTrailClient]] = _client(
-        "cloudtrail", _told_as(read_timeout=2, retries=_ONCE)
+    cloudtrail = cast(
+        "cached_property[CloudTrailClient]",
+        _client("cloudtrail", _usual_but(read_timeout=2, retries=_ONCE)),
     )
     # Asked for an answer that decides; an account gets two requests a second.
-    cloudtrail_in_full: ClassVar[cached_property[CloudTrailClient]] = _client(
-        "cloudtrail", _told_as(retries={"mode": "standard", "total_max_attempts": 5})
+    cloudtrail_in_full = cast(
+        "cached_property[CloudTrailClient]",
+        _client("cloudtrail", _usual_but(retries={"mode": "standard", "total_max_attempts": 5})),
     )
-    access_analyzer: ClassVar[cached_property[Any]] = _client("accessanalyzer")
-    s3: ClassVar[cached_property[S3Client]] = _client("s3")
-    ssm: ClassVar[cached_property[SSMClient]] = _client("ssm")
-    emr: ClassVar[cached_property[EMRServerlessClient]] = _client("emr-serverless")
-    sns: ClassVar[cached_property[SNSClient]] = _client("sns")
+    access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
+    s3 = cast("cached_property[S3Client]", _client("s3"))
+    ssm = cast("cached_property[SSMClient]", _client("ssm"))
+    emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))
+    sns = cast("cached_property[SNSClient]", _client("sns"))
     # What SNS may have taken, whoever calls decides whether to send again; SES likewise, and a
     # mail with pictures takes its time.
-    sns_once: ClassVar[cached_property[SNSClient]] = _client("sns", _PATIENT_ONCE)
-    mail: ClassVar[cached_property[Any]] = _client("sesv2", _PATIENT_ONCE)
-    tagging: ClassVar[cached_property[ResourceGroupsTaggingAPIClient]] = _client(
-        "resourcegroupstaggingapi"
+    sns_once = cast("cached_property[SNSClient]", _client("sns", _PATIENT_ONCE))
+    mail = cast("cached_property[Any]", _client("sesv2", _PATIENT_ONCE))
+    tagging = cast(
+        "cached_property[ResourceGroupsTaggingAPIClient]", _client("resourcegroupstaggingapi")
     )
 
     @classmethod

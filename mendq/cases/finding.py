@@ -200,10 +200,10 @@ def waiting(
 
 def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:
     """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
-    mass, told = frozenset(mass_symptoms), Counter[str]()
+    mass, taken = frozenset(mass_symptoms), Counter[str]()
     for each in sorted(findings):
-        told[each.symptom] += each.symptom in mass
-        if told[each.symptom] <= MOST_IN_A_CALL:
+        taken[each.symptom] += each.symptom in mass
+        if taken[each.symptom] <= MOST_IN_A_CALL:
             yield each
 
 

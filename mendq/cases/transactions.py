@@ -134,8 +134,8 @@ def failed_condition(error: ClientError) -> int:
     for index, reason in enumerate(reasons):
         if reason.get("Code") == "ConditionalCheckFailed":
             return index
-    told = json.dumps(reasons, default=str)
-    raise CaseStoreUnavailable(f"the case store was busy: {told}") from error
+    busy = json.dumps(reasons, default=str)
+    raise CaseStoreUnavailable(f"the case store was busy: {busy}") from error
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:

@@ -152,8 +152,8 @@ def send_report(
     whom = {each.channel.reaches: each.why for each in delivery.refused}
     notice = not_mailed(marked.week, whom, again)
     announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
-    told = deliver(marked, [announced])
-    return Delivery(delivery.reached + told.reached, delivery.failed + told.failed)
+    more = deliver(marked, [announced])
+    return Delivery(delivery.reached + more.reached, delivery.failed + more.failed)
 
 
 def _channels(

@@ -91,13 +91,13 @@ def watch(
 
 def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:
     try:
-        told = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
+        run = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
     except ClientError as error:
         if code_of(error) == "ResourceNotFoundException":
             return None
         raise
-    when = told["createdAt"], told["updatedAt"]
-    return Run(run_id, told.get("name", ""), told["state"], told["stateDetails"], *when)
+    when = run["createdAt"], run["updatedAt"]
+    return Run(run_id, run.get("name", ""), run["state"], run["stateDetails"], *when)
 
 
 def _not_watched(code: str, reason: str) -> Refusal:

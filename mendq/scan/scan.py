@@ -123,8 +123,8 @@ def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, .
         try:
             detection = _detection_of(symptom)
             suspect, measuring = detection.suspects(facts), Need.MEASUREMENTS in detection.needs
-            looks = detection.of_configuration or (suspect and not measuring)
-            found = _found(symptom, facts, reader) if looks else []
+            at_once = detection.of_configuration or (suspect and not measuring)
+            found = _found(symptom, facts, reader) if at_once else []
             findings += found
             if suspect and measuring and not found:
                 suspected.append(symptom)

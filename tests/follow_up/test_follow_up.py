@@ -71,8 +71,8 @@ class World:
         fail(self.account, queue, name, **over)
         return queue
 
-    def fail(self, queue: str, word: str) -> None:
-        fail(self.account, queue, word)
+    def fail(self, queue: str, word: str, **over: Any) -> None:
+        fail(self.account, queue, word, **over)
 
     def fails_on(self, queue: str, after_minutes: float = 40, **over: Any) -> None:
         self.account.later(minutes=after_minutes)
