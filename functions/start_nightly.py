@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
-from mendq.nightly.jobs import Roots, nightly, week
-from mendq.nightly.start import start
+from mendq.nightly.jobs import Roots, nightly, start, week
 
 JOBS = {"nightly": nightly, "week": week}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -38,6 +38,7 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": _TRIES},
 )
 
+_ONCE = {"mode": "standard", "total_max_attempts": 1}
 _PATIENT_ONCE = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
 
 
@@ -55,106 +56,59 @@ class LambdaSession:
         return str(self.session.get_config_variable("region"))
 
 
+def _client(service_name: str, config: Config = _CONFIG) -> Any:
+    return cached_property(lambda clients: clients.session.client(service_name, config=config))
+
+
+def _usual_but(**over: Any) -> Config:
+    """The usual patience, but for what is given."""
+    return _CONFIG.merge(Config(**over))
+
+
 @dataclass(frozen=True)
 class Clients:
     """Each is made when first used: it takes some milliseconds of a cold start."""
 
     session: boto3.Session | LambdaSession
 
+    sqs = cast("cached_property[SQSClient]", _client("sqs"))
+    # Sends once: sent again by itself, a write could land on top of a person's.
+    sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", _usual_but(retries=_ONCE)))
+    dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
+    functions = cast("cached_property[LambdaClient]", _client("lambda"))
+    # Waits as long as an owner may run, and asks once: it would do it a second time.
+    functions_that_answer = cast(
+        "cached_property[LambdaClient]",
+        _client("lambda", _usual_but(read_timeout=65, retries=_ONCE)),
+    )
+    cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
+    # Asked for a notification's sake alone, which must not wait for it.
+    cloudtrail = cast(
+        "cached_property[CloudTrailClient]",
+        _client("cloudtrail", _usual_but(read_timeout=2, retries=_ONCE)),
+    )
+    # Asked for an answer that decides; an account gets two requests a second.
+    cloudtrail_in_full = cast(
+        "cached_property[CloudTrailClient]",
+        _client("cloudtrail", _usual_but(retries={"mode": "standard", "total_max_attempts": 5})),
+    )
+    access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
+    s3 = cast("cached_property[S3Client]", _client("s3"))
+    ssm = cast("cached_property[SSMClient]", _client("ssm"))
+    emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))
+    sns = cast("cached_property[SNSClient]", _client("sns"))
+    # What SNS may have taken, whoever calls decides whether to send again; SES likewise, and a
+    # mail with pictures takes its time.
+    sns_once = cast("cached_property[SNSClient]", _client("sns", _PATIENT_ONCE))
+    mail = cast("cached_property[Any]", _client("sesv2", _PATIENT_ONCE))
+    tagging = cast(
+        "cached_property[ResourceGroupsTaggingAPIClient]", _client("resourcegroupstaggingapi")
+    )
+
     @classmethod
     def of_this_lambda(cls) -> Clients:
         """With the role, region and endpoint that Lambda gives."""
         return cls(LambdaSession(get_session()))
-
-    @cached_property
-    def sqs(self) -> SQSClient:
-        client: SQSClient = self.session.client("sqs", config=_CONFIG)
-        return client
-
-    @cached_property
-    def sqs_for_writing(self) -> SQSClient:
-        """Sends once: sent again by itself, a write could land on top of a person's."""
-        once = _CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
-        client: SQSClient = self.session.client("sqs", config=once)
-        return client
-
-    @cached_property
-    def dynamodb(self) -> DynamoDBClient:
-        client: DynamoDBClient = self.session.client("dynamodb", config=_CONFIG)
-        return client
-
-    @cached_property
-    def functions(self) -> LambdaClient:
-        client: LambdaClient = self.session.client("lambda", config=_CONFIG)
-        return client
-
-    @cached_property
-    def functions_that_answer(self) -> LambdaClient:
-        """Waits as long as an owner may run, and asks once: it would do it a second time."""
-        patient = _CONFIG.merge(Config(read_timeout=65, retries={"total_max_attempts": 1}))
-        client: LambdaClient = self.session.client("lambda", config=patient)
-        return client
-
-    @cached_property
-    def cloudwatch(self) -> CloudWatchClient:
-        client: CloudWatchClient = self.session.client("cloudwatch", config=_CONFIG)
-        return client
-
-    @cached_property
-    def cloudtrail(self) -> CloudTrailClient:
-        """Asked for a notification's sake alone, which must not wait for it."""
-        once = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1})
-        client: CloudTrailClient = self.session.client("cloudtrail", config=once)
-        return client
-
-    @cached_property
-    def cloudtrail_in_full(self) -> CloudTrailClient:
-        """Asked for an answer that decides; an account gets two requests a second."""
-        patient = _CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 5}))
-        client: CloudTrailClient = self.session.client("cloudtrail", config=patient)
-        return client
-
-    @cached_property
-    def access_analyzer(self) -> Any:
-        return self.session.client("accessanalyzer", config=_CONFIG)
-
-    @cached_property
-    def s3(self) -> S3Client:
-        client: S3Client = self.session.client("s3", config=_CONFIG)
-        return client
-
-    @cached_property
-    def ssm(self) -> SSMClient:
-        client: SSMClient = self.session.client("ssm", config=_CONFIG)
-        return client
-
-    @cached_property
-    def emr(self) -> EMRServerlessClient:
-        client: EMRServerlessClient = self.session.client("emr-serverless", config=_CONFIG)
-        return client
-
-    @cached_property
-    def sns(self) -> SNSClient:
-        client: SNSClient = self.session.client("sns", config=_CONFIG)
-        return client
-
-    @cached_property
-    def sns_once(self) -> SNSClient:
-        """Sends once: what SNS may have taken, whoever calls decides whether to send again."""
-        client: SNSClient = self.session.client("sns", config=_PATIENT_ONCE)
-        return client
-
-    @cached_property
-    def mail(self) -> Any:
-        """SES; it sends once, for the same reason, and a mail with pictures takes its time."""
-        return self.session.client("sesv2", config=_PATIENT_ONCE)
-
-    @cached_property
-    def tagging(self) -> ResourceGroupsTaggingAPIClient:
-        client: ResourceGroupsTaggingAPIClient = self.session.client(
-            "resourcegroupstaggingapi", config=_CONFIG
-        )
-        return client
 
     @property
     def region(self) -> str:
@@ -175,10 +129,6 @@ def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
 def is_closed(clients: Clients, calendars: Sequence[str]) -> bool:
     """True where any of them is; raises ClientError or BotoCoreError where one is unreadable."""
     return clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"] != "OPEN"
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 _HEADER = "x-amz-bucket-region"

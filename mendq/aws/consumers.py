@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
+from mendq.aws.metrics import query
 from mendq.model.facts import LambdaConsumer
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_
 def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
     """Page by hand: for its paginators botocore goes through all services, 6 ms of a start."""
     asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
-    page = clients.functions.list_event_source_mappings(**asked)
-    yield page
-    while marker := page.get("NextMarker"):
-        page = clients.functions.list_event_source_mappings(**asked, Marker=marker)
-        yield page
+    while True:
+        yield (page := clients.functions.list_event_source_mappings(**asked))
+        if not (marker := page.get("NextMarker")):
+            return
+        asked["Marker"] = marker
 
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
@@ -91,12 +92,7 @@ class Figures:
     throttled_share: float | None = None
 
     def of(self, consumer: LambdaConsumer) -> LambdaConsumer:
-        return replace(
-            consumer,
-            duration_p99_seconds=self.duration_p99_seconds,
-            error_share=self.error_share,
-            throttled_share=self.throttled_share,
-        )
+        return replace(consumer, **vars(self))
 
 
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
@@ -106,18 +102,11 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
             StartTime=now - FIGURES_WINDOW,
             EndTime=now,
             MetricDataQueries=[
-                {
-                    "Id": f"{metric.lower()}{n}",
-                    "MetricStat": {
-                        "Metric": {
-                            "Namespace": "AWS/Lambda",
-                            "MetricName": metric,
-                            "Dimensions": [{"Name": "FunctionName", "Value": name}],
-                        },
-                        "Period": FIGURES_PERIOD_SECONDS,
-                        "Stat": statistic,
-                    },
-                }
+                query(
+                    f"{metric.lower()}{n}",
+                    ("AWS/Lambda", "FunctionName", name),
+                    *(metric, statistic, FIGURES_PERIOD_SECONDS),
+                )
                 for n, name in enumerate(names)
                 for metric, statistic in FIGURES
             ],
@@ -129,13 +118,9 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
     }
 
 
-def _figures(
-    durations_ms: Sequence[float],
-    errors: Sequence[float],
-    invocations: Sequence[float],
-    throttles: Sequence[float],
-) -> Figures:
+def _figures(*found: Sequence[float]) -> Figures:
     """Lambda counts a throttled request as no invocation."""
+    durations_ms, errors, invocations, throttles = found
     ran, throttled = sum(invocations), sum(throttles)
     return Figures(
         duration_p99_seconds=max(durations_ms) / 1000 if durations_ms else None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from itertools import islice
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import QueueGone, code_of, looking
+from mendq.aws.errors import QueueGone, code_of, looking, looking_at_queue
 from mendq.aws.queue import attributes_of, queue_url
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
@@ -45,17 +46,12 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
 
     Raises QueueGone or FactsUnavailable.
     """
-    with looking(f"sources of {queue_arn}"):
+    with looking_at_queue("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
             QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
         )
         urls = (url for page in pages for url in page.get("queueUrls", []))
-        try:
-            found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES)]
-        except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
-                raise QueueGone(queue_arn) from error
-            raise
+        found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES)]
     return tuple(sorted({each for each in found if each is not None}))
 
 
@@ -72,18 +68,13 @@ def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[
             if canonical(code_of(error)) in _NO_TASKS:
                 return frozenset()
             raise
-    long_ago = now - REACHES_BACK - LONGEST_MOVE
+    # In milliseconds, as SQS tells when a task was started.
+    long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
     return frozenset(
         each.get("DestinationArn") or SOURCES
         for each in answer.get("Results", [])
-        if each.get("Status") in _UNDER_WAY
-        or "StartedTimestamp" not in each
-        or _at(each["StartedTimestamp"]) >= long_ago
+        if each.get("Status") in _UNDER_WAY or each.get("StartedTimestamp", long_ago) >= long_ago
     )
-
-
-def _at(epoch_milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(epoch_milliseconds / 1000, UTC)
 
 
 # So many DLQs behind one another are a fault of their own.
@@ -93,10 +84,8 @@ LONGEST_CHAIN = 5
 def misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
     """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
     for step in steps:
-        fault = _fault(clients, now, step, steps)
-        if fault:
-            reason = f"{step.attribute} is not written: {fault}"
-            return Refusal("dlq_unfit", reason)
+        if fault := _fault(clients, now, step, steps):
+            return Refusal("dlq_unfit", f"{step.attribute} is not written: {fault}")
     return None
 
 
@@ -106,10 +95,8 @@ def _fault(
     if isinstance(step, AllowRedriveFrom):
         return _not_its_sources(clients, now.queue_arn, step)
     if isinstance(step, AttachDlq):
-        target = _target(step)
-        return why_unfit_as_dlq(now.queue_arn, target) or _leads_back(
-            clients, now.queue_arn, target
-        )
+        ends = (now.queue_arn, _target(step))
+        return why_unfit_as_dlq(*ends) or _leads_back(clients, *ends)
     if isinstance(step, CreateDlq):
         attached = next((each for each in steps if isinstance(each, AttachDlq)), None)
         if (_target(attached) if attached else now.dlq_arn) != step.after:
@@ -151,7 +138,6 @@ def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -
 
 def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
     """The queue's attributes; empty where it is not there."""
-    try:
+    with suppress(QueueGone):
         return dict(attributes_of(clients, queue_arn))
-    except QueueGone:
-        return {}
+    return {}

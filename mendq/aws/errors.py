@@ -13,24 +13,18 @@ from mendq.model.steps import AttributeStep
 # AWS may answer differently next time; everything else will not change by asking again.
 PASSING = frozenset(
     {
-        "InternalError",
-        "InternalFailure",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InternalServerError",
-        "InvalidClientTokenId",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestExpired",
-        "RequestThrottled",
-        "ServiceUnavailable",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "TransactionConflictException",
-        "TransactionInProgressException",
+        *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
+        *("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"),
         "UnrecognizedClientException",
+        *(
+            "RequestThrottled",
+            "SlowDown",
+            "Throttling",
+            "ThrottlingException",
+            "TooManyRequestsException",
+        ),
+        *("LimitExceededException", "ProvisionedThroughputExceededException"),
+        *("TransactionConflictException", "TransactionInProgressException"),
     }
 )
 
@@ -102,6 +96,18 @@ def looking(at: str) -> Iterator[None]:
         if isinstance(error, ClientError) and refused_by_queue_policy(error):
             raise QueueRefusesUs(f"{at}: {error}") from error
         raise FactsUnavailable(f"{at}: {error}") from error
+
+
+@contextmanager
+def looking_at_queue(what: str, queue_arn: str) -> Iterator[None]:
+    """As `looking`, at one queue; raises QueueGone where there is none of that name."""
+    with looking(f"{what} {queue_arn}"):
+        try:
+            yield
+        except ClientError as error:
+            if canonical(code_of(error)) == "NonExistentQueue":
+                raise QueueGone(queue_arn) from error
+            raise
 
 
 def code_of(error: ClientError) -> str:

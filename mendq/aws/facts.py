@@ -7,13 +7,13 @@ answered in a kind of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import (
-    Consumers,
     Figures,
     consumers_behind,
     consuming,
@@ -28,7 +28,7 @@ from mendq.aws.queue import attributes_of, tags_of
 from mendq.model.case import Case
 from mendq.model.facts import DlqFacts, Facts, Need, SoleSource, SourceQueue
 from mendq.model.limits import Consent, Mode, Timing
-from mendq.model.metrics import CLOUDWATCH_LAG, Window
+from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
 from mendq.model.queue import arn_of_dlq, parts_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ class FactsReader:
 
     def consumers(self, facts: Facts) -> Facts:
         """Who consumes, without figures: those are billed."""
-        behind = self._consumers(facts.queue_arn)
+        mappings = self.mappings(facts.queue_arn)
+        timeouts_seconds = {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
+        behind = consumers_behind(mappings, timeouts_seconds)
         return replace(facts, lambda_consumers=behind.enabled, stopped_consumers=behind.stopped)
 
     def with_figures(self, facts: Facts) -> Facts:
@@ -126,38 +128,32 @@ class FactsReader:
         settled_at = facts.settled_at(propagation, after_the_timeout=True)
         return Window.ending(self.now, settled_at, shortest)
 
-    def _consumers(self, queue_arn: str) -> Consumers:
-        mappings = self.mappings(queue_arn)
-        return consumers_behind(
-            mappings, {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
-        )
-
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
-        found = self._named(here) if here else DlqFacts(facts.dlq_arn, None)
-        return replace(facts, dlq=found)
+        return replace(facts, dlq=self._named(here) if here else DlqFacts(facts.dlq_arn, None))
 
     def dlq_namesake(self, facts: Facts) -> Facts:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
 
     def _named(self, queue_arn: str) -> DlqFacts:
-        try:
+        with suppress(QueueGone):
             return DlqFacts(queue_arn, self.attributes(queue_arn))
-        except QueueGone:
-            return DlqFacts(queue_arn, None)
+        return DlqFacts(queue_arn, None)
 
     def dlq_sources(self, facts: Facts) -> Facts:
-        named = ((arn, self._source(arn)) for arn in self.sources(facts.queue_arn))
-        sources = tuple(SourceQueue(arn, there) for arn, there in named if there is not None)
-        return replace(facts, dlq_sources=sources)
+        """One that is gone meanwhile, or keeps us out, is left out."""
+        sources = []
+        for arn in self.sources(facts.queue_arn):
+            with suppress(QueueGone, QueueRefusesUs):
+                sources.append(SourceQueue(arn, self.attributes(arn)))
+        return replace(facts, dlq_sources=tuple(sources))
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
-        there = dlq_arn_here(facts)
-        either = (facts.queue_arn, *((there,) if there else ()))
-        moved = any(self.moves_out_of(each) for each in either)
+        either = (facts.queue_arn, dlq_arn_here(facts))
+        moved = any(self.moves_out_of(each) for each in either if each)
         moved = moved or facts.queue_arn in self.moves_by_name()
         return replace(facts, move_task_running=moved)
 
@@ -185,15 +181,11 @@ class FactsReader:
         window = self.window(facts)
         if window is None:
             return facts
-        found = measure(self.clients, {facts.queue_arn: window})
+        found = self.measured({facts.queue_arn: window})
         return replace(facts, measured=found[facts.queue_arn])
 
-    def _source(self, queue_arn: str) -> Mapping[str, str] | None:
-        """A source's attributes; None where it is gone meanwhile, or keeps us out."""
-        try:
-            return self.attributes(queue_arn)
-        except (QueueGone, QueueRefusesUs):
-            return None
+    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
+        return measure(self.clients, windows)
 
 
 def function_names(facts: Facts) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
@@ -80,18 +80,20 @@ def _queries(queue_arns: Sequence[str]) -> Iterator[MetricDataQueryTypeDef]:
     for n, queue_arn in enumerate(queue_arns):
         queue = parts_of(queue_arn)
         for metric in metrics_of(fifo=queue.name.endswith(".fifo")):
-            yield {
-                "Id": f"{metric.key}{n}",
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": "AWS/SQS",
-                        "MetricName": metric.name,
-                        "Dimensions": [{"Name": "QueueName", "Value": queue.name}],
-                    },
-                    "Period": int(PERIOD.total_seconds()),
-                    "Stat": metric.statistic,
-                },
-            }
+            of_queue = ("AWS/SQS", "QueueName", queue.name)
+            asked = (metric.name, metric.statistic, int(PERIOD.total_seconds()))
+            yield query(f"{metric.key}{n}", of_queue, *asked)
+
+
+def query(
+    asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
+) -> MetricDataQueryTypeDef:
+    """A query for GetMetricData; `of` is a namespace, its dimension's name and the value."""
+    namespace, name, value = of
+    dimensions = [{"Name": name, "Value": value}]
+    asked: Any = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
+    stat: Any = {"Metric": asked, "Period": period_seconds, "Stat": statistic}
+    return {"Id": asked_id, "MetricStat": stat}
 
 
 A_MINUTE = 60
@@ -104,25 +106,11 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
     """NumberOfMessagesDeleted between the two; raises FactsUnavailable."""
     if until <= since:
         return 0
+    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
+    period_seconds = A_MINUTE if until - since <= LONG else AN_HOUR
+    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", period_seconds)
     with looking(f"messages deleted from {queue_arn}"):
         answer = clients.cloudwatch.get_metric_data(
-            StartTime=since,
-            EndTime=until,
-            MetricDataQueries=[
-                {
-                    "Id": "deleted",
-                    "MetricStat": {
-                        "Metric": {
-                            "Namespace": "AWS/SQS",
-                            "MetricName": "NumberOfMessagesDeleted",
-                            "Dimensions": [
-                                {"Name": "QueueName", "Value": parts_of(queue_arn).name}
-                            ],
-                        },
-                        "Period": A_MINUTE if until - since <= LONG else AN_HOUR,
-                        "Stat": "Sum",
-                    },
-                }
-            ],
+            StartTime=since, EndTime=until, MetricDataQueries=[asked]
         )
     return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))

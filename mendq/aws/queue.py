@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import FactsUnavailable, QueueGone, code_of, is_passing, looking
+from mendq.aws.errors import (
+    FactsUnavailable,
+    QueueGone,
+    code_of,
+    is_passing,
+    looking,
+    looking_at_queue,
+)
 from mendq.model.case import State
 from mendq.model.failed_call import canonical
 from mendq.model.limits import MODE_TAG, Consent
@@ -25,27 +34,17 @@ def queue_url(clients: Clients, queue_arn: str) -> str:
 
 def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
     """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
-    with looking(f"tags of {queue_arn}"):
-        try:
-            answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
-        except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
-                return None
-            raise
-    return answer.get("Tags", {})
+    with suppress(QueueGone), looking_at_queue("tags of", queue_arn):
+        answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
+        return answer.get("Tags", {})
+    return None
 
 
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
-    with looking(f"attributes of {queue_arn}"):
-        try:
-            answer = clients.sqs.get_queue_attributes(
-                QueueUrl=queue_url(clients, queue_arn), AttributeNames=["All"]
-            )
-        except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
-                raise QueueGone(queue_arn) from error
-            raise
+    url = queue_url(clients, queue_arn)
+    with looking_at_queue("attributes of", queue_arn):
+        answer = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
     return {str(name): value for name, value in answer.get("Attributes", {}).items()}
 
 
@@ -96,11 +95,8 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
             failed[pattern] = error
     named = (arn_of_name(name, clients.region, account) for name in names)
     every = {**{arn: {} for arn in named if arn is not None}, **tags}
-    queues = tuple(
-        ManagedQueue(arn, every[arn])
-        for arn in sorted(every)
-        if consent.mode_of(parts_of(arn).name, every[arn]) is not None
-    )
+    listed = (ManagedQueue(arn, every[arn]) for arn in sorted(every))
+    queues = tuple(each for each in listed if consent.mode_of(each.name, each.tags) is not None)
     if failed and not queues:
         raise next(iter(failed.values()))
     return Listing(queues, failed)
@@ -108,10 +104,9 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
 
 def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
     """Tags by ARN; of queues that settings name, those are wanted too that bear no tag of mode."""
-    only = [] if consent.queues else [{"Key": MODE_TAG}]
+    only: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
-        ResourceTypeFilters=["sqs"],
-        TagFilters=only,  # type: ignore[arg-type]
+        ResourceTypeFilters=["sqs"], TagFilters=only
     )
     return {
         arn: {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
@@ -126,11 +121,8 @@ def _names(clients: Clients, pattern: str) -> Iterator[str]:
     pages = clients.sqs.get_paginator("list_queues").paginate(
         QueueNamePrefix=pattern.removesuffix("*"), PaginationConfig={"PageSize": 1000}
     )
-    for page in pages:
-        for url in page.get("QueueUrls", []):
-            name = url.rpartition("/")[2]
-            if name == pattern or pattern.endswith("*"):
-                yield name
+    names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
+    return (name for name in names if name == pattern or pattern.endswith("*"))
 
 
 # "You must wait at least one second after the queue is created to be able to use the queue."
@@ -146,11 +138,9 @@ def make_queue(
     CreateQueue compares no policies: what was there before may have its own. Raises ClientError or
     BotoCoreError where asking again may help, and FactsUnavailable.
     """
+    name, given = parts_of(queue_arn).name, cast("Any", attributes)
     try:
-        clients.sqs_for_writing.create_queue(
-            QueueName=parts_of(queue_arn).name,
-            Attributes=attributes,  # type: ignore[arg-type]
-        )
+        clients.sqs_for_writing.create_queue(QueueName=name, Attributes=given)
     except (ClientError, BotoCoreError) as error:
         return _refused(queue_arn, error)
     for _ in range(READS_OF_A_NEW_QUEUE):

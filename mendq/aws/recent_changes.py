@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -43,7 +43,8 @@ def last_change(clients: Clients, queue_arn: str) -> Change | str | None:
             if events is None:
                 return "CloudTrail did not say (no events in its answer)"
             seen += len(events)
-            change = next(_changes(events, queue_arn), None)
+            changes = (_change_of(each, queue_arn) for each in events)
+            change = next(filter(None, changes), None)
             if change or not page.get("NextToken"):
                 return change
     except (ClientError, BotoCoreError) as error:
@@ -51,20 +52,15 @@ def last_change(clients: Clients, queue_arn: str) -> Change | str | None:
     return f"not among the newest {seen} changes of this account's queues"
 
 
-def _changes(events: Iterable[Mapping[str, Any]], queue_arn: str) -> Iterator[Change]:
-    for event in events:
-        record = record_of(event)
-        if record.get("eventName") in CHANGES and "errorCode" not in record:
-            asked = record.get("requestParameters")
-            answered = record.get("responseElements")
-            named = (queue_in(each, record) for each in (asked, answered))
-            if queue_arn in named:
-                yield Change(
-                    at=event["EventTime"],
-                    event_name=str(record["eventName"]),
-                    principal_arn=principal_of(record),
-                    attributes=_attributes_in(asked),
-                )
+def _change_of(event: Mapping[str, Any], queue_arn: str) -> Change | None:
+    record = record_of(event)
+    asked = record.get("requestParameters")
+    named = [queue_in(each, record) for each in (asked, record.get("responseElements"))]
+    changed = record.get("eventName") in CHANGES and "errorCode" not in record
+    if not changed or queue_arn not in named:
+        return None
+    attributes = tuple(sorted(map(str, _dict(_dict(asked).get("attributes")))))
+    return Change(event["EventTime"], str(record["eventName"]), principal_of(record), attributes)
 
 
 def events_in(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
@@ -83,25 +79,19 @@ def record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def queue_in(parameters: object, record: Mapping[str, Any]) -> str | None:
-    if not isinstance(parameters, dict):
-        return None
-    return arn_of_url(parameters.get("queueUrl"), str(record.get("awsRegion")))
+    return arn_of_url(_dict(parameters).get("queueUrl"), str(record.get("awsRegion")))
 
 
 def principal_of(record: Mapping[str, Any]) -> str:
     """The role behind a session, as in every record of ours."""
-    identity = record.get("userIdentity")
-    if not isinstance(identity, dict):
-        return "unknown"
-    context = identity.get("sessionContext")
-    issuer = context.get("sessionIssuer") if isinstance(context, dict) else None
-    arn = issuer.get("arn") if isinstance(issuer, dict) else None
-    return str(arn or identity.get("arn") or identity.get("invokedBy") or "unknown")
+    identity = _dict(record.get("userIdentity"))
+    issuer = _dict(_dict(identity.get("sessionContext")).get("sessionIssuer"))
+    return str(issuer.get("arn") or identity.get("arn") or identity.get("invokedBy") or "unknown")
 
 
-def _attributes_in(parameters: object) -> tuple[str, ...]:
-    attributes = parameters.get("attributes") if isinstance(parameters, dict) else None
-    return tuple(sorted(map(str, attributes))) if isinstance(attributes, dict) else ()
+def _dict(given: object) -> dict[str, Any]:
+    """What is given, empty where it is something else."""
+    return given if isinstance(given, dict) else {}
 
 
 # An account gets two requests a second: so many answers of each kind of change.
@@ -161,8 +151,7 @@ def _change(event: Mapping[str, Any], event_name: str, queue_arn: str) -> Iterat
     named = {queue_in(each, record) for each in (asked, answered)} - {None}
     if record.get("errorCode") or (named and queue_arn not in named):
         return
-    identity = record.get("userIdentity")
-    invoked_by = identity.get("invokedBy") if isinstance(identity, dict) else None
+    invoked_by = _dict(record.get("userIdentity")).get("invokedBy")
     yield QueueChange(
         at=event["EventTime"],
         event_name=event_name,
@@ -173,7 +162,6 @@ def _change(event: Mapping[str, Any], event_name: str, queue_arn: str) -> Iterat
 
 
 def _may_set_policy(asked: object) -> bool:
-    attributes = asked.get("attributes") if isinstance(asked, dict) else None
-    if not isinstance(attributes, dict):
-        return True
-    return any(str(each).lower() == "policy" for each in attributes)
+    attributes = _dict(asked).get("attributes")
+    known = isinstance(attributes, dict)
+    return not known or any(str(each).lower() == "policy" for each in _dict(attributes))

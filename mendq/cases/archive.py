@@ -16,41 +16,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CaseBucket:
-    """Writing a transition twice leaves one object."""
+class _Bucket:
+    """All methods raise botocore's errors as they come; writing twice leaves one object."""
 
     client: S3Client
     name: str
 
-    def put(self, case: Case) -> None:
-        """Raise botocore's errors as they come."""
-        self.client.put_object(
-            Bucket=self.name,
-            Key=case.key(),
-            Body=json.dumps(case.document(), sort_keys=True).encode(),
-            ContentType="application/json",
-        )
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+    def _put(self, key: str, document: Mapping[str, Any]) -> None:
+        body, kind = json.dumps(document, sort_keys=True).encode(), "application/json"
+        self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
 
 @dataclass(frozen=True)
-class FindingsBucket:
-    """All methods raise botocore's errors as they come."""
+class CaseBucket(_Bucket):
+    """The transitions of cases."""
 
-    client: S3Client
-    name: str
+    def put(self, case: Case) -> None:
+        self._put(case.key(), case.document())
+
+
+@dataclass(frozen=True)
+class FindingsBucket(_Bucket):
+    """The findings of each round."""
 
     def put(self, hour: datetime, document: Mapping[str, Any]) -> None:
-        """A round's findings; putting them twice leaves one object."""
-        self.client.put_object(
-            Bucket=self.name,
-            Key=findings_key(hour),
-            Body=json.dumps(document, sort_keys=True).encode(),
-            ContentType="application/json",
-        )
+        self._put(findings_key(hour), document)
 
     def get(self, hour: datetime) -> dict[str, Any]:
         """What was put there before."""

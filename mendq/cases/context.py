@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from mendq.aws.clients import Clients
 from mendq.cases import items
@@ -14,7 +13,7 @@ from mendq.cases.finding import round_of
 from mendq.cases.open_cases import OpenCases
 from mendq.cases.outbox import NotificationItems, Notifier
 from mendq.cases.table import CaseStore
-from mendq.cases.transactions import case_store_errors
+from mendq.cases.transactions import Table
 from mendq.model.case import Severity
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -104,48 +103,26 @@ class WritingContext(CaseContext):
         return self.clock() if self.clock else self.now
 
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-
 A_ROUND = timedelta(hours=1)
 RETAINED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class MovesByName:
-    """All methods raise CaseStoreUnavailable."""
-
-    client: DynamoDBClient
-    table: str
+class MovesByName(Table):
+    """The queues that rounds saw messages being moved into; methods raise CaseStoreUnavailable."""
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:
         """Beside what this hour's round has seen so far."""
-        found = sorted(queue_arns)
-        if not found:
-            return
-        with case_store_errors():
-            self.client.update_item(
-                TableName=self.table,
-                Key=_key(now),
-                UpdateExpression="ADD into_queues :found SET expires_at = :expires",
-                ExpressionAttributeValues={
-                    ":found": {"SS": found},
-                    ":expires": items.epoch(now + RETAINED),
-                },
-            )
+        if found := sorted(queue_arns):
+            update = "ADD into_queues :found SET expires_at = :expires"
+            self.change(_moves_key(now), update, found=found, expires=now + RETAINED)
 
     def into(self, now: datetime) -> frozenset[str]:
         """What this hour's round and the last one saw."""
-        return frozenset(self._noted(now)) | frozenset(self._noted(now - A_ROUND))
-
-    def _noted(self, now: datetime) -> list[str]:
-        with case_store_errors():
-            answer = self.client.get_item(TableName=self.table, Key=_key(now), ConsistentRead=True)
+        noted = [self.get(_moves_key(each)) for each in (now, now - A_ROUND)]
         with items.reading("the moves that a scan saw"):
-            noted = answer.get("Item", {}).get("into_queues", {}).get("SS", [])
-        return list(noted)
+            return frozenset(arn for each in noted for arn in items.texts_in(each, "into_queues"))
 
 
-def _key(now: datetime) -> items.Key:
+def _moves_key(now: datetime) -> items.Key:
     return items.key(items.ACCOUNT, f"moves#{to_text(round_of(now))}")

@@ -40,13 +40,13 @@ class Shared:
         """Total: what is no queue of AWS is left out."""
         more = document.get("more")
         return cls(
-            _queue_arns(document.get("others"))[:FEW_OTHERS],
+            _arns(document.get("others"))[:FEW_OTHERS],
             more if type(more) is int and more > 0 else 0,
-            _queue_arns(document.get("open_at"))[:MOST_IN_A_CALL],
+            _arns(document.get("open_at"))[:MOST_IN_A_CALL],
         )
 
 
-def _queue_arns(given: object) -> tuple[str, ...]:
+def _arns(given: object) -> tuple[str, ...]:
     listed = given if isinstance(given, list) else []
     return tuple(arn for each in listed if (arn := arn_of(each)) is not None)
 
@@ -120,15 +120,21 @@ class Scanned:
         return {
             "schema": SCHEMA,
             "at": to_text(at),
-            "queues_scanned": self.queues,
-            "gone": self.gone,
-            "unseen": self.unseen,
+            **{spelled: getattr(self, name) for spelled, name in _COUNTS.items()},
             "failed": len(self.failed),
-            "suspects": self.suspects,
-            "measured": self.measured,
-            "skipped_for_budget": self.skipped,
             "findings": [each.document() for each in sorted(self.findings)],
         }
+
+
+# The numbers of a round, as its document spells them.
+_COUNTS = {
+    "queues_scanned": "queues",
+    "gone": "gone",
+    "unseen": "unseen",
+    "suspects": "suspects",
+    "measured": "measured",
+    "skipped_for_budget": "skipped",
+}
 
 
 def with_managed(
@@ -140,17 +146,13 @@ def with_managed(
 
 def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a round that took two scans; a finding of both is one, the later's."""
-    counts = (
-        *("queues_scanned", "gone", "unseen", "failed"),
-        *("suspects", "measured", "skipped_for_budget"),
-    )
     found = {
         (each["queue_arn"], each["symptom"]): each
         for document in (earlier, now)
         for each in document["findings"]
     }
     # A version before wrote fewer of them.
-    together = {name: earlier.get(name, 0) + now[name] for name in counts}
+    together = {name: earlier.get(name, 0) + now[name] for name in (*_COUNTS, "failed")}
     return {**now, **together, "findings": [found[each] for each in sorted(found)]}
 
 
@@ -198,12 +200,10 @@ def waiting(
 
 def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:
     """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
-    of_many = dict.fromkeys(mass_symptoms, MOST_IN_A_CALL)
+    mass, taken = frozenset(mass_symptoms), Counter[str]()
     for each in sorted(findings):
-        if each.symptom not in of_many:
-            yield each
-        elif of_many[each.symptom]:
-            of_many[each.symptom] -= 1
+        taken[each.symptom] += each.symptom in mass
+        if taken[each.symptom] <= MOST_IN_A_CALL:
             yield each
 
 
@@ -242,16 +242,11 @@ def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
 
 def together(one: Scanned, other: Scanned) -> Scanned:
     """Two stretches of a scan as one."""
+    counts = (*_COUNTS.values(), "metrics")
     return replace(
         other,
-        queues=one.queues + other.queues,
-        gone=one.gone + other.gone,
-        unseen=one.unseen + other.unseen,
-        suspects=one.suspects + other.suspects,
-        measured=one.measured + other.measured,
-        skipped=one.skipped + other.skipped,
-        metrics=one.metrics + other.metrics,
         after=other.after or one.after,
         findings=(*one.findings, *other.findings),
         failed={**one.failed, **other.failed},
+        **{name: getattr(one, name) + getattr(other, name) for name in counts},
     )

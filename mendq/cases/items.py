@@ -1,4 +1,4 @@
-"""How the case store's items look: their keys, and the way back into values."""
+"""How the case store's items look: their keys, and the way to values and back."""
 
 from __future__ import annotations
 
@@ -20,13 +20,8 @@ ACCOUNT = "account"
 UNFILED = "unfiled"
 # What values of any kind may raise where a reader of ours expects another.
 _NOT_OURS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
+    *(TypeError, ValueError),
 )
 # What stands in a page's item until it is sent.
 PAGE_TEXTS = ("subject", "body", "news", "about")
@@ -63,10 +58,6 @@ def evidence_key(queue_arn: str, symptom: str) -> Key:
     return key(queue_arn, f"evidence#{symptom}")
 
 
-def changes_key(queue_arn: str, symptom: str) -> Key:
-    return key(queue_arn, f"changes#{symptom}")
-
-
 def notification_key(queue_arn: str, symptom: str) -> Key:
     """Of a mass symptom, `queue_arn` is `ACCOUNT`."""
     return key(queue_arn, f"page#{symptom}")
@@ -76,20 +67,50 @@ def notifications_key(severity: Severity, now: datetime) -> Key:
     return key(ACCOUNT, f"pages#{severity}#{now:%Y-%m-%dT%H}")
 
 
-def configuration_key(queue_arn: str) -> Key:
-    return key(queue_arn, "configuration")
-
-
 def attribute_key(queue_arn: str, attribute: str) -> Key:
     return key(queue_arn, f"attribute#{attribute}")
 
 
-def spread_key(symptom: str) -> Key:
-    return key(ACCOUNT, f"spread#{symptom}")
-
-
 def snapshot_key(case: Case) -> Key:
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
+
+
+def epoch(moment: datetime) -> dict[str, str]:
+    return {"N": str(int(moment.timestamp()))}
+
+
+def stored(value: Any) -> Mapping[str, Any]:
+    """A value as DynamoDB has it; what is in its form already stays as it is."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, datetime):
+        return epoch(value)
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int):
+        return {"N": str(value)}
+    return {"S": value} if isinstance(value, str) else {"SS": sorted(value)}
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Attributes of an item; what is None has none."""
+    return {name: stored(value) for name, value in values.items() if value is not None}
+
+
+def moment_of(number: Mapping[str, str]) -> datetime:
+    return datetime.fromtimestamp(int(number["N"]), UTC)
+
+
+def moment_in(item: Item, name: str) -> datetime | None:
+    return moment_of(item[name]) if item.get(name) else None
+
+
+def text_in(item: Item, name: str, otherwise: str = "") -> str:
+    return str(item.get(name, {}).get("S", otherwise))
+
+
+def texts_in(item: Item, name: str) -> list[str]:
+    return list(item.get(name, {}).get("SS", []))
 
 
 def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
@@ -99,7 +120,7 @@ def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
-        configuration_key(queue_arn),
+        key(queue_arn, "configuration"),
         *(attribute_key(queue_arn, each) for each in attributes),
     )
 
@@ -108,11 +129,11 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
     freeze, case, evidence, page, configuration, *records = items
     return CaseStoreView(
-        frozen=freeze.get("reason", {}).get("S", "no reason given") if freeze else None,
+        frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        unfiled=unfiled_of(case),
+        unfiled=_unfiled_of(case),
         hold_up=_hold_up_of(case),
-        failures=failures_of(case),
+        failures=Evidence.of(map(Sighting.from_text, json.loads(text_in(case, "failures", "[]")))),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
@@ -121,63 +142,29 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
 
 
 def evidence_of(item: Item) -> Evidence:
-    return Evidence.of(map(Sighting.from_text, item.get("sightings", {}).get("SS", [])))
+    return Evidence.of(map(Sighting.from_text, texts_in(item, "sightings")))
 
 
 def spread_of(item: Item) -> Spread:
-    return Spread.from_texts(item.get("queues", {}).get("SS", []))
-
-
-def page_of(item: Item) -> NotificationRecord | None:
-    if not item:
-        return None
-    announced = json.loads(item["announced"]["S"])
-    return NotificationRecord(
-        at=moment_of(item["at"]),
-        urgent=item["urgent"]["BOOL"],
-        announced={str(news): datetime.fromisoformat(when) for news, when in announced.items()},
-        **{each: item.get(each, {}).get("S", "") for each in PAGE_TEXTS},
-        since=_moment(item.get("since")),
-    )
-
-
-def epoch(moment: datetime) -> dict[str, str]:
-    return {"N": str(int(moment.timestamp()))}
-
-
-def moment_of(number: Mapping[str, str]) -> datetime:
-    return datetime.fromtimestamp(int(number["N"]), UTC)
-
-
-def writes_text(writes: tuple[Write, ...]) -> str:
-    return json.dumps([[to_text(each.at), each.before, each.after] for each in writes])
+    return Spread.from_texts(texts_in(item, "queues"))
 
 
 def case_of(item: Item) -> Case | None:
     """The case in an item that holds a transition."""
     if "document" not in item:
         return None
-    return Case.from_document(
-        json.loads(item["document"]["S"]),
-        code=item.get("code", {}).get("S", ""),
-        opened_at=_moment(item.get("opened_at")),
-    )
+    document = json.loads(item["document"]["S"])
+    return Case.from_document(document, text_in(item, "code"), moment_in(item, "opened_at"))
 
 
-def marked(transitions: Iterable[Transition]) -> dict[str, list[str]]:
+def marked(transitions: Iterable[Transition]) -> list[str]:
     """How transitions stand in a set: of which case, the which."""
-    return {"SS": sorted(f"{case_id}#{n:06}" for case_id, n in transitions)}
+    return [f"{case_id}#{n:06}" for case_id, n in transitions]
 
 
-def unfiled_of(item: Item) -> frozenset[Transition]:
-    """The transitions that a case's item owes to the case bucket."""
-    parted = (each.rpartition("#") for each in item.get(UNFILED, {}).get("SS", []))
+def _unfiled_of(item: Item) -> frozenset[Transition]:
+    parted = (each.rpartition("#") for each in texts_in(item, UNFILED))
     return frozenset((case_id, int(n)) for case_id, _, n in parted)
-
-
-def failures_of(item: Item) -> Evidence:
-    """The newest failed calls since an open case's last transition."""
-    return Evidence.of(map(Sighting.from_text, json.loads(item.get("failures", {"S": "[]"})["S"])))
 
 
 def failures_text(failures: Evidence) -> str:
@@ -195,10 +182,44 @@ def _hold_up_of(item: Item) -> HoldUp | None:
     return HoldUp(datetime.fromisoformat(since), str(code), str(reason))
 
 
+def page_fields(page: NotificationRecord) -> dict[str, Any]:
+    """A page's item without its key."""
+    announced = {news: to_text(when) for news, when in page.announced.items()}
+    texts = {each: getattr(page, each) for each in PAGE_TEXTS} if page.body else {}
+    since = (page.since or page.at) if page.body else None
+    said = json.dumps(announced)
+    return fields(at=page.at, urgent=page.urgent, announced=said, since=since, **texts)
+
+
+def page_of(item: Item) -> NotificationRecord | None:
+    if not item:
+        return None
+    announced = json.loads(item["announced"]["S"])
+    return NotificationRecord(
+        at=moment_of(item["at"]),
+        urgent=item["urgent"]["BOOL"],
+        announced={str(news): datetime.fromisoformat(when) for news, when in announced.items()},
+        since=moment_in(item, "since"),
+        **{each: text_in(item, each) for each in PAGE_TEXTS},
+    )
+
+
+def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
+    """A configuration's item without its key."""
+    earlier = now.earlier and [to_text(now.earlier.at), dict(now.earlier.attributes)]
+    return fields(
+        at=now.at,
+        since=now.since,
+        attributes=json.dumps(dict(now.attributes), sort_keys=True),
+        earlier=json.dumps(earlier, sort_keys=True) if earlier else None,
+        expires_at=known_until,
+    )
+
+
 def _known_of(item: Item) -> Configuration | None:
     if not item:
         return None
-    earlier = json.loads(item["earlier"]["S"]) if "earlier" in item else None
+    earlier = json.loads(text_in(item, "earlier", "null"))
     return Configuration(
         at=moment_of(item["at"]),
         attributes=json.loads(item["attributes"]["S"]),
@@ -207,23 +228,31 @@ def _known_of(item: Item) -> Configuration | None:
     )
 
 
-def _attribute_of(item: Item) -> AttributeRecord:
-    writes = json.loads(item.get("writes", {}).get("S", "[]"))
-    return AttributeRecord(
-        person_value=item.get("person_value", {}).get("S"),
-        writes=tuple(
-            Write(datetime.fromisoformat(at), str(before), str(after))
-            for at, before, after in writes
-        ),
-        overridden_until=_moment(item.get("overridden_until")),
-        owes_a_notification="owes_a_notification" in item,
-        claim_owner=item.get("claim_owner", {}).get("S"),
-        claim_until=_moment(item.get("claim_until")),
-        intent=case_of({"document": item["intent"]}) if "intent" in item else None,
-        intent_modified_at=_moment(item.get("intent_modified_at")),
-        queue_created_at=_moment(item.get("queue_created_at")),
+def writes_text(writes: tuple[Write, ...]) -> str:
+    return json.dumps([[to_text(each.at), each.before, each.after] for each in writes])
+
+
+def record_fields(record: AttributeRecord) -> dict[str, Any]:
+    """An attribute's item without its key; the claim on it has ended."""
+    return fields(
+        writes=writes_text(record.writes),
+        person_value=record.person_value,
+        owes_a_notification=record.owes_a_notification or None,
+        overridden_until=record.overridden_until,
+        queue_created_at=record.queue_created_at,
     )
 
 
-def _moment(number: Mapping[str, str] | None) -> datetime | None:
-    return moment_of(number) if number else None
+def _attribute_of(item: Item) -> AttributeRecord:
+    texts = {each: item.get(each, {}).get("S") for each in ("person_value", "claim_owner")}
+    names = ("overridden_until", "claim_until", "intent_modified_at", "queue_created_at")
+    return AttributeRecord(
+        writes=tuple(
+            Write(datetime.fromisoformat(at), str(before), str(after))
+            for at, before, after in json.loads(text_in(item, "writes", "[]"))
+        ),
+        owes_a_notification="owes_a_notification" in item,
+        intent=case_of({"document": item["intent"]}) if "intent" in item else None,
+        **texts,
+        **{each: moment_in(item, each) for each in names},  # type: ignore[arg-type]
+    )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,46 +13,33 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
-from mendq.cases.transactions import case_store_errors, notification_item
+from mendq.cases.transactions import Table
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity
 from mendq.notifications.notification import NotificationRecord, NotificationText
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-
 # A page about the account whose news has changed is told again no sooner than this.
-ACCOUNT_NOTIFICATIONS_EVERY = timedelta(hours=1)
+AGAIN_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class NotificationItems:
+class NotificationItems(Table):
     """All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account."""
-
-    client: DynamoDBClient
-    table: str
 
     def spend(self, severity: Severity, now: datetime) -> bool:
         """Take one of the hour's pages; False where they are spent."""
-        return self._changed(
-            Key=items.notifications_key(severity, now),
-            UpdateExpression="ADD pages :one SET expires_at = :expires",
-            ConditionExpression="attribute_not_exists(pages) OR pages < :most",
-            ExpressionAttributeValues={
-                ":one": {"N": "1"},
-                ":most": {"N": str(NOTIFICATIONS_PER_HOUR)},
-                ":expires": items.epoch(now + timedelta(hours=2)),
-            },
+        return self.change(
+            items.notifications_key(severity, now),
+            "ADD pages :one SET expires_at = :expires",
+            "attribute_not_exists(pages) OR pages < :most",
+            one=1,
+            most=NOTIFICATIONS_PER_HOUR,
+            expires=now + timedelta(hours=2),
         )
 
     def give_back(self, severity: Severity, now: datetime) -> None:
         """One of the hour's pages that came to nobody."""
-        self._changed(
-            Key=items.notifications_key(severity, now),
-            UpdateExpression="ADD pages :less",
-            ConditionExpression="pages > :none",
-            ExpressionAttributeValues={":less": {"N": "-1"}, ":none": {"N": "0"}},
-        )
+        key = items.notifications_key(severity, now)
+        self.change(key, "ADD pages :less", "pages > :none", less=-1, none=0)
 
     def take(
         self, partition: str, symptom: str, page: NotificationRecord, now: datetime
@@ -63,45 +48,25 @@ class NotificationItems:
 
         The token is this call's own: asked again after a lost answer, it has taken it.
         """
-        taken = self._changed(
-            Key=items.notification_key(partition, symptom),
-            UpdateExpression="SET #at = :now, taken_by = :me",
-            ConditionExpression="(#at = :at OR taken_by = :me) AND attribute_exists(body)",
-            ExpressionAttributeNames={"#at": "at"},
-            ExpressionAttributeValues={
-                ":now": items.epoch(now),
-                ":at": items.epoch(page.at),
-                ":me": {"S": uuid4().hex},
-            },
+        taken = self.change(
+            items.notification_key(partition, symptom),
+            "SET #at = :now, taken_by = :me",
+            "(#at = :at OR taken_by = :me) AND attribute_exists(body)",
+            now=now,
+            at=page.at,
+            me=uuid4().hex,
         )
         return replace(page, at=now) if taken else None
 
-    def is_sent(self, partition: str, symptom: str, page: NotificationRecord) -> None:
-        """Keep what it said, drop its text."""
-        self._ended(partition, symptom, page, page.sent())
-
-    def drop(self, partition: str, symptom: str, page: NotificationRecord) -> None:
-        """Of what is not to be sent any more."""
-        self._ended(partition, symptom, page, page.dropped())
-
-    def _ended(
-        self, partition: str, symptom: str, page: NotificationRecord, end: NotificationRecord
+    def end(
+        self, partition: str, symptom: str, page: NotificationRecord, ended: NotificationRecord
     ) -> None:
-        """Nothing happens where a newer page stands there by now: that one is still to be sent."""
-        with (
-            case_store_errors(),
-            suppress(self.client.exceptions.ConditionalCheckFailedException),
-        ):
-            self.client.put_item(
-                TableName=self.table,
-                Item={**items.notification_key(partition, symptom), **notification_item(end)},
-                ConditionExpression="#at = :at AND body = :body",
-                ExpressionAttributeNames={"#at": "at"},
-                ExpressionAttributeValues={
-                    ":at": items.epoch(page.at),
-                    ":body": {"S": page.body},
-                },
-            )
+        """Put how a page ended: sent or dropped, without its text.
+
+        Nothing happens where a newer page stands there by now: that one is still to be sent.
+        """
+        item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
+        self.put_item(item, "#at = :at AND body = :body", at=page.at, body=page.body)
 
     def due_for_account(
         self, symptom: str, news: str, page: NotificationText, now: datetime
@@ -110,48 +75,26 @@ class NotificationItems:
 
         Raises CaseStoreUnreadable where its item is none of ours.
         """
-        key = items.notification_key(items.ACCOUNT, symptom)
-        with case_store_errors():
-            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        key = items.notification_key(ACCOUNT, symptom)
+        found = self.get(key)
         with items.reading(f"the item {key}"):
-            last = items.page_of(answer.get("Item", {}))
+            last = items.page_of(found)
         if last and last.was_left_unsent(now):
-            return self.take(items.ACCOUNT, symptom, last, now)
-        if last and (last.has_said(news, now) or now - last.at < ACCOUNT_NOTIFICATIONS_EVERY):
+            return self.take(ACCOUNT, symptom, last, now)
+        if last and (last.has_said(news, now) or now - last.at < AGAIN_AFTER):
             return None
         record = NotificationRecord.after(last, news, page, urgent=True, at=now)
         return record if self.put(key, record, last) else None
 
     def put(
-        self, key: Mapping[str, Any], record: NotificationRecord, last: NotificationRecord | None
+        self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
     ) -> bool:
         """To be sent by this run; False where another has put one behind `last` meanwhile."""
-        taken_by = {"S": uuid4().hex}
-        condition: dict[str, Any] = {
-            "ConditionExpression": "attribute_not_exists(pk) OR taken_by = :me",
-            "ExpressionAttributeValues": {":me": taken_by},
-        }
+        me = uuid4().hex
+        item = {**key, **items.page_fields(record), **items.fields(taken_by=me)}
         if last:
-            condition = {
-                "ConditionExpression": "#at = :seen OR taken_by = :me",
-                "ExpressionAttributeNames": {"#at": "at"},
-                "ExpressionAttributeValues": {":seen": items.epoch(last.at), ":me": taken_by},
-            }
-        item = {**key, **notification_item(record), "taken_by": taken_by}
-        with case_store_errors():
-            try:
-                self.client.put_item(TableName=self.table, Item=item, **condition)
-            except self.client.exceptions.ConditionalCheckFailedException:
-                return False
-        return True
-
-    def _changed(self, **update: Any) -> bool:
-        with case_store_errors():
-            try:
-                self.client.update_item(TableName=self.table, **update)
-            except self.client.exceptions.ConditionalCheckFailedException:
-                return False
-        return True
+            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=me)
+        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=me)
 
 
 @dataclass(frozen=True)
@@ -172,12 +115,12 @@ class Notifier:
         if not self.pages.spend(severity, self.now):
             return False
         try:
-            self._publish(severity, NotificationText(page.subject, page.body))
+            self._publish(severity, page)
         except NotificationNotSent:
             with suppress(CaseStoreUnavailable):  # a page fewer this hour, and the error is told
                 self.pages.give_back(severity, self.now)
             raise
-        self.pages.is_sent(partition, symptom, page)
+        self.pages.end(partition, symptom, page, page.sent())
         return True
 
     def send_left_unsent(
@@ -190,7 +133,7 @@ class Notifier:
         if page is None or not page.was_left_unsent(self.now):
             return True
         if page.is_outdated(case):
-            self.pages.drop(partition, symptom, page)
+            self.pages.end(partition, symptom, page, page.dropped())
             return True
         taken = self.pages.take(partition, symptom, page, self.now)
         return taken is None or self.send(partition, symptom, taken)
@@ -199,13 +142,12 @@ class Notifier:
         """At most once a day for the same news, once an hour for any; no budget holds it back."""
         due = self.pages.due_for_account(symptom, news, page, self.now)
         if due is not None:
-            self._publish(Severity.URGENT, NotificationText(due.subject, due.body))
-            self.pages.is_sent(ACCOUNT, symptom, due)
+            self._publish(Severity.URGENT, due)
+            self.pages.end(ACCOUNT, symptom, due, due.sent())
 
-    def _publish(self, severity: Severity, page: NotificationText) -> None:
+    def _publish(self, severity: Severity, page: NotificationRecord) -> None:
+        topic_arn = self.topic_arns[severity]
         try:
-            self.clients.sns.publish(
-                TopicArn=self.topic_arns[severity], Subject=page.subject, Message=page.body
-            )
+            self.clients.sns.publish(TopicArn=topic_arn, Subject=page.subject, Message=page.body)
         except (ClientError, BotoCoreError) as error:
             raise NotificationNotSent(str(error)) from error

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import changes_since
 from mendq.cases import items
-from mendq.cases.context import CaseContext
-from mendq.cases.transactions import case_store_errors
+from mendq.cases.transactions import Table
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, Pinned, doubt_at_once, judged
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from mendq.cases.context import CaseContext
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,13 @@ class UnreadablePin:
     why: str
 
 
-@dataclass(frozen=True)
-class Pins:
-    """All methods raise CaseStoreUnavailable."""
+# What an item that is none of ours may raise while it is read.
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
-    client: DynamoDBClient
-    table: str
+
+@dataclass(frozen=True)
+class Pins(Table):
+    """All methods raise CaseStoreUnavailable."""
 
     def of(self, queue_arn: str) -> Pin | None:
         """The queue's pin, good or not. Raises CaseStoreUnreadable for one that is none of ours."""
@@ -46,13 +46,13 @@ class Pins:
 
     def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
         """The same, for whoever can do something about one that is none of ours."""
-        item = self._item(queue_arn)
+        item = self.get(_key(queue_arn))
         if not item:
             return None
         try:
             int(item["generation"]["N"])
             return Pin.from_document(json.loads(item["pin"]["S"])) if "pin" in item else None
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except _UNREADABLE as error:
             return UnreadablePin(queue_arn, item, repr(error))
 
     def last_generation(self, queue_arn: str) -> int:
@@ -60,80 +60,39 @@ class Pins:
 
         Raises CaseStoreUnreadable.
         """
+        item = self.get(_key(queue_arn))
         try:
-            return int(self._item(queue_arn).get("generation", {"N": "0"})["N"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return int(item.get("generation", {"N": "0"})["N"])
+        except _UNREADABLE as error:
             raise CaseStoreUnreadable(f"the pin of {queue_arn}: {error!r}") from error
 
     def put(self, pin: Pin) -> bool:
         """Keep it in place of the one before; False where another was pinned meanwhile."""
-        text = {"S": json.dumps(pin.document(), sort_keys=True)}
-        return self._put(
-            {
-                "Item": {
-                    **_key(pin.queue_arn),
-                    "pin": text,
-                    "generation": {"N": str(pin.generation)},
-                },
-                "ConditionExpression": "attribute_not_exists(pk) OR generation = :before "
-                "OR pin = :mine",
-                "ExpressionAttributeValues": {
-                    ":before": {"N": str(pin.generation - 1)},
-                    ":mine": text,
-                },
-            }
-        )
+        text = json.dumps(pin.document(), sort_keys=True)
+        item = {**_key(pin.queue_arn), **items.fields(pin=text, generation=pin.generation)}
+        unmoved = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
+        return self.put_item(item, unmoved, before=pin.generation - 1, mine=text)
 
     def clear(self, unreadable: UnreadablePin) -> bool:
         """Take it away; False where something else stands there by now.
 
         Its number stays taken where it can be read, and else is lost with it.
         """
-        names = [name for name in ("pin", "generation") if name in unreadable.item]
+        found = {name: unreadable.item.get(name) for name in ("pin", "generation")}
         number = unreadable.item.get("generation", {}).get("N", "")
         retained = {"generation": {"N": number if number.isdecimal() else "0"}}
-        absent = {"pin", "generation"}.difference(names)
-        conditions = [
-            *(f"{name} = :{name}" for name in names),
-            *(f"attribute_not_exists({name})" for name in sorted(absent)),
-        ]
-        return self._put(
-            {
-                "Item": {**_key(unreadable.queue_arn), **retained},
-                "ConditionExpression": " AND ".join(conditions),
-                **(
-                    {"ExpressionAttributeValues": {f":{e}": unreadable.item[e] for e in names}}
-                    if names
-                    else {}
-                ),
-            }
+        unchanged = " AND ".join(
+            f"{name} = :{name}" if there else f"attribute_not_exists({name})"
+            for name, there in found.items()
         )
+        values = {name: there for name, there in found.items() if there}
+        return self.put_item({**_key(unreadable.queue_arn), **retained}, unchanged, **values)
 
     def remove(self, pin: Pin) -> bool:
         """Take it away; False where another was pinned meanwhile."""
-        generation = {"N": str(pin.generation)}
-        return self._put(
-            {
-                "Item": {**_key(pin.queue_arn), "generation": generation},
-                "ConditionExpression": "generation = :this",
-                "ExpressionAttributeValues": {":this": generation},
-            }
-        )
-
-    def _put(self, request: dict[str, Any]) -> bool:
-        with case_store_errors():
-            try:
-                self.client.put_item(TableName=self.table, **request)
-            except self.client.exceptions.ConditionalCheckFailedException:
-                return False
-        return True
-
-    def _item(self, queue_arn: str) -> items.Item:
-        with case_store_errors():
-            answer = self.client.get_item(
-                TableName=self.table, Key=_key(queue_arn), ConsistentRead=True
-            )
-        return answer.get("Item", {})
+        number = items.fields(generation=pin.generation)
+        item = {**_key(pin.queue_arn), **number}
+        return self.put_item(item, "generation = :this", this=pin.generation)
 
 
 def _key(queue_arn: str) -> items.Key:

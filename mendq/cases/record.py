@@ -6,24 +6,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import last_change
-from mendq.cases.context import CaseContext
 from mendq.cases.items import notification_key
 from mendq.cases.transactions import Entry
 from mendq.cases.view import AttributeRecord, CaseStoreView
-from mendq.catalogue.symptom import Symptom
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity, State
-from mendq.model.facts import Facts
 from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG
 from mendq.model.steps import stays
 from mendq.notifications import notification
 from mendq.notifications.notification import NotificationRecord
 from mendq.notifications.text import moment
+
+if TYPE_CHECKING:
+    from mendq.cases.context import CaseContext
+    from mendq.catalogue.symptom import Symptom
+    from mendq.model.facts import Facts
 
 
 def file_owed(view: CaseStoreView, context: CaseContext) -> CaseStoreView:
@@ -102,26 +105,14 @@ def record_transition(
     Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
     again.
     """
-    notification_record = _notification_of(case, seen, notice, context)
-    announced = replace(case, notified=notification_record is not None)
+    page = _notification_of(case, seen, notice, context)
+    announced = replace(case, notified=page is not None)
     due = due_at(announced, VerificationEvidence(context.settings.timing), announced.at)
     soon = min(due, announced.at + LOOK_AFTER)
-    entry = Entry(
-        announced,
-        seen,
-        owner,
-        written_by=context.owner,
-        changes=notice.changes,
-        attributes=notice.configuration(case),
-        due_at=soon,
-        page=notification_record,
-        claims_now=context.real_now,
-    )
-    context.case_store.record(entry)
+    written = (context.owner, notice.changes, notice.configuration(case), soon)
+    context.case_store.record(Entry(announced, seen, owner, *written, page, context.real_now))
     file_new(announced, seen, soon if announced.notified else due, soon, context)
-    if notification_record and not context.notifier.send(
-        case.queue_arn, case.symptom, notification_record
-    ):
+    if page and not context.notifier.send(case.queue_arn, case.symptom, page):
         hold_back(announced, context)
     return announced
 
@@ -139,10 +130,9 @@ def notify_held_up(
         return
     reason = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
     waits = replace(case, reason=f"{case.reason}; {reason}")
-    record = _record(waits, seen, notice, notice.symptom, context, news)
-    if context.notifier.pages.put(
-        notification_key(case.queue_arn, case.symptom), record, seen.page
-    ):
+    record = _record(waits, seen, notice, news, context)
+    key = notification_key(case.queue_arn, case.symptom)
+    if context.notifier.pages.put(key, record, seen.page):
         context.notifier.send(case.queue_arn, case.symptom, record)
 
 
@@ -160,29 +150,25 @@ def _notification_of(
     """None where nobody is to be paged, or people have had this news; a drill pages nobody."""
     one_case = case.case_id if case.state in _NEWS_OF_ITS_OWN else ""
     news = f"{case.news}:{notice.news}:{one_case}"
-    symptom = notice.symptom
-    if symptom is None or notice.severity is None or DRILL_TAG in notice.facts.tags:
+    if notice.symptom is None or notice.severity is None or DRILL_TAG in notice.facts.tags:
         return None
     if seen.page and seen.page.has_said(news, context.now):
         return None
-    return _record(case, seen, notice, symptom, context, news)
+    return _record(case, seen, notice, news, context)
 
 
-def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made of
-    case: Case,
-    seen: CaseStoreView,
-    notice: Notification,
-    symptom: Symptom,
-    context: CaseContext,
-    news: str,
+def _record(
+    case: Case, seen: CaseStoreView, notice: Notification, news: str, context: CaseContext
 ) -> NotificationRecord:
+    symptom, facts = notice.symptom, notice.facts
+    assert symptom is not None  # noqa: S101 - without one nobody is paged
     details = notification.CaseDetails(
         sentence=symptom.sentence,
         runbook=symptom.runbook,
-        attributes=notice.facts.attributes,
-        tags=notice.facts.tags,
-        event_names=notice.facts.event_names,
-        known=seen.known.to_compare(notice.facts.attributes, context.now) if seen.known else None,
+        attributes=facts.attributes,
+        tags=facts.tags,
+        event_names=facts.event_names,
+        known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
         last_change=last_change(context.clients, case.queue_arn),
         next_command=notice.next_command,
         first=notice.first,
@@ -190,7 +176,7 @@ def _record(  # noqa: PLR0913, PLR0917 - each is one thing that a page is made o
         shown=symptom.shows,
     )
     text = notification.of_case(replace(case, notified=True), details)
-    urgent = notice.severity is Severity.URGENT
+    urgent, at = notice.severity is Severity.URGENT, context.now
     return NotificationRecord.after(
-        seen.page, news, text, urgent=urgent, at=context.now, about=case.transition
+        seen.page, news, text, urgent=urgent, at=at, about=case.transition
     )

@@ -1,51 +1,42 @@
-"""DynamoDB transactions of the case store: their parts, conditions and conflicts."""
+"""Reads and writes of the case store's table, and the parts of its transactions.
+
+A claim says who holds which attributes, for which case, and what may speak against it. A rollback
+takes back our own write: no freeze and no budget stops it, and it takes no snapshot.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.errors import CaseStoreUnavailable, code_of
 from mendq.cases import items, view
+from mendq.cases.items import Item, Key
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
-from mendq.model.evidence import to_text
+from mendq.model.plan import Refusal
+from mendq.model.steps import AttributeStep
 from mendq.notifications.notification import NotificationRecord
 from mendq.notifications.queue_lines import Configuration
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 CANCELLED = "TransactionCanceledException"
 TRIES = 4
 FIRST_PAUSE_SECONDS = 0.05
+_NAME = re.compile(r"#(\w+)")
 Answer = TypeVar("Answer")
-
-
-def unconflicted(call: Callable[[], Answer]) -> Answer:
-    """Call again where another transaction was at the same item; raises the last error."""
-    for attempt in range(TRIES - 1):
-        try:
-            return call()
-        except ClientError as error:
-            if not _is_conflict(error):
-                raise
-        time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
-    return call()
-
-
-def failed_condition(error: ClientError) -> int:
-    """The index of the first condition that failed; raises CaseStoreUnavailable where none did."""
-    for index, reason in enumerate(_reasons(error)):
-        if reason.get("Code") == "ConditionalCheckFailed":
-            return index
-    reasons = json.dumps(_reasons(error), default=str)
-    raise CaseStoreUnavailable(f"the case store was busy: {reasons}") from error
+Part = dict[str, Any]
 
 
 @contextmanager
@@ -57,20 +48,105 @@ def case_store_errors() -> Iterator[None]:
         raise CaseStoreUnavailable(str(error)) from error
 
 
-def _is_conflict(error: ClientError) -> bool:
-    codes = {reason.get("Code") for reason in _reasons(error)}
-    lost = "ConditionalCheckFailed" in codes
-    return code_of(error) == CANCELLED and "TransactionConflict" in codes and not lost
+def asked(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Parameters of a request: what is behind `:` is named in `values`, behind `#` by itself."""
+    names = _NAME.findall(" ".join(expressions.values()))
+    parameters = {
+        **expressions,
+        "ExpressionAttributeNames": {f"#{each}": each for each in names},
+        "ExpressionAttributeValues": {f":{each}": items.stored(values[each]) for each in values},
+    }
+    return {name: given for name, given in parameters.items() if given}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The case store's table. All methods raise CaseStoreUnavailable.
+
+    Values are named as the expressions of a request call them behind `:`.
+    """
+
+    client: DynamoDBClient
+    table: str
+
+    def get(self, key: Key) -> Item:
+        """The item, as it stands now; empty where there is none."""
+        with case_store_errors():
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return answer.get("Item", {})
+
+    def found(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
+        """The items of all pages of a `query` or `scan`."""
+        with case_store_errors():
+            pages: Any = self.client.get_paginator(operation)  # type: ignore[call-overload]
+            for page in pages.paginate(TableName=self.table, **request):
+                yield from page["Items"]
+
+    def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
+        """Change an item; False, and nothing happens, where the condition does not hold."""
+        request = asked(values, UpdateExpression=update, ConditionExpression=condition)
+        return self._done(self.client.update_item, Key=key, **request)
+
+    def put_item(self, item: Item, condition: str, **values: Any) -> bool:
+        """Put an item; False, and nothing happens, where the condition does not hold."""
+        request = asked(values, ConditionExpression=condition)
+        return self._done(self.client.put_item, Item=item, **request)
+
+    def _done(self, call: Callable[..., object], **request: Any) -> bool:
+        with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
+            call(TableName=self.table, **request)
+            return True
+        return False
+
+    def transact(self, parts: Sequence[Part]) -> int | None:
+        """None when all went through, else the index of the first condition that failed."""
+        named: Any = [
+            {verb: {"TableName": self.table, **body} for verb, body in part.items()}
+            for part in parts
+        ]
+        with case_store_errors():
+            try:
+                unconflicted(lambda: self.client.transact_write_items(TransactItems=named))
+            except ClientError as error:
+                if code_of(error) != CANCELLED:
+                    raise
+                return failed_condition(error)
+        return None
+
+
+def unconflicted(call: Callable[[], Answer]) -> Answer:
+    """Call again where another transaction was at the same item; raises the last error."""
+    for attempt in range(TRIES - 1):
+        try:
+            return call()
+        except ClientError as error:
+            codes = {reason.get("Code") for reason in _reasons(error)}
+            lost = "ConditionalCheckFailed" in codes
+            if code_of(error) != CANCELLED or "TransactionConflict" not in codes or lost:
+                raise
+        time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
+    return call()
+
+
+def failed_condition(error: ClientError) -> int:
+    """The index of the first condition that failed; raises CaseStoreUnavailable where none did."""
+    reasons = _reasons(error)
+    for index, reason in enumerate(reasons):
+        if reason.get("Code") == "ConditionalCheckFailed":
+            return index
+    busy = json.dumps(reasons, default=str)
+    raise CaseStoreUnavailable(f"the case store was busy: {busy}") from error
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:
     return [dict(each) for each in error.response.get("CancellationReasons", [])]
 
 
-Part = dict[str, Any]
 # What is known of a queue is worth a comparison for as long as CloudTrail's history goes back.
 KNOWN_DAYS = 90
 TRANSITION_DAYS = 400
+# A claim ends with what was recorded under it, or is taken over when it has run out.
+_UNCLAIMED = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
 @dataclass(frozen=True)
@@ -98,132 +174,210 @@ def record_parts(entry: Entry) -> list[Part]:
     case = entry.case
     claims_now = entry.claims_now or case.at
     moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner, claims_now)
-    item = {**moved.pop("Key"), **_case_item(entry)}
+    transition = items.fields(
+        document=json.dumps(case.document()),
+        opened_at=case.opened_at or case.at,
+        expires_at=case.at + timedelta(days=TRANSITION_DAYS),
+    )
     parts: list[Part] = [
-        {"Put": {"Item": item, **moved}},
-        {"Put": {"Item": _transition_item(case)}},
+        _put(items.case_key(case.queue_arn, case.symptom), _case_fields(entry), moved),
+        _put(items.transition_key(case.case_id, case.n), transition),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
-        *(
-            {"Put": _attribute_put(case.queue_arn, attribute, record, entry.owner)}
-            for attribute, record in entry.changes.items()
-        ),
     ]
+    for attribute, record in entry.changes.items():
+        key = items.attribute_key(case.queue_arn, attribute)
+        unclaimed = asked({"owner": entry.owner}, ConditionExpression=_UNCLAIMED)
+        parts.append(_put(key, items.record_fields(record), unclaimed))
     if entry.attributes:
-        parts.append({"Put": _configuration_put(entry)})
+        now = Configuration.after(entry.seen.known, entry.attributes, case.at)
+        known_until = now.at + timedelta(days=KNOWN_DAYS)
+        key = items.key(case.queue_arn, "configuration")
+        parts.append(_put(key, items.configuration_fields(now, known_until)))
     if entry.page:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append({"Put": {"Item": {**key, **notification_item(entry.page)}}})
+        parts.append(_put(key, items.page_fields(entry.page)))
     return parts
 
 
-def notification_item(page: NotificationRecord) -> dict[str, Any]:
-    """Without its key."""
-    item: dict[str, Any] = {
-        "at": items.epoch(page.at),
-        "urgent": {"BOOL": page.urgent},
-        "announced": {
-            "S": json.dumps({news: to_text(when) for news, when in page.announced.items()})
-        },
-    }
-    if page.body:
-        texts = {each: {"S": getattr(page, each)} for each in items.PAGE_TEXTS}
-        item |= {**texts, "since": items.epoch(page.since or page.at)}
-    return item
+def _put(key: Key, attributes: Item, condition: Mapping[str, Any] | None = None) -> Part:
+    return {"Put": {"Item": {**key, **attributes}, **(condition or {})}}
 
 
-def _case_item(entry: Entry) -> dict[str, Any]:
-    """Without its key; it stands in the index, an ended one until it is filed and told."""
+def _case_fields(entry: Entry) -> dict[str, Any]:
+    """The case's item, which stands in the index; an ended one until it is filed and told."""
     case = entry.case
-    item = {
-        "case_id": {"S": case.case_id},
-        "symptom": {"S": case.symptom},
-        "n": {"N": str(case.n)},
-        "state": {"S": case.state},
-        "code": {"S": case.code},
-        "document": {"S": json.dumps(case.document())},
-        "written_by": {"S": entry.written_by},
-        "opened_at": items.epoch(case.opened_at or case.at),
-        items.UNFILED: items.marked({*entry.seen.unfiled, (case.case_id, case.n)}),
-        view.PARTITION: {"S": view.EVERY_CASE},
-        view.SORT: items.epoch(entry.due_at),
-    }
-    if case.state is State.INEFFECTIVE:
-        # What the calls said of themselves decides about the next step too.
-        item["failures"] = {"S": items.failures_text(entry.seen.failures)}
-    return item
-
-
-def _transition_item(case: Case) -> dict[str, Any]:
-    return {
-        **items.transition_key(case.case_id, case.n),
-        "document": {"S": json.dumps(case.document())},
-        "opened_at": items.epoch(case.opened_at or case.at),
-        "expires_at": items.epoch(case.at + timedelta(days=TRANSITION_DAYS)),
-    }
+    # What the calls said of themselves decides about the next step too.
+    goes_on = case.state is State.INEFFECTIVE
+    return items.fields(
+        case_id=case.case_id,
+        symptom=case.symptom,
+        n=case.n,
+        state=case.state,
+        code=case.code,
+        document=json.dumps(case.document()),
+        written_by=entry.written_by,
+        opened_at=case.opened_at or case.at,
+        failures=items.failures_text(entry.seen.failures) if goes_on else None,
+        **{
+            items.UNFILED: items.marked({*entry.seen.unfiled, (case.case_id, case.n)}),
+            view.PARTITION: view.EVERY_CASE,
+            view.SORT: entry.due_at,
+        },
+    )
 
 
 def case_unmoved(
     case: Case, seen: CaseStoreView, written_by: str, owner: str, claims_now: datetime
-) -> Part:
+) -> dict[str, Any]:
     """Where it was when it was looked at; or this very run has written it, and lost the answer.
 
     Nor may anybody but `owner` hold a claim that still runs at `claims_now`: what they write is to
     be recorded.
     """
     previous = seen.case
-    return {
-        "Key": items.case_key(case.queue_arn, case.symptom),
-        "ConditionExpression": "attribute_not_exists(pk) "
+    return asked(
+        {
+            "owner": owner,
+            "at": claims_now,
+            "failures": items.failures_text(seen.failures),
+            "previous": previous.case_id if previous else "",
+            "at_n": previous.n if previous else 0,
+            "mine": json.dumps(case.document()),
+            "me": written_by,
+        },
+        ConditionExpression="attribute_not_exists(pk) "
         "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
         "AND (attribute_not_exists(failures) OR failures = :failures) "
         "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner "
         "OR claim_until <= :at))",
-        "ExpressionAttributeValues": {
-            ":owner": {"S": owner},
-            ":at": items.epoch(claims_now),
-            ":failures": {"S": items.failures_text(seen.failures)},
-            ":previous": {"S": previous.case_id if previous else ""},
-            ":at_n": {"N": str(previous.n if previous else 0)},
-            ":mine": {"S": json.dumps(case.document())},
-            ":me": {"S": written_by},
-        },
-    }
+    )
 
 
-def _configuration_put(entry: Entry) -> Part:
-    case = entry.case
-    now = Configuration.after(entry.seen.known, entry.attributes, case.at)
-    item = {
-        **items.configuration_key(case.queue_arn),
-        "at": items.epoch(now.at),
-        "attributes": {"S": json.dumps(dict(now.attributes), sort_keys=True)},
-        "since": items.epoch(now.since),
-        "expires_at": items.epoch(now.at + timedelta(days=KNOWN_DAYS)),
-    }
-    if now.earlier is not None:
-        earlier = [to_text(now.earlier.at), dict(now.earlier.attributes)]
-        item["earlier"] = {"S": json.dumps(earlier, sort_keys=True)}
-    return {"Item": item}
+# Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
+CLAIM_SECONDS = 120
 
 
-def _attribute_put(queue_arn: str, attribute: str, record: AttributeRecord, owner: str) -> Part:
-    """Replaces the record and ends the claim, which has to be nobody's or `owner`'s."""
-    item: dict[str, Any] = {
-        **items.attribute_key(queue_arn, attribute),
-        "writes": {"S": items.writes_text(record.writes)},
-    }
-    if record.person_value is not None:
-        item["person_value"] = {"S": record.person_value}
-    if record.owes_a_notification:
-        item["owes_a_notification"] = {"BOOL": True}
-    for name, moment in (
-        ("overridden_until", record.overridden_until),
-        ("queue_created_at", record.queue_created_at),
-    ):
-        if moment is not None:
-            item[name] = items.epoch(moment)
-    return {
-        "Item": item,
-        "ConditionExpression": "attribute_not_exists(claim_owner) OR claim_owner = :owner",
-        "ExpressionAttributeValues": {":owner": {"S": owner}},
-    }
+@dataclass(frozen=True)
+class Claim:
+    """An exclusive hold on the attributes that one write changes, for one case."""
+
+    queue_arn: str
+    steps: Sequence[AttributeStep]
+    intent: Case
+    owner: str
+    seen: CaseStoreView
+    modified_at: datetime | None = None
+
+    @property
+    def until(self) -> datetime:
+        return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
+
+
+def claim_parts(
+    claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
+) -> list[tuple[Part, Refusal]]:
+    """What is claimed, all or none, each with what it means where its condition fails."""
+    parts = [
+        *((_hold(claim, step), _held("another run is at work on it")) for step in claim.steps),
+        (_hold_case(claim), _held("another run has just moved its case")),
+    ]
+    if claim.intent.undoes:
+        return parts
+    spent = f"{writes_per_minute} writes were made in this minute"
+    return [
+        *parts,
+        (_keep_snapshot(claim, snapshot), _held("its snapshot is being written")),
+        (_spend_a_write(claim.intent.at, writes_per_minute), _held(spent, "account_budget")),
+        (_not_frozen(), _held("changes were frozen just now", "frozen")),
+    ]
+
+
+def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
+    """End a claim that nothing was written under; its snapshot goes with it."""
+    ended = "REMOVE claim_owner, claim_until"
+    parts: list[Part] = [
+        _update(
+            items.attribute_key(intent.queue_arn, step["attribute"]),
+            f"{ended}, intent, intent_modified_at",
+            "claim_owner = :owner",
+            owner=owner,
+        )
+        for step in intent.steps
+    ]
+    parts.append({"Delete": {"Key": items.snapshot_key(intent)}})
+    if seen.case is not None:
+        key = items.case_key(seen.case.queue_arn, seen.case.symptom)
+        parts.append(_update(key, ended, _UNCLAIMED, owner=owner))
+    return parts
+
+
+def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
+    changed = asked(values, UpdateExpression=update, ConditionExpression=condition)
+    return {"Update": {"Key": key, **changed}}
+
+
+def _held(reason: str, code: str = "claimed") -> Refusal:
+    return Refusal(code, reason, becomes=None, again=True)
+
+
+def _hold_case(claim: Claim) -> Part:
+    """Nobody else moves it; once the claim has run out, follow_up looks what became of it.
+
+    Before the first case there is nothing to hold: whoever brought it here comes again.
+    """
+    intent = claim.intent
+    key = items.case_key(intent.queue_arn, intent.symptom)
+    unmoved = case_unmoved(intent, claim.seen, claim.owner, claim.owner, intent.at)
+    if claim.seen.case is None:
+        return {"ConditionCheck": {"Key": key, **unmoved}}
+    held = asked(
+        {"until": claim.until, "every": view.EVERY_CASE},
+        UpdateExpression="SET claim_owner = :owner, claim_until = :until, "
+        f"#{view.PARTITION} = :every, {view.SORT} = :until",
+    )
+    values = "ExpressionAttributeValues"
+    return {"Update": {"Key": key, **held, **unmoved, values: {**held[values], **unmoved[values]}}}
+
+
+def _hold(claim: Claim, step: AttributeStep) -> Part:
+    """Free, run out, or our own; and nobody has written since we looked."""
+    now = claim.intent.at
+    return _update(
+        items.attribute_key(claim.queue_arn, step.attribute),
+        "SET claim_owner = :me, claim_until = :until, intent = :intent, "
+        "intent_modified_at = :modified",
+        "(attribute_not_exists(claim_owner) "
+        "OR attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me) "
+        "AND (attribute_not_exists(writes) OR writes = :seen)",
+        modified=claim.modified_at or now,
+        me=claim.owner,
+        now=now,
+        until=claim.until,
+        intent=json.dumps(claim.intent.document()),
+        seen=items.writes_text(claim.seen.record_of(step.attribute).writes),
+    )
+
+
+def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> Part:
+    """Once per fix: taken again after a crash it would hold our own value."""
+    return _update(
+        items.snapshot_key(claim.intent),
+        "SET configuration = if_not_exists(configuration, :configuration)",
+        configuration=json.dumps(snapshot, sort_keys=True),
+    )
+
+
+def _spend_a_write(now: datetime, writes_per_minute: int) -> Part:
+    return _update(
+        items.key(items.ACCOUNT, f"writes#{now:%Y-%m-%dT%H:%M}"),
+        "ADD writes :one SET expires_at = :expires",
+        "attribute_not_exists(writes) OR writes < :most",
+        one=1,
+        most=writes_per_minute,
+        expires=now + timedelta(hours=1),
+    )
+
+
+def _not_frozen() -> Part:
+    unfrozen = {"ConditionExpression": "attribute_not_exists(pk)"}
+    return {"ConditionCheck": {"Key": items.freeze_key(), **unfrozen}}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.evidence import Evidence
-from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.plan import Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
-from mendq.notifications.notification import NotificationRecord
-from mendq.notifications.queue_lines import Configuration
+
+if TYPE_CHECKING:
+    from mendq.model.facts import Facts
+    from mendq.notifications.notification import NotificationRecord
+    from mendq.notifications.queue_lines import Configuration
 
 WINDOW = timedelta(hours=1)
 SLOT = timedelta(minutes=10)
@@ -31,11 +34,17 @@ class Spread:
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> Self:
         """A note that cannot be read is no note: one bad text must not stop an account."""
-        return cls(frozenset(note for text in texts if (note := _note_of(text))))
+        notes = set[tuple[datetime, str]]()
+        for text in texts:
+            slot, _, queue_arn = text.partition(" ")
+            with suppress(ValueError):
+                if (moment := datetime.fromisoformat(slot)).tzinfo:
+                    notes.add((moment, queue_arn))
+        return cls(frozenset(notes))
 
     def queues(self, now: datetime) -> frozenset[str]:
         """Those of the last hour, rounded up to the ten minutes."""
-        oldest = slot_of(now) - WINDOW
+        oldest = _slot_of(now) - WINDOW
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
     def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
@@ -44,23 +53,25 @@ class Spread:
         A queue that goes on failing is noted anew every other slot: else the notes of a mass
         symptom that lasts would run out together, and its queues look few.
         """
-        lately = {arn for slot, arn in self.notes if slot >= slot_of(now) - SLOT}
+        slot = _slot_of(now)
+        lately = {arn for noted, arn in self.notes if noted >= slot - SLOT}
         room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
-        return [f"{slot_of(now).isoformat()} {each}" for each in sorted(set(queue_arns) - lately)][
-            :room
-        ]
+        return [f"{slot.isoformat()} {each}" for each in sorted(set(queue_arns) - lately)[:room]]
 
     def outdated(self, now: datetime) -> list[str]:
         """The texts that mean nothing any more: too old, or noted anew since."""
-        oldest = slot_of(now) - WINDOW
-        newest: dict[str, datetime] = {}
-        for slot, queue_arn in self.notes:
-            newest[queue_arn] = max(slot, newest.get(queue_arn, slot))
+        oldest = _slot_of(now) - WINDOW
+        newest = {arn: slot for slot, arn in sorted(self.notes)}
         return [
             f"{slot.isoformat()} {arn}"
             for slot, arn in self.notes
             if slot < max(oldest, newest[arn])
         ]
+
+
+def _slot_of(moment: datetime) -> datetime:
+    """The ten minutes that a moment lies in."""
+    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
 
 
 @dataclass(frozen=True)
@@ -74,20 +85,6 @@ class Reach:
     def among(cls, spread: frozenset[str], managed: frozenset[str]) -> Self:
         """What was noted of queues that are gone, or not managed any more, counts for nothing."""
         return cls(spread & managed, len(managed))
-
-
-def slot_of(moment: datetime) -> datetime:
-    """The ten minutes that a moment lies in."""
-    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
-
-
-def _note_of(text: str) -> tuple[datetime, str] | None:
-    slot, _, queue_arn = text.partition(" ")
-    try:
-        moment = datetime.fromisoformat(slot)
-    except ValueError:
-        return None
-    return (moment, queue_arn) if moment.tzinfo else None
 
 
 CHANGES_REMEMBERED = timedelta(days=1)
@@ -158,8 +155,9 @@ class AttributeRecord:
 
     def person_value_behind(self, current: str) -> str:
         """The value that a person chose last, when `current` stands there now."""
-        ours = self.person_value is not None and current == self.last_written
-        return self.person_value if ours and self.person_value is not None else current
+        if self.person_value is not None and current == self.last_written:
+            return self.person_value
+        return current
 
     def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
         """The record after one more write of ours, the claim ended."""
@@ -189,8 +187,9 @@ class AttributeRecord:
 
     def held_by_another(self, owner: str, now: datetime) -> bool:
         """Whether somebody else's claim still runs."""
-        held = self.claim_owner is not None and self.claim_owner != owner
-        return held and self.claim_until is not None and now < self.claim_until
+        if self.claim_owner in (None, owner) or self.claim_until is None:
+            return False
+        return now < self.claim_until
 
 
 @dataclass(frozen=True)
@@ -266,28 +265,24 @@ class CaseStoreView:
 
     def last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
         """The steps from what stands there to what we wrote last, where we have written it."""
+        written = [(each, self.record_of(each.attribute).last_written) for each in steps]
         return tuple(
-            step if written is None else replace(step, after=type(step.after)(written))
-            for step in steps
-            for written in (self.record_of(step.attribute).last_written,)
+            step if after is None else replace(step, after=type(step.after)(after))
+            for step, after in written
         )
 
     def overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
-        """The records of a overridden case's attributes: silent for a week, a person's value."""
+        """The records of an overridden case's attributes: silent for a week, a person's value."""
         until = now + timedelta(days=SILENT_DAYS)
-        return {
-            step["attribute"]: replace(
-                self.record_of(step["attribute"]), overridden_until=until, person_value=None
-            )
-            for step in case.steps
-        }
+        return self._records(case, overridden_until=until, person_value=None)
 
     def says_the_silence(self, case: Case) -> dict[str, AttributeRecord]:
         """The records once people know that it shows again since they rolled it back."""
-        return {
-            step["attribute"]: replace(self.record_of(step["attribute"]), owes_a_notification=False)
-            for step in case.steps
-        }
+        return self._records(case, owes_a_notification=False)
+
+    def _records(self, case: Case, **over: Any) -> dict[str, AttributeRecord]:
+        names = [step["attribute"] for step in case.steps]
+        return {name: replace(self.record_of(name), **over) for name in names}
 
     @property
     def intent(self) -> Case | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -44,102 +44,6 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.names import fixes_being_verified
 from mendq.model.queue import parts_of
 
-
-@dataclass(frozen=True)
-class CaseLook:
-    """One open case, what the case store says of it, and a way to look at its queue."""
-
-    symptom: Symptom
-    case: Case
-    view: CaseStoreView
-    context: ManagingContext
-
-    def evidence_since(self) -> VerificationEvidence:
-        """The evidence that the case's state asks for; its owner looks at what goes on."""
-        timing, needed = self.context.settings.timing, self.symptom.evidence
-        evidence_since = VerificationEvidence(timing, needed, self.view.failures)
-        if self.case.state in WAITED_OUT or self.case.goes_on:
-            return replace(evidence_since, stands=self._taken_away())
-        if self.case.state not in PROVING:
-            return evidence_since
-        return replace(
-            evidence_since,
-            deletes=self._deletes(evidence_since),
-            stands=self._stands(),
-            of_configuration=self._was_of_configuration,
-        )
-
-    def facts(self) -> Facts:
-        """The facts for a notification; a queue that cannot be looked at is told of as gone."""
-        nothing = Facts(self.case.queue_arn, {}, {}, event_names=self.view.failures.event_names())
-        try:
-            tags = tags_of(self.context.clients, self.case.queue_arn) or {}
-            attributes = attributes_of(self.context.clients, self.case.queue_arn)
-        except (FactsUnavailable, QueueRefusesUs):
-            return nothing
-        return replace(nothing, attributes=attributes, tags=tags)
-
-    @property
-    def _was_of_configuration(self) -> bool:
-        detection = self.symptom.detection
-        no_call_failed = not self.case.evidence["failed_calls"]
-        return no_call_failed and detection is not None and detection.of_configuration
-
-    def _deletes(self, evidence_since: VerificationEvidence) -> int | None:
-        """The deletes, None where CloudWatch does not say: that proves and ends nothing."""
-        since = quiet_since(self.case, evidence_since)
-        try:
-            return messages_deleted(
-                self.context.clients, self.case.queue_arn, since, self.context.now
-            )
-        except FactsUnavailable:
-            return None
-
-    def _stands(self) -> Stands | None:
-        """True where what was written stands there; None where the queue cannot be looked at."""
-        try:
-            attributes = standing(self.context.clients, self.case.queue_arn, self.case.steps)
-            tags = tags_of(self.context.clients, self.case.queue_arn) or {}
-        except QueueGone:
-            return Stands.GONE
-        except (FactsUnavailable, QueueRefusesUs):
-            return None
-        now = Facts(self.case.queue_arn, attributes, {})
-        if now.created_at is not None and now.created_at > self.case.at:
-            return Stands.GONE
-        if not self._is_managed(tags):
-            return Stands.UNMANAGED
-        steps = {step.attribute: step for step in self.symptom.steps}
-        ours = all(
-            steps[each["attribute"]].standing_in(attributes) == each["after"]
-            for each in self.case.steps
-            if each["attribute"] in steps
-        )
-        return Stands.OURS if ours else Stands.OVERRULED
-
-    def _taken_away(self) -> Stands | None:
-        """True where nobody listens for it any more; that it is missing may be what was notified.
-
-        None as well where the queue cannot be looked at.
-        """
-        try:
-            tags = tags_of(self.context.clients, self.case.queue_arn)
-        except (FactsUnavailable, QueueRefusesUs):
-            return None
-        managed = self._is_managed(tags or {})
-        if tags is None:
-            is_what_was_announced = managed and self.case.state in (
-                State.OVERRIDDEN,
-                State.ESCALATED,
-            )
-            return None if is_what_was_announced else Stands.GONE
-        return None if managed else Stands.UNMANAGED
-
-    def _is_managed(self, tags: Mapping[str, str]) -> bool:
-        name = parts_of(self.case.queue_arn).name
-        return self.context.settings.consent.mode_of(name, tags) is not None
-
-
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
 # The version that knows it may be deployed again.
@@ -169,9 +73,8 @@ class Followed:
         return Counter(each.state for each in self.open_cases)
 
     def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
-        return fixes_being_verified(
-            ((each.state, each.opened_at) for each in self.open_cases), now, limits
-        )
+        open_cases = ((each.state, each.opened_at) for each in self.open_cases)
+        return fixes_being_verified(open_cases, now, limits)
 
     def oldest_age_seconds(self, now: datetime) -> float:
         return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
@@ -185,7 +88,7 @@ def follow_up(
     """
     listed = context.open_cases.listed()
     followed = Followed([each for each in listed if each.state not in FINAL])
-    for each in _due(listed, context.now):
+    for each in (due for due in listed if due.due_at <= context.now):
         if remaining_seconds() < SECONDS_FOR_A_CASE:
             break
         try:
@@ -195,12 +98,10 @@ def follow_up(
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
             followed.errors[each.case_id] = error
         if each.case_id in followed.errors:
-            _try_again(each, context)
+            # Where even that fails, the next minute finds it where it was.
+            with suppress(CaseStoreUnavailable):
+                context.open_cases.postpone_unread(each, context.now + TRY_AGAIN)
     return followed
-
-
-def _due(cases: Iterable[OpenCase], now: datetime) -> list[OpenCase]:
-    return [each for each in cases if each.due_at <= now]
 
 
 def _follow(
@@ -258,7 +159,7 @@ def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -
 
 @dataclass(frozen=True)
 class _OpenCase:
-    """One open case and what the case store says of it."""
+    """One open case, what the case store says of it, and a way to look at its queue."""
 
     symptom: Symptom
     case: Case
@@ -267,7 +168,7 @@ class _OpenCase:
 
     def go_on(self, functions: Functions, followed: Followed) -> None:
         """Move it where there is reason to; call the owner of the write that it waits for."""
-        evidence_since = self._seen.evidence_since()
+        evidence_since = self._evidence_since()
         moved = advance(self.case, evidence_since, self.context.now)
         if moved is not None:
             followed.moved.append(self._tell(moved))
@@ -279,19 +180,12 @@ class _OpenCase:
             self._postpone(due_at(case, evidence_since, self.context.now))
             self._tell_what_holds_it_up()
 
-    @property
-    def _seen(self) -> CaseLook:
-        return CaseLook(self.symptom, self.case, self.view, self.context)
-
     def _tell(self, moved: Case) -> Case:
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         overridden = moved.state is State.OVERRIDDEN
-        notification = Notification(
-            self.symptom,
-            self._seen.facts() if severity else Facts(self.case.queue_arn, {}, {}),
-            severity,
-            changes=self.view.overridden(moved, moved.at) if overridden else {},
-        )
+        facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})
+        changes = self.view.overridden(moved, moved.at) if overridden else {}
+        notification = Notification(self.symptom, facts, severity, changes=changes)
         return record_transition(moved, self.view, notification, self.context, self.context.owner)
 
     def _postpone(self, until: datetime) -> None:
@@ -303,11 +197,76 @@ class _OpenCase:
     def _tell_what_holds_it_up(self) -> None:
         held_up = self.view.hold_up
         if self.case.state in CALLING and held_up and held_up.is_to_be_announced(self.context.now):
-            notification = Notification(self.symptom, self._seen.facts(), Severity.INFO)
+            notification = Notification(self.symptom, self._facts(), Severity.INFO)
             notify_held_up(self.case, self.view, notification, self.context)
 
+    def _evidence_since(self) -> VerificationEvidence:
+        """The evidence that the case's state asks for; its owner looks at what goes on."""
+        timing, needed = self.context.settings.timing, self.symptom.evidence
+        evidence_since = VerificationEvidence(timing, needed, self.view.failures)
+        if self.case.state in WAITED_OUT or self.case.goes_on:
+            return replace(evidence_since, stands=self._taken_away())
+        if self.case.state not in PROVING:
+            return evidence_since
+        detection, no_call_failed = self.symptom.detection, not self.case.evidence["failed_calls"]
+        return replace(
+            evidence_since,
+            deletes=self._deletes(quiet_since(self.case, evidence_since)),
+            stands=self._stands(),
+            of_configuration=bool(no_call_failed and detection and detection.of_configuration),
+        )
 
-def _try_again(due: OpenCase, context: CaseContext) -> None:
-    """Where even that fails, the next minute finds it where it was."""
-    with suppress(CaseStoreUnavailable):
-        context.open_cases.postpone_unread(due, context.now + TRY_AGAIN)
+    def _facts(self) -> Facts:
+        """The facts for a notification; a queue that cannot be looked at is told of as gone."""
+        arn, event_names = self.case.queue_arn, self.view.failures.event_names()
+        with suppress(FactsUnavailable, QueueRefusesUs):
+            attributes = attributes_of(self.context.clients, arn)
+            return Facts(arn, attributes, self._tags() or {}, event_names=event_names)
+        return Facts(arn, {}, {}, event_names=event_names)
+
+    def _tags(self) -> Mapping[str, str] | None:
+        return tags_of(self.context.clients, self.case.queue_arn)
+
+    def _deletes(self, since: datetime) -> int | None:
+        """The deletes, None where CloudWatch does not say: that proves and ends nothing."""
+        clients = self.context.clients
+        with suppress(FactsUnavailable):
+            return messages_deleted(clients, self.case.queue_arn, since, self.context.now)
+        return None
+
+    def _stands(self) -> Stands | None:
+        """Whether what was written stands there; None where the queue cannot be looked at."""
+        try:
+            attributes = standing(self.context.clients, self.case.queue_arn, self.case.steps)
+            tags = self._tags() or {}
+        except QueueGone:
+            return Stands.GONE
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        created_at = Facts(self.case.queue_arn, attributes, {}).created_at
+        if created_at is not None and created_at > self.case.at:
+            return Stands.GONE
+        if not self._is_managed(tags):
+            return Stands.UNMANAGED
+        after = {each["attribute"]: each["after"] for each in self.case.steps}
+        known = {step.attribute: step for step in self.symptom.steps if step.attribute in after}
+        ours = all(step.standing_in(attributes) == after[name] for name, step in known.items())
+        return Stands.OURS if ours else Stands.OVERRULED
+
+    def _taken_away(self) -> Stands | None:
+        """Whether nobody listens for it any more; that it is missing may be what was notified.
+
+        None as well where the queue cannot be looked at.
+        """
+        try:
+            tags = self._tags()
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        if not self._is_managed(tags or {}):
+            return Stands.UNMANAGED if tags is not None else Stands.GONE
+        was_announced = self.case.state in (State.OVERRIDDEN, State.ESCALATED)
+        return Stands.GONE if tags is None and not was_announced else None
+
+    def _is_managed(self, tags: Mapping[str, str]) -> bool:
+        name = parts_of(self.case.queue_arn).name
+        return self.context.settings.consent.mode_of(name, tags) is not None

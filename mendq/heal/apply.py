@@ -18,9 +18,9 @@ from mendq.aws.clients import Clients
 from mendq.aws.dead_letter_queues import misfit
 from mendq.aws.errors import StepFailed, is_passing
 from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
-from mendq.cases.claims import Claim
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
+from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue._attach_dlq import POLICIES
 from mendq.catalogue.symptom import Symptom

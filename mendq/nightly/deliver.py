@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,9 +34,8 @@ class ReportBucket:
     def put_page(self, week: str, page: str) -> str:
         """Store the page and return its key."""
         key = f"report/week={week}/report.html"
-        self.client.put_object(
-            Bucket=self.name, Key=key, Body=page.encode(), ContentType="text/html; charset=utf-8"
-        )
+        body, kind = page.encode(), "text/html; charset=utf-8"
+        self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
         return key
 
 
@@ -79,17 +79,11 @@ class Delivery:
         """The failures that do not pass by themselves."""
         return tuple(each for each in self.failed if not each.is_passing)
 
-    def __add__(self, other: Delivery) -> Delivery:
-        return Delivery(self.reached + other.reached, self.failed + other.failed)
-
 
 def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
     """Everybody who subscribed to a topic."""
-    sns = clients.sns_once
-    shown, said = subject[:MOST_SUBJECT], _cut(text)
-    return Channel(
-        name, topic_arn, lambda: sns.publish(TopicArn=topic_arn, Subject=shown, Message=said)
-    )
+    publish = partial(clients.sns_once.publish, TopicArn=topic_arn, Message=_cut(text))
+    return Channel(name, topic_arn, partial(publish, Subject=subject[:MOST_SUBJECT]))
 
 
 def _cut(text: str) -> str:
@@ -102,44 +96,33 @@ def _cut(text: str) -> str:
 
 def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
     """One recipient on its own: an address that SES refuses costs nobody else the report."""
-    ses = clients.mail
-    return Channel(
-        # A key of the bucket, which is to tell nobody the address.
-        f"mail-{sha256(recipient.encode()).hexdigest()[:16]}",
-        recipient,
-        lambda: ses.send_email(
-            FromEmailAddress=sender,
-            Destination={"ToAddresses": [recipient]},
-            Content={"Raw": {"Data": message}},
-        ),
+    send = partial(
+        clients.mail.send_email,
+        FromEmailAddress=sender,
+        Destination={"ToAddresses": [recipient]},
+        Content={"Raw": {"Data": message}},
     )
+    # A key of the bucket, which is to tell nobody the address.
+    return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
 
 
 def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
     """Send by every channel that the week has not gone out by yet; raises nothing of AWS's."""
-    delivery = Delivery()
+    reached, failed = list[str](), list[Failed]()
     for channel in channels:
         try:
-            reached = (channel.reaches,) if _sent(marked, channel) else ()
-            delivery += Delivery(reached)
+            if (taken := marked.take(channel.name)) is None:
+                continue
+            try:
+                channel.send()
+            except (ClientError, BotoCoreError) as error:
+                marked.note_failed(taken, type(error).__name__)
+                raise
+            marked.note_sent(taken)
+            reached.append(channel.reaches)
         except (ClientError, BotoCoreError, HeldByAnother) as error:
-            failed = Failed(channel, " ".join(str(error).split()), is_passing(error))
-            delivery += Delivery(failed=(failed,))
-    return delivery
-
-
-def _sent(marked: DeliveryClaims, channel: Channel) -> bool:
-    """Whether it was sent now; False where the week had been sent before."""
-    taken = marked.take(channel.name)
-    if taken is None:
-        return False
-    try:
-        channel.send()
-    except (ClientError, BotoCoreError) as error:
-        marked.note_failed(taken, type(error).__name__)
-        raise
-    marked.note_sent(taken)
-    return True
+            failed.append(Failed(channel, " ".join(str(error).split()), is_passing(error)))
+    return Delivery(tuple(reached), tuple(failed))
 
 
 VERDICT, NOTICE = "verdict", "notice"
@@ -150,10 +133,8 @@ class Report(Protocol):
 
     @property
     def subject(self) -> str: ...
-
     @property
     def text(self) -> str: ...
-
     def message_to(self, recipient: str) -> bytes: ...
 
 
@@ -171,14 +152,13 @@ def send_report(
     whom = {each.channel.reaches: each.why for each in delivery.refused}
     notice = not_mailed(marked.week, whom, again)
     announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
-    return delivery + deliver(marked, [announced])
+    more = deliver(marked, [announced])
+    return Delivery(delivery.reached + more.reached, delivery.failed + more.failed)
 
 
 def _channels(
     clients: Clients, settings: DeliverReportSettings, report: Report
 ) -> Iterator[Channel]:
     yield topic(clients, VERDICT, settings.topic_arn, report.subject, report.text)
-    if settings.sender is not None:
-        for recipient in settings.recipients:
-            message = report.message_to(recipient)
-            yield mail_to(clients, settings.sender, recipient, message)
+    for recipient in settings.recipients if settings.sender else ():
+        yield mail_to(clients, settings.sender or "", recipient, report.message_to(recipient))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -83,23 +84,12 @@ class DeliveryClaims:
     def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
         """The ETag of the claim; None where the condition does not hold."""
         now = self.clock()
-        claim = {
-            "schema": 1,
-            "state": state,
-            "owner": self.owner,
-            "at": now.isoformat(),
-            "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
-            "why": why,
-        }
-        body, key = json.dumps(claim).encode(), self._key(channel)
+        until = (now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
+        claim = {"schema": 1, "state": state, "owner": self.owner, "at": now.isoformat()}
+        body = json.dumps({**claim, "until": until, "why": why}).encode()
+        request: Any = {"Body": body, "ContentType": "application/json", **condition}
         try:
-            answer = self.client.put_object(
-                Bucket=self.bucket,
-                Key=key,
-                Body=body,
-                ContentType="application/json",
-                **condition,  # type: ignore[arg-type]
-            )
+            answer = self.client.put_object(Bucket=self.bucket, Key=self._key(channel), **request)
         except ClientError as error:
             if code_of(error) in _TAKEN:
                 return None
@@ -107,10 +97,9 @@ class DeliveryClaims:
         return answer["ETag"]
 
     def _holds(self, claim: Mapping[str, Any]) -> bool:
-        try:
+        with suppress(TypeError, ValueError):
             return datetime.fromisoformat(claim["until"]) > self.clock()
-        except (TypeError, ValueError):
-            return False
+        return False
 
     def _key(self, channel: str) -> str:
         return f"report/week={self.week}/delivered/{channel}.json"
@@ -119,8 +108,7 @@ class DeliveryClaims:
 def _read(body: bytes) -> dict[str, Any]:
     """A claim; what is none of ours stands for `sent`, so that a person can stop a delivery."""
     nothing = {"state": SENT, "owner": "", "until": ""}
-    try:
+    with suppress(ValueError, RecursionError):
         claim = json.loads(body)
-    except (ValueError, RecursionError):
-        return nothing
-    return {**nothing, **claim} if isinstance(claim, dict) else nothing
+        return {**nothing, **claim} if isinstance(claim, dict) else nothing
+    return nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -52,11 +53,10 @@ class Run:
     def day(self) -> date | None:
         """The day of a nightly run; None for a week, and for what somebody else named."""
         found = _NIGHTLY.fullmatch(self.name)
-        try:
+        with suppress(ValueError):
             day = date.fromisoformat(found[1]) if found else None
-        except ValueError:
-            return None
-        return day if day and is_in_reach(day.year) else None
+            return day if day and is_in_reach(day.year) else None
+        return None
 
     @property
     def week(self) -> str | None:
@@ -115,31 +115,27 @@ class Watched:
     @property
     def why(self) -> str:
         """A sentence for whoever is woken by the figures."""
+        nightly, run = self.nightly, self.run
+        read = f"{nightly.records if nightly else 0} records were read of {self.day}"
         sentences = {
-            Verdict.FAILED: f"the run ended {self.run.state} and wrote nothing of {self.day}",
+            Verdict.FAILED: f"the run ended {run.state} and wrote nothing of {self.day}",
             Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail began "
             "later, or there was nothing new to say",
-            Verdict.PARTIAL: f"{self._records} records were read of {self.day}, "
-            "which was not over yet",
+            Verdict.PARTIAL: f"{read}, which was not over yet",
             Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
-            Verdict.FAR_FEWER: f"{self._records} records were read of {self.day} where "
-            f"{self.judged.usual_records} are usual",
-            Verdict.READ: f"{self._records} records were read of {self.day}",
+            Verdict.FAR_FEWER: f"{read} where {self.judged.usual_records} are usual",
+            Verdict.READ: read,
         }
         said = [sentences[self.verdict]]
         if self.bytes_unreadable:
             said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
-        if self.nightly and self.nightly.fell_back:
-            said.append(f"read by the slower reader: {self.nightly.why_fallback}")
-        if self.nightly and not self.run.ended_well:
-            said.append(f"the run ended {self.run.state} after it had written: {self.run.details}")
+        if nightly and nightly.fell_back:
+            said.append(f"read by the slower reader: {nightly.why_fallback}")
+        if nightly and not run.ended_well:
+            said.append(f"the run ended {run.state} after it had written: {run.details}")
         if self.report_missing:
             said.append(f"no week was summed up for {REPORT_WITHIN.days} days")
         return "; ".join(said)
-
-    @property
-    def _records(self) -> int:
-        return self.nightly.records if self.nightly else 0
 
 
 def watched(
@@ -194,12 +190,11 @@ def run_named_in(event: object, application_id: str) -> str | None:
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
-    if not isinstance(event, dict):
-        return None
-    detail = event.get("detail")
-    if (event.get("source"), event.get("detail-type")) != (SOURCE, DETAIL_TYPE):
-        return None
-    if not isinstance(detail, dict) or detail.get("applicationId") != application_id:
-        return None
-    run_id = detail.get("jobRunId")
-    return run_id if isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) else None
+    match event:
+        case {
+            "source": str(source),
+            "detail-type": str(kind),
+            "detail": {"applicationId": str(application), "jobRunId": str(run_id)},
+        } if (source, kind, application) == (SOURCE, DETAIL_TYPE, application_id):
+            return run_id if _RUN_ID.fullmatch(run_id) else None
+    return None

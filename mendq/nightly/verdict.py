@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from statistics import median
@@ -89,34 +89,24 @@ class NightlyRead:
         return self.reader == FALLBACK
 
 
-COUNTS = (
-    "files",
-    "files_unreadable",
-    "bytes",
-    "bytes_unreadable",
-    "records",
-    "failed_calls",
-    "incidents",
-)
+COUNTS = tuple(each.name for each in fields(NightlyRead) if each.default == 0)
 
 
 def read_nightly(content: bytes) -> NightlyRead | None:
     """None where `content` is no nightly run of ours; nothing is raised."""
     try:
         document = json.loads(content)
-        return _nightly(document) if document["schema"] == SCHEMA else None
+        if document["schema"] != SCHEMA:
+            return None
+        return NightlyRead(
+            date.fromisoformat(document["day"]),
+            _moment(document["made_at"]),
+            _text(document["reader"]),
+            _text(document["why_fallback"]),
+            **{name: _count(document[name]) for name in COUNTS},
+        )
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
-
-
-def _nightly(document: Mapping[str, Any]) -> NightlyRead:
-    return NightlyRead(
-        date.fromisoformat(document["day"]),
-        _moment(document["made_at"]),
-        _text(document["reader"]),
-        _text(document["why_fallback"]),
-        **{name: _count(document[name]) for name in COUNTS},
-    )
 
 
 @dataclass(frozen=True)
@@ -144,15 +134,14 @@ def judged(
     if nightly is None:
         return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
     usual = usual_records(nightly.day, before)
-    if is_torn:
-        return Judged(Verdict.TORN, usual)
-    if not nightly.is_whole:
-        return Judged(Verdict.PARTIAL, usual)
-    if nightly.read_nothing:
-        return Judged(Verdict.NOTHING_READ, usual)
-    if usual and usual >= LEAST_USUAL_RECORDS and nightly.records * FEWER_TIMES < usual:
-        return Judged(Verdict.FAR_FEWER, usual)
-    return Judged(Verdict.READ, usual)
+    enough_known = usual is not None and usual >= LEAST_USUAL_RECORDS
+    doubts = (
+        (is_torn, Verdict.TORN),
+        (not nightly.is_whole, Verdict.PARTIAL),
+        (nightly.read_nothing, Verdict.NOTHING_READ),
+        (enough_known and nightly.records * FEWER_TIMES < (usual or 0), Verdict.FAR_FEWER),
+    )
+    return Judged(next((verdict for holds, verdict in doubts if holds), Verdict.READ), usual)
 
 
 def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -36,34 +35,30 @@ class NightlyBucket:
     name: str
 
     def until(self, day: date) -> dict[date, NightlyRead]:
-        """The nightly runs of `day` and the fourteen before it; what is none is left out."""
-        found = {each: self._read(key) for each, key in self._keys(day)}
-        return {each: nightly for each, nightly in found.items() if nightly and nightly.day == each}
+        """The nightly runs of `day` and the fourteen before it; what is none is left out.
+
+        Day by day, a key each: whatever else lies below nightly/ crowds none of them out. Listed,
+        because a miss of what is not there would be an error of its own.
+        """
+        found = {}
+        for of_day in (day - timedelta(days=back) for back in range(LOOKED_BACK_DAYS, -1, -1)):
+            key = nightly_key(of_day)
+            if self._written_at(key):
+                body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
+                nightly = read_nightly(body.read(_MOST_BYTES))
+                if nightly and nightly.day == of_day:
+                    found[of_day] = nightly
+        return found
 
     def summed_up_at(self, *weeks: str) -> datetime | None:
         """When the newest summary of those weeks was written; None where none of them was."""
-        found = [each for week in weeks if (each := self._written_at(SUMMARY.format(week=week)))]
-        return max(found, default=None)
+        written = (self._written_at(SUMMARY.format(week=week)) for week in weeks)
+        return max(filter(None, written), default=None)
 
     def _written_at(self, key: str) -> datetime | None:
         listed = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
         there = (each for each in listed.get("Contents", []) if each["Key"] == key)
         return next((each["LastModified"] for each in there), None)
-
-    def _keys(self, day: date) -> Iterator[tuple[date, str]]:
-        """Listed, because a miss of what is not there would be an error of its own.
-
-        Day by day, a key each: whatever else lies below nightly/ crowds none of them out.
-        """
-        for back in range(LOOKED_BACK_DAYS, -1, -1):
-            of_day = day - timedelta(days=back)
-            key = nightly_key(of_day)
-            if self._written_at(key):
-                yield of_day, key
-
-    def _read(self, key: str) -> NightlyRead | None:
-        body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
-        return read_nightly(body.read(_MOST_BYTES))
 
 
 def weeks_due(on: date) -> tuple[str, ...]:
@@ -73,10 +68,6 @@ def weeks_due(on: date) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{each.year}-W{each.week:02d}" for each in of))
 
 
-if TYPE_CHECKING:
-    from mypy_boto3_emr_serverless import EMRServerlessClient
-
-
 def watch(
     clients: Clients, settings: WatchNightlySettings, event: object
 ) -> Watched | WeekEnded | Refusal:
@@ -84,7 +75,7 @@ def watch(
     run_id = run_named_in(event, settings.application_id)
     if run_id is None:
         return _not_watched("not_ours", "the event names no run of our application")
-    run = _run(clients.emr, settings.application_id, run_id)
+    run = _run(clients, settings.application_id, run_id)
     if run is None:
         return _not_watched("no_run", f"EMR Serverless knows no run {run_id} of our application")
     if not run.has_ended:
@@ -98,21 +89,15 @@ def watch(
     return watched(run, run.day, bucket.until(run.day), summed_up_at)
 
 
-def _run(emr: EMRServerlessClient, application_id: str, run_id: str) -> Run | None:
+def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:
     try:
-        answer = emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
+        run = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
     except ClientError as error:
         if code_of(error) == "ResourceNotFoundException":
             return None
         raise
-    return Run(
-        run_id,
-        answer.get("name", ""),
-        answer["state"],
-        answer["stateDetails"],
-        answer["createdAt"],
-        answer["updatedAt"],
-    )
+    when = run["createdAt"], run["updatedAt"]
+    return Run(run_id, run.get("name", ""), run["state"], run["stateDetails"], *when)
 
 
 def _not_watched(code: str, reason: str) -> Refusal:

@@ -37,11 +37,8 @@ class ProbeSource:
 
     def made(self, call: FailedCall) -> bool:
         """Another principal's call on that queue is no probe, nor is another call of the role."""
-        return (call.queue_arn, call.principal_arn, call.event_name) == (
-            self.queue_arn,
-            self.role_arn,
-            EVENT_NAME,
-        )
+        probe = (self.queue_arn, self.role_arn, EVENT_NAME)
+        return (call.queue_arn, call.principal_arn, call.event_name) == probe
 
 
 @dataclass(frozen=True)
@@ -82,11 +79,8 @@ class Probe:
             return replace(following, lost_in_a_row=0, lost_since=None, notified=False)
         if scheduled_at - self.scheduled_at < SEEN_WITHIN:
             return self
-        return replace(
-            following,
-            lost_in_a_row=self.lost_in_a_row + 1,
-            lost_since=self.lost_since or self.sent_at,
-        )
+        lost = self.lost_in_a_row + 1
+        return replace(following, lost_in_a_row=lost, lost_since=self.lost_since or self.sent_at)
 
 
 def notification_of_lost(probe: Probe, account: str, region: str) -> NotificationText:
@@ -112,6 +106,5 @@ def notification_of_lost(probe: Probe, account: str, region: str) -> Notificatio
         f"runbook: {RUNBOOK}",
     )
     sections = (Section("PROBE", facts, cut=False), Section("NEXT", commands, cut=False))
-    return NotificationText(
-        f"Mendq escalated: no probe in {where}", body(opening, sections, MOST_BYTES)
-    )
+    subject = f"Mendq escalated: no probe in {where}"
+    return NotificationText(subject, body(opening, sections, MOST_BYTES))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import reduce
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -67,12 +66,11 @@ class ScanContext(StoreContext):
 
     @property
     def reader(self) -> ScanReader:
-        about = open_about(self.open_cases.by_due)
         return ScanReader(
             self.clients,
             self.now,
             self.settings.timing,
-            about,
+            open_about(self.open_cases.by_due),
             noted_moves=lambda: self.moves_by_name.into(self.now),
             newest_about=self.open_cases.newest_about,
             consent=self.consent,
@@ -120,11 +118,10 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
         context.moves_by_name.note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
     _put_down(scanned, listing, stretch, context)
-    if stretch.is_first and scanned.is_blind:
-        context.scan_store.end(stretch, stretch.after, done=False)
-        return scanned
-    done = not queues or scanned.after == queues[-1].name
-    context.scan_store.end(stretch, scanned.after or stretch.after, done=done)
+    again = stretch.is_first and scanned.is_blind
+    done = not again and (not queues or scanned.after == queues[-1].name)
+    after = stretch.after if again else scanned.after or stretch.after
+    context.scan_store.end(stretch, after, done=done)
     return scanned
 
 
@@ -141,8 +138,8 @@ def _deliver(
     spoken = spoken_for(scanned.findings, managed, open_cases, context.consent)
     waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
-    new = _not_noted_today(findings, by_name, open_cases, context.now)
-    announced = list(_at_their_pace(new, by_name, context))
+    slow = {name for name, each in by_name.items() if each.is_of_configuration}
+    announced = _at_their_pace(findings, slow, open_cases, context)
     managed_arns = frozenset(each.queue_arn for each in managed)
     many = [name for name in by_name if _is_mass(by_name[name], announced, managed_arns, context)]
     handed = most_urgent_first(fewer_of_many(announced, many), lambda each: each.seconds_left)
@@ -151,27 +148,6 @@ def _deliver(
     ]
     for findings_of_a_call in calls_about(paid):
         _call_heal(findings_of_a_call, context)
-
-
-def _not_noted_today(
-    findings: Iterable[Finding],
-    by_name: Mapping[str, Symptom],
-    open_cases: Iterable[OpenCase],
-    now: datetime,
-) -> list[Finding]:
-    """A fault in configuration whose case waits for a person is noted in one round of the day."""
-    slow = {name for name, each in by_name.items() if each.is_of_configuration}
-    waiting_since = {
-        (each.queue_arn, each.symptom): each.opened_at
-        for each in open_cases
-        if each.state not in WATCHED and each.symptom in slow
-    }
-    return [
-        each
-        for each in findings
-        for since in (waiting_since.get((each.queue_arn, each.symptom)),)
-        if since is None or since.hour == now.hour
-    ]
 
 
 def _can_be_measured(
@@ -186,15 +162,25 @@ def _can_be_measured(
 
 
 def _at_their_pace(
-    findings: Sequence[Finding], by_name: Mapping[str, Symptom], context: ScanContext
-) -> Iterator[Finding]:
-    """Admit a few faults in configurations a day, and all of everything else."""
-    slow = {name for name, each in by_name.items() if each.is_of_configuration}
-    topics = [each.topic for each in sorted(findings) if each.symptom in slow]
+    findings: Sequence[Finding],
+    slow: Collection[str],
+    open_cases: Iterable[OpenCase],
+    context: ScanContext,
+) -> list[Finding]:
+    """Admit a few faults in configurations (`slow`) a day, and all of everything else.
+
+    One whose case waits for a person is noted in one round of the day.
+    """
+    noted_at = {
+        (each.queue_arn, each.symptom): each.opened_at.hour
+        for each in open_cases
+        if each.state not in WATCHED and each.symptom in slow
+    }
+    hour = context.now.hour
+    due = [each for each in findings if noted_at.get((each.queue_arn, each.symptom), hour) == hour]
+    topics = [each.topic for each in sorted(due) if each.symptom in slow]
     admitted = context.scan_store.admit(topics, context.now) if topics else frozenset()
-    for each in findings:
-        if each.symptom not in slow or each.topic in admitted:
-            yield each
+    return [each for each in due if each.symptom not in slow or each.topic in admitted]
 
 
 def _is_mass(

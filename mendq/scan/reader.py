@@ -7,15 +7,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dead_letter_queues import SOURCES, dlq_arn_here
-from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
+from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts import FactsReader, function_names
-from mendq.aws.metrics import measure
 from mendq.cases.open_cases import OpenCase
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Measured, Window, metrics_of
@@ -42,6 +41,10 @@ class AskedOnce:
                 answer.set_exception(error)
         found: Answer = answer.result()
         return found
+
+    def keep(self, asked: Hashable, answer: object) -> None:
+        """Answer so from now on, unless it was answered before."""
+        self.about(asked, lambda: answer)
 
     def knows(self, asked: Hashable) -> bool:
         return asked in self._answers
@@ -104,31 +107,31 @@ class ScanReader(FactsReader):
     retained: AskedOnce = field(default_factory=AskedOnce)
     known_dlqs: set[str] = field(default_factory=set)
 
-    def attributes(self, queue_arn: str) -> Mapping[str, str]:
-        def ask() -> Mapping[str, str]:
-            self.paces.sqs.wait()
-            attributes = super(ScanReader, self).attributes(queue_arn)
-            there = dlq_arn_here(Facts(queue_arn, attributes, {}))
-            self.known_dlqs.update([there] if there else [])
-            return attributes
+    def _in_turn(self, asked: Hashable, pace: Pace, ask: Callable[[], Answer]) -> Answer:
+        """What is kept, or asked for when it is this call's turn."""
 
-        return self.retained.about(("attributes", queue_arn), ask)
+        def paced() -> Answer:
+            pace.wait()
+            return ask()
+
+        return self.retained.about(asked, paced)
+
+    def attributes(self, queue_arn: str) -> Mapping[str, str]:
+        ask = partial(super().attributes, queue_arn)
+        attributes = self._in_turn(("attributes", queue_arn), self.paces.sqs, ask)
+        there = dlq_arn_here(Facts(queue_arn, attributes, {}))
+        self.known_dlqs.update([there] if there else [])
+        return attributes
 
     def sources(self, queue_arn: str) -> tuple[str, ...]:
-        def ask() -> tuple[str, ...]:
-            self.paces.sqs.wait()
-            sources = super(ScanReader, self).sources(queue_arn)
-            self.known_dlqs.update([queue_arn] if sources else [])
-            return sources
-
-        return self.retained.about(("sources", queue_arn), ask)
+        ask = partial(super().sources, queue_arn)
+        sources = self._in_turn(("sources", queue_arn), self.paces.sqs, ask)
+        self.known_dlqs.update([queue_arn] if sources else [])
+        return sources
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
-        def ask() -> frozenset[str]:
-            self.paces.sqs.wait()
-            return super(ScanReader, self).moves_out_of(dlq_arn)
-
-        return self.retained.about(("moves", dlq_arn), ask)
+        ask = partial(super().moves_out_of, dlq_arn)
+        return self._in_turn(("moves", dlq_arn), self.paces.sqs, ask)
 
     def moves_by_name(self) -> frozenset[str]:
         """What every DLQ says that was heard of, and earlier stretches noted.
@@ -146,7 +149,7 @@ class ScanReader(FactsReader):
         """One that keeps us out says nothing of others; about its own sources it is an error."""
         try:
             return self.moves_out_of(dlq_arn)
-        except (FactsUnavailable, QueueGone, QueueRefusesUs):
+        except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
@@ -160,11 +163,8 @@ class ScanReader(FactsReader):
         return by_queue
 
     def timeout_seconds(self, function_arn: str) -> int | None:
-        def ask() -> int | None:
-            self.paces.functions.wait()
-            return super(ScanReader, self).timeout_seconds(function_arn)
-
-        return self.retained.about(("timeout", function_arn), ask)
+        ask = partial(super().timeout_seconds, function_arn)
+        return self._in_turn(("timeout", function_arn), self.paces.functions, ask)
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         """Many functions to a call; those that are known are not asked about again."""
@@ -173,7 +173,7 @@ class ScanReader(FactsReader):
             self.paces.cloudwatch.wait()
             some = unknown[first : first + FUNCTIONS_A_CALL]
             for name, figures in super().figures(some).items():
-                self.retained.about(("figures", name), lambda figures=figures: figures)  # type: ignore[misc]
+                self.retained.keep(("figures", name), figures)
         return {name: self.retained.about(("figures", name), Figures) for name in names}
 
     def metrics_of_figures(self, suspects: Iterable[Facts]) -> int:
@@ -183,40 +183,13 @@ class ScanReader(FactsReader):
 
     def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
         """Those that are known are not asked about again: each metric is billed."""
-        unknown = {
-            arn: window
-            for arn, window in windows.items()
-            if not self.retained.knows(("measured", arn, window))
-        }
+        asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
+        unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}
         if unknown:
             self.paces.cloudwatch.wait()
-            for arn, found in measure(self.clients, unknown).items():
-                self.retained.about(("measured", arn, windows[arn]), lambda found=found: found)  # type: ignore[misc]
-        return {
-            arn: self.retained.about(("measured", arn, window), lambda: None)
-            for arn, window in windows.items()
-        }
-
-    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """What was measured before is not measured again."""
-        more = super().with_more(facts, frozenset(needs) - {Need.MEASUREMENTS})
-        return self.measurements(more) if Need.MEASUREMENTS in needs else more
-
-    def measurements(self, facts: Facts) -> Facts:
-        window = self.window(facts)
-        if window is None:
-            return facts
-        found = self.measured({facts.queue_arn: window})
-        return replace(facts, measured=found[facts.queue_arn])
-
-    def source_cases(self, facts: Facts) -> Facts:
-        """Asked of each source once, however many DLQs it has had."""
-        cases = (
-            case
-            for arn in facts.source_arns
-            for case in self.retained.about(("cases", arn), partial(self.newest_about, (arn,)))
-        )
-        return replace(facts, source_cases=tuple(cases))
+            for arn, found in super().measured(unknown).items():
+                self.retained.keep(asked[arn], found)
+        return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need]) -> int:
         """How many metrics it takes to know what `needs` names, beyond what is kept.
@@ -227,7 +200,8 @@ class ScanReader(FactsReader):
         known = window is None or self.retained.knows(("measured", facts.queue_arn, window))
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
         measured = 0 if known else len(metrics_of(fifo=facts.is_fifo))
-        return measured + self.metrics_of_figures(figured) + _of_its_source(needs)
+        # One more: the deletes at its source.
+        return measured + self.metrics_of_figures(figured) + (Need.SOLE_SOURCE in needs)
 
     def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
         """How many metrics heal asks for, which keeps nothing of what a scan was answered."""
@@ -235,12 +209,7 @@ class ScanReader(FactsReader):
         measures = Need.MEASUREMENTS in needs and self.window(facts) is not None
         names = function_names(self.consumers(facts)) if Need.LAMBDA_CONSUMERS in needs else ()
         own = len(metrics_of(fifo=facts.is_fifo)) * measures + len(FIGURES) * len(names)
-        return own + _of_its_source(needs)
-
-
-def _of_its_source(needs: Collection[Need]) -> int:
-    """The deletes there."""
-    return int(Need.SOLE_SOURCE in needs)
+        return own + (Need.SOLE_SOURCE in needs)
 
 
 def open_about(
@@ -249,14 +218,8 @@ def open_about(
     """What cases are open about some queues, from one listing of all."""
     retained = AskedOnce()
 
-    def by_queue() -> Mapping[str, set[str]]:
-        symptoms: dict[str, set[str]] = defaultdict(set)
-        for each in list_open():
-            symptoms[each.queue_arn].add(each.symptom)
-        return dict(symptoms)
-
     def about(queue_arns: Iterable[str]) -> frozenset[str]:
-        known = retained.about("open", by_queue)
-        return frozenset(name for each in queue_arns for name in known.get(each, ()))
+        asked, known = frozenset(queue_arns), retained.about("open", list_open)
+        return frozenset(each.symptom for each in known if each.queue_arn in asked)
 
     return about

@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
-from typing import TypeVar
 
 from mendq.aws.errors import QueueGone
 from mendq.aws.facts import function_names
@@ -30,7 +28,6 @@ QUEUES_A_STRETCH = 200
 OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # What a plan asks and no detection does: heal plans.
 OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
-Each = TypeVar("Each")
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,10 @@ def scan(
     detected = tuple(each for each in symptoms if each.detection)
     suspects: list[_Suspect] = []
     with ThreadPoolExecutor(THREADS) as pool:
-        for stretch in _batches(queues, QUEUES_A_STRETCH):
+        for first in range(0, len(queues), QUEUES_A_STRETCH):
             if not allowance.may_look():
                 break
+            stretch = queues[first : first + QUEUES_A_STRETCH]
             looked = list(pool.map(partial(_look_at, reader=reader, symptoms=detected), stretch))
             suspected = [each.suspect for each in looked if each.suspect]
             suspects += suspected
@@ -116,25 +114,17 @@ def _scanned(looked: Sequence[_Looked]) -> Scanned:
 
 def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
     try:
-        facts = reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE})
-        facts = reader.consumers(facts)
+        facts = reader.consumers(reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE}))
         window = reader.window(facts)
     except Exception as error:  # noqa: BLE001 - told of with the scan
         return _Looked(queue.queue_arn, error=error)
-    return _judged(facts, window, symptoms, reader)
-
-
-def _judged(
-    facts: Facts, window: Window | None, symptoms: tuple[Symptom, ...], reader: ScanReader
-) -> _Looked:
     findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
     for symptom in symptoms:
         try:
             detection = _detection_of(symptom)
             suspect, measuring = detection.suspects(facts), Need.MEASUREMENTS in detection.needs
-            found = []
-            if detection.of_configuration or (suspect and not measuring):
-                found = _found(symptom, facts, reader)
+            at_once = detection.of_configuration or (suspect and not measuring)
+            found = _found(symptom, facts, reader) if at_once else []
             findings += found
             if suspect and measuring and not found:
                 suspected.append(symptom)
@@ -154,27 +144,20 @@ def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
     found = detection.detect(facts)
     if found is None:
         return []
-    return [
-        Finding(
-            facts.queue_arn,
-            symptom.name,
-            found.because,
-            facts.source_arns,
-            found.about,
-            seconds_left=found.seconds_left,
-        )
-    ]
+    said = (found.because, facts.source_arns, found.about)
+    return [Finding(facts.queue_arn, symptom.name, *said, seconds_left=found.seconds_left)]
 
 
 def _measured(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
 ) -> Iterator[Scanned]:
     """Once the allowance is spent all others are skipped: another hour begins with others."""
-    for done, batch in enumerate(_batches(suspects, QUEUES_A_CALL)):
+    for done in range(0, len(suspects), QUEUES_A_CALL):
+        batch = suspects[done : done + QUEUES_A_CALL]
         figures = reader.metrics_of_figures(each.facts for each in batch)
         metrics = figures + sum(each.metrics for each in batch)
         if not allowance.may_measure(metrics):
-            yield Scanned(skipped=len(suspects) - done * QUEUES_A_CALL)
+            yield Scanned(skipped=len(suspects) - done)
             return
         yield replace(_measured_together(batch, reader), metrics=metrics)
 
@@ -201,9 +184,3 @@ def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned
 def _detection_of(symptom: Symptom) -> Detection:
     assert symptom.detection is not None  # noqa: S101 - `scan` leaves the others out
     return symptom.detection
-
-
-def _batches(items: Iterable[Each], most: int) -> Iterator[list[Each]]:
-    rest = iter(items)
-    while batch := list(islice(rest, most)):
-        yield batch

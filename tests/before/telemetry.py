@@ -23,7 +23,7 @@ from mendq.probe.probe import QUEUE_NAME
 from tests.before.operator_accounts import scrubbed, shape_of
 from tests.heal.conftest import ACCOUNT, Account
 from tests.heal.operators import ALICE, OWNERS, Heal
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 _DIGITS = re.compile(r"\d+")
 

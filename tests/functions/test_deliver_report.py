@@ -20,7 +20,7 @@ from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
 from tests.functions.conftest import Context, Deploy
 from tests.heal.conftest import ACCOUNT, Account
 from tests.heal.faults import KINDS, Fault, Killed
-from tests.heal.mails import SENDER, recipients, sent, verify
+from tests.nightly.mails import SENDER, recipients, sent, verify
 from tests.report.weeks import busy_week, week
 
 KEY = "summary/week=2026-W46/summary.json"

@@ -19,7 +19,7 @@ from tests.heal.operators import ALICE, OWNERS, Heal, case_of, fail, move, outco
 from tests.heal.redriving import redriving
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
-from tests.heal.scanning import scanning
+from tests.scan.scanning import scanning
 
 TAKES_UP = (attach_dlq, heal, redrive, restore_policy)
 

@@ -16,7 +16,7 @@ from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS
-from tests.heal.scanning import Scanning, denied, scanning
+from tests.scan.scanning import Scanning, denied, scanning
 
 AGE, WAITED_FOR = "OldestOpenCaseAgeSeconds", "FixesBeingVerified"
 A_MINUTE, HOUR = 60, timedelta(hours=1)

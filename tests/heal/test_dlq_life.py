@@ -17,7 +17,7 @@ from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
 from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 MISSING = "dlq_missing"
 

@@ -12,8 +12,8 @@ from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, say
-from tests.heal.scanning import Scanning, an_hour_on, scanning
-from tests.heal.test_scan import dlq
+from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.test_scan import dlq
 
 NAME = DLQ_RETENTION_TOO_SHORT.name
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.queue import Redrive
-from tests.heal.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on, scanning
 
 RACE = "visibility_timeout_too_short"
 VISIBILITY = "30"

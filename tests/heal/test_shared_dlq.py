@@ -10,7 +10,7 @@ import pytest
 
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import Redrive
-from tests.heal.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on, scanning
 
 SYMPTOM = "dlq_missing"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.follow_up.test_follow_up import World
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of
-from tests.heal.test_follow_up import World
 
 UNMANAGED = "the queue is not managed any more"
 GONE = "the queue is gone, or another one of its name"

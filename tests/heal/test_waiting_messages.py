@@ -17,7 +17,7 @@ from mendq.model.case import Case, State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
+from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
 
 WAITING = "dlq_messages_waiting"
 A_DAY = 86_400

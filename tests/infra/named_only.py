@@ -8,6 +8,7 @@ _PAGES_NOBODY = "a person's own decision is no news to people"
 _OPENS_NO_CASE = "heal decides about what was found"
 _OTHER_FACTS = "facts that planning a policy does not need"
 _ONE_MESSAGE = "for whoever handles one message at a time; many are held and deleted together"
+_ONE_TABLE = "the one class that reads and writes the table knows every way; items change in place"
 _LISTED = "tags come with the listing of all queues"
 
 NAMED_ONLY: dict[str, dict[str, str]] = {
@@ -44,6 +45,7 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
     },
     "scan": {
         "ListQueueTags": _LISTED,
+        "PutItem": _ONE_TABLE,
         "TransactGetItems": _OPENS_NO_CASE,
         "TransactWriteItems": _OPENS_NO_CASE,
         "Scan": _OPERATORS,
@@ -51,5 +53,5 @@ NAMED_ONLY: dict[str, dict[str, str]] = {
     "start_nightly": {},
     "watch_nightly": {},
     "deliver_report": {},
-    "probe": {},
+    "probe": {"TransactWriteItems": _ONE_TABLE},
 }

@@ -11,9 +11,8 @@ from unittest.mock import patch
 from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
 from mendq.nightly.deliver import ReportBucket, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.nightly.jobs import Roots, nightly
+from mendq.nightly.jobs import Roots, nightly, start
 from mendq.nightly.outcome import Watched
-from mendq.nightly.start import start
 from mendq.nightly.verdict import nightly_key
 from mendq.nightly.watch import watch
 from mendq.notifications.notification import Again

@@ -15,12 +15,12 @@ from mendq.model.steps import Owner
 from tests.heal.conftest import Account
 from tests.heal.faults import Killed
 from tests.heal.operators import case_of, say, states
-from tests.heal.scanning import Scanning
-from tests.heal.scanning import scanning as in_an_account
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
 from tests.infra.scan_runs import ANSWERS
 from tests.infra.synthesized import CALENDAR
+from tests.scan.scanning import Scanning
+from tests.scan.scanning import scanning as in_an_account
 
 SYMPTOM = "dlq_missing"
 

@@ -10,8 +10,8 @@ from unittest.mock import patch
 from mendq.catalogue import CATALOGUE
 from mendq.heal.batch import heal_findings
 from tests.heal.conftest import Account, moto_account
-from tests.heal.scanning import Scanning
 from tests.infra.aws_calls import Recorded, recording
+from tests.scan.scanning import Scanning
 
 CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
 SCANNED = "arn:aws:sqs:us-east-1:123456789012:scanned"

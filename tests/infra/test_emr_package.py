@@ -17,7 +17,7 @@ import pytest
 
 from infra.packaging.emr import EmrPackage, stage
 from infra.packaging.zips import THIS_MACHINE
-from mendq.nightly.start import FOLDER
+from mendq.nightly.jobs import FOLDER
 from tests.analytics.authored import Account, burst
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.

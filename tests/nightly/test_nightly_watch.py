@@ -19,24 +19,25 @@ RUN = Run(
     "00f1", "nightly-2026-11-15", "SUCCESS", "", CREATED_AT, CREATED_AT + timedelta(minutes=9)
 )
 ID = "00f1982r1uukb925"
+FAILED, WRITTEN = "NightlyRunsFailed", "NightlyRunsWritten"
+DOUBTFUL, READ = "NightlyRunsDoubtful", "NightlyRecordsRead"
+UNREADABLE = "NightlyBytesUnreadable"
 
 
 def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyRead:
-    made_at = fields.pop("made_at", CREATED_AT + timedelta(minutes=2))
-    fields = {"files": 1, "bytes": 100, "failed_calls": min(records, 3), **fields}
-    return NightlyRead(day, made_at, fields.pop("reader", NATIVE), "", records=records, **fields)
+    fields = {"made_at": CREATED_AT + timedelta(minutes=2), "reader": NATIVE, **fields}
+    fields = {"why_fallback": "", "failed_calls": min(records, 3), **fields}
+    return NightlyRead(day, records=records, **fields)
+
+
+EARLIER = [
+    nightly(DAY - timedelta(days=n), made_at=CREATED_AT - timedelta(days=n)) for n in range(1, 6)
+]
 
 
 def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -> Watched:
     run = replace(RUN, state=state, details=details)
-    return watched(run, DAY, {each.day: each for each in nightly_runs})
-
-
-def earlier(records: int = 10_000, days: int = 5) -> list[NightlyRead]:
-    return [
-        nightly(DAY - timedelta(days=n), records, made_at=CREATED_AT - timedelta(days=n))
-        for n in range(1, days + 1)
-    ]
+    return watched(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
 
 
 def figures(seen: Watched) -> dict[str, int]:
@@ -44,96 +45,75 @@ def figures(seen: Watched) -> dict[str, int]:
     return {str(name): value for name, value in seen.metrics().items() if value}
 
 
-def test_a_good_nightly_is_fine() -> None:
-    seen = see(nightly(), *earlier())
-    assert seen.is_fine
-    assert figures(seen) == {"NightlyRunsWritten": 1, "NightlyRecordsRead": 10_000}
+SLOW = nightly(reader=FALLBACK, why_fallback="no isal on the executors")
+# An earlier run's, which does not excuse this one.
+THERE = nightly(made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK)
+AGAIN = nightly(DAY - timedelta(days=1), bytes_unreadable=7)
+OTHERS = [replace(each, bytes_unreadable=100) for each in EARLIER[1:]]
+
+
+ALL = "10000 records were read of 2026-11-15"
+NOTHING = "nothing was read of 2026-11-15 though the trail is active"
+ENDED = "the run ended FAILED after it had written: "
+MISSING = (
+    "the run ended well and wrote nothing of 2026-11-15: the trail began later, or there was "
+    "nothing new to say"
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "told", "why"),
+    [
+        (see(nightly()), {WRITTEN: 1, READ: 10_000}, ALL),
+        # Exit code 3 is about all days that the run wrote.
+        (
+            see(nightly(bytes_unreadable=40), AGAIN, *OTHERS, state="FAILED", details="Exit 3."),
+            {WRITTEN: 1, READ: 10_000, UNREADABLE: 47},
+            f"{ALL}; 47 bytes were unreadable: quality names the files; {ENDED}Exit 3.",
+        ),
+        # Exit code 4, and 0 where the day before had something.
+        (see(nightly(records=0)), {WRITTEN: 1, DOUBTFUL: 1}, NOTHING),
+        (
+            see(nightly(records=0), state="FAILED"),
+            {WRITTEN: 1, DOUBTFUL: 1},
+            f"{NOTHING}; {ENDED}",
+        ),
+        (
+            see(nightly(records=100)),
+            {WRITTEN: 1, DOUBTFUL: 1, READ: 100},
+            "100 records were read of 2026-11-15 where 10000 are usual",
+        ),
+        (
+            see(SLOW),
+            {WRITTEN: 1, READ: 10_000, "NightlyFallbacks": 1},
+            f"{ALL}; read by the slower reader: no isal on the executors",
+        ),
+        *(
+            (see(*found, state=state), {FAILED: 1}, f"the run ended {state} and {wrote}")
+            for state in ("FAILED", "CANCELLED")
+            for found in ([], [THERE])
+            for wrote in ["wrote nothing of 2026-11-15"]
+        ),
+        (see(), {}, MISSING),
+        (see(THERE), {}, MISSING),
+    ],
+)
+def test_each_end_has_its_figures_and_its_sentence(
+    seen: Watched, told: dict[str, int], why: str
+) -> None:
+    assert figures(seen) == told
     assert seen.metrics().keys() == set(NightlyMetric), "a figure that is missing was not watched"
-    assert seen.why == "10000 records were read of 2026-11-15"
-
-
-def test_more_than_can_be_passed_over_was_unreadable_and_the_nightly_is_there() -> None:
-    """Exit code 3: to EMR the run failed."""
-    seen = see(
-        nightly(bytes_unreadable=40), *earlier(), state="FAILED", details="Job failed. ExitCode: 3."
-    )
-    assert figures(seen) == {
-        "NightlyRunsWritten": 1, "NightlyRecordsRead": 10_000, "NightlyBytesUnreadable": 40,
-    }  # fmt: skip
-    assert not seen.is_fine
-    assert seen.why == (
-        "10000 records were read of 2026-11-15; 40 bytes were unreadable: quality names the files; "
-        "the run ended FAILED after it had written: Job failed. ExitCode: 3."
-    )
-
-
-def test_what_was_unreadable_of_the_day_before_counts_where_this_run_wrote_it() -> None:
-    """Exit code 3 is about all days that the run wrote."""
-    again = nightly(DAY - timedelta(days=1), bytes_unreadable=7)
-    other_nightly_runs = [replace(each, bytes_unreadable=100) for each in earlier()[1:]]
-    seen = see(nightly(), again, *other_nightly_runs, state="FAILED")
-    assert figures(seen)["NightlyBytesUnreadable"] == 7
-
-
-def test_nothing_read_in_an_active_trail_is_said_though_the_run_ended_well() -> None:
-    """Exit code 4, and 0 where the day before had something."""
-    silent = nightly(records=0, files=0, bytes=0)
-    for state in ("SUCCESS", "FAILED"):
-        seen = see(silent, *earlier(), state=state)
-        assert figures(seen) == {"NightlyRunsWritten": 1, "NightlyRunsDoubtful": 1}
-        assert seen.why.startswith("nothing was read of 2026-11-15 though the trail is active")
-        assert not seen.is_fine
+    assert seen.why == why
+    assert seen.is_fine is (READ in told and not {DOUBTFUL, UNREADABLE} & told.keys())
 
 
 def test_a_day_that_was_not_over_yet_is_said() -> None:
-    seen = watched(RUN, DAY, {DAY: nightly(made_at=datetime.combine(DAY, time(23), UTC))})
-    assert seen.verdict is Verdict.MISSING, "another run had written it"
-    early = replace(RUN, created_at=datetime.combine(DAY, time(22), UTC))
-    seen = watched(early, DAY, {DAY: nightly(made_at=datetime.combine(DAY, time(23), UTC))})
+    early = nightly(made_at=datetime.combine(DAY, time(23), UTC))
+    assert watched(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, "another run had written it"
+    seen = watched(replace(RUN, created_at=early.made_at), DAY, {DAY: early})
     assert seen.verdict is Verdict.PARTIAL
     assert not seen.is_fine
     assert seen.why.endswith(f"records were read of {DAY}, which was not over yet")
-
-
-def test_far_fewer_than_usual_is_said_with_the_usual() -> None:
-    seen = see(nightly(records=100), *earlier())
-    assert figures(seen) == {
-        "NightlyRunsWritten": 1,
-        "NightlyRunsDoubtful": 1,
-        "NightlyRecordsRead": 100,
-    }
-    assert seen.why == "100 records were read of 2026-11-15 where 10000 are usual"
-
-
-def test_the_slower_reader_is_said_with_its_reason() -> None:
-    slow = replace(nightly(reader=FALLBACK), why_fallback="no isal on the executors")
-    seen = see(slow, *earlier())
-    assert figures(seen) == {
-        "NightlyRunsWritten": 1,
-        "NightlyFallbacks": 1,
-        "NightlyRecordsRead": 10_000,
-    }
-    assert seen.why.endswith("; read by the slower reader: no isal on the executors")
-
-
-@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
-def test_a_run_that_ended_without_writing_failed(state: str) -> None:
-    seen = see(*earlier(), state=state)
-    assert figures(seen) == {"NightlyRunsFailed": 1}
-    assert seen.why == f"the run ended {state} and wrote nothing of 2026-11-15"
-
-
-def test_what_an_earlier_run_wrote_does_not_excuse_this_one() -> None:
-    there = nightly(made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK)
-    assert figures(see(there, *earlier(), state="FAILED")) == {"NightlyRunsFailed": 1}
-    assert see(there, *earlier()).verdict is Verdict.MISSING
-
-
-def test_a_run_that_had_nothing_to_write_did_not_fail() -> None:
-    seen = see(*earlier())
-    assert (figures(seen), seen.verdict) == ({}, Verdict.MISSING)
-    assert "the trail began later" in seen.why
-    assert not seen.is_fine
 
 
 @pytest.mark.parametrize(
@@ -141,64 +121,48 @@ def test_a_run_that_had_nothing_to_write_did_not_fail() -> None:
     ["week-2026-W46", "", "nightly-", "nightly-2026-13-01", "nightly-2026-11-15x", "backfill"],
 )
 def test_another_run_is_no_nightly(name: str) -> None:
+    assert RUN.day == DAY
     assert replace(RUN, name=name).day is None
 
 
-def test_a_nightly_runs_name_tells_its_day() -> None:
-    assert RUN.day == DAY
+_OURS: dict[str, Any] = {}
 
 
-def event(**over: Any) -> dict[str, Any]:
+def event(detail: object = _OURS, **over: Any) -> dict[str, Any]:
     """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
-    detail = {"jobRunId": "00f1cbn5g4bb0c01", "applicationId": ID, "state": "FAILED"}
-    whole = {
+    ours = {"jobRunId": "00f1cbn5g4bb0c01", "applicationId": ID, "state": "FAILED"}
+    return {
         "version": "0",
         "source": "aws.emr-serverless",
         "detail-type": "EMR Serverless Job Run State Change",
-        "detail": {**detail, **over.pop("detail", {})},
+        "detail": {**ours, **detail} if isinstance(detail, dict) else detail,
+        **over,
     }
-    return {**whole, **over}
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {},
-        [],
-        None,
-        "x",
+        *({}, [], None, "x", event(["x"]), event(None)),
         event(source="drill"),
         event(**{"detail-type": "EMR Serverless Application State Change"}),
-        event(detail={"applicationId": "00another"}),
-        event(detail={"applicationId": None}),
-        event(detail={"jobRunId": None}),
-        event(detail={"jobRunId": "../../x"}),
-        event(detail={"jobRunId": "0" * 65}),
-        event(detail={"jobRunId": ["00f1"]}),
-        event() | {"detail": ["x"]},
-        event() | {"detail": None},
+        *(event({"applicationId": each}) for each in ("00another", None)),
+        *(event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
     ],
 )
 def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
+    assert run_named_in(event(), ID) == "00f1cbn5g4bb0c01"
     assert run_named_in(wrong, ID) is None
 
 
-def test_an_event_of_our_application_names_its_run() -> None:
-    assert run_named_in(event(), ID) == "00f1cbn5g4bb0c01"
-
-
-JSON = st.recursive(
+_KEYS = st.sampled_from(["source", "detail-type", "detail", "jobRunId", "applicationId"])
+_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["source", "detail-type", "detail", "jobRunId", "applicationId"]), inner
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner),
     max_leaves=10,
 )
 
 
-@given(JSON)
+@given(_JSON)
 def test_no_event_breaks_it(given_event: object) -> None:
     assert run_named_in(given_event, ID) is None

@@ -15,7 +15,6 @@ from tests.heal.conftest import settings
 from tests.heal.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.operators import case_of, fail, say, undo
 from tests.heal.restoring import deny, deploy, pinned_queue
-from tests.heal.scanning import Scanning
 from tests.prove import amiss
 from tests.prove.openings import (
     ASKED_EVERY_MINUTES,
@@ -30,6 +29,7 @@ from tests.prove.openings import (
     waiting_case,
 )
 from tests.prove.world import World
+from tests.scan.scanning import Scanning
 
 
 def _fixed(world: World) -> Turn:

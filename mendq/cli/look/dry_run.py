@@ -131,7 +131,7 @@ class _UnchangedCases(CaseStore):
 
 
 class _UnchangedScans(ScanStore):
-    def _changed(self, **_: Any) -> bool:
+    def change(self, *_: Any, **__: Any) -> bool:
         return True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from mendq.cases import claims as case_store_claims
+from mendq.cases import transactions as case_store_claims
 from mendq.redrive import store
 from tests.infra.synthesized import QUEUE_ARNS, Template
 from tests.infra.template_rules.batches_have_a_window import MAPPING, read_queue

@@ -89,7 +89,7 @@ GUARDRAILS = (
             "AttributeRecord.held_by_another", "now < self.claim_until",
             "now <= self.claim_until"),
         Mutant("a run is stopped by its own claim", _VIEW, "AttributeRecord.held_by_another",
-            "self.claim_owner != owner", "self.claim_owner is not owner.upper()"),
+            "self.claim_owner in (None, owner)", "self.claim_owner is None"),
         Mutant("a follow-up that is down keeps a queue from being fixed for ever", _CASE,
             "Case.is_open", "now < self.at + patience + GRACE",
             "now < self.at + patience * 2 + GRACE"),
@@ -132,9 +132,10 @@ GUARDRAILS = (
         Mutant("queues of the hour before last count as a mass symptom", _SPREAD,
             "Spread.queues", "slot >= oldest", "slot >= oldest - WINDOW"),
         Mutant("the notes of a mass symptom that lasts run out, and it looks like a few "
-            "faults", _SPREAD, "Spread.missing", "slot >= slot_of(now) - SLOT",
-            "slot >= slot_of(now) - WINDOW"),
-        Mutant("one note that cannot be read stops an account", _SPREAD, "_note_of",
-            "(moment, queue_arn) if moment.tzinfo else None", "(moment, queue_arn)"),
+            "faults", _SPREAD, "Spread.missing", "noted >= slot - SLOT",
+            "noted >= slot - WINDOW"),
+        Mutant("one note that cannot be read stops an account", _SPREAD, "Spread.from_texts",
+            "if (moment := datetime.fromisoformat(slot)).tzinfo:",
+            "if (moment := datetime.fromisoformat(slot)):"),
     )),
 )  # fmt: skip

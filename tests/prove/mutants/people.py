@@ -21,7 +21,7 @@ _SUMMARY = "mendq.report.summary"
 _READ = "mendq.report.read_summary"
 _DEPLOYMENT = "infra.settings.deployment"
 _READING = "infra.settings.reading"
-_SAID = "tests.heal.test_record"
+_SAID = "tests.cases.test_record"
 
 PEOPLE = (
     Selection(("tests.model.test_advance",), (
@@ -55,7 +55,7 @@ PEOPLE = (
             "return now if now <= case.at else now + TICK_AGAIN", "return now + ASK_AGAIN"),
     )),
     Selection((
-        "tests.heal.test_follow_up::test_a_persons_newer_value_is_overridden_and_retained",
+        "tests.follow_up.test_follow_up::test_a_persons_newer_value_is_overridden_and_retained",
     ), (
         Mutant("a value that somebody set since is called verified", _ADVANCE, "_overruled",
             "evidence_since.stands is Stands.OVERRULED", "evidence_since.stands is Stands.GONE"),
@@ -85,7 +85,7 @@ PEOPLE = (
         Mutant("where Mendq only watches, refusals wake people", _PAGING, "severity_of",
             "of_the_plan and mode >= Mode.PROPOSE", "of_the_plan"),
     )),
-    Selection(("tests.heal.test_daily_pace",), (
+    Selection(("tests.scan.test_daily_pace",), (
         Mutant("people are told of more faults in a day than they can read", _PACE,
             "DailyPace.admitted", "new[: max(0, room)]", "new[: max(1, room)]"),
         Mutant("a fault that people know of is closed because the day is full", _PACE,

@@ -42,13 +42,13 @@ POLICIES = (
         Mutant("nobody is asked although the change is minutes old", _PIN, "judged",
             ">= SETTLED_AFTER", ">= CLOUDTRAIL_TELLS_WITHIN"),
     )),
-    Selection(("tests.heal.test_pins",), (
+    Selection(("tests.cases.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
             "generation = :before", "generation >= :before"),
         Mutant("a lost answer locks whoever pins out of the own pin", _PINS, "Pins.put",
-            '"OR pin = :mine"', '"OR (pin = :mine AND generation = :before)"'),
+            'OR pin = :mine"', 'OR (pin = :mine AND generation = :before)"'),
         Mutant("a pin that was taken away gives its number to the next", _PINS, "Pins.remove",
-            '**_key(pin.queue_arn), "generation": generation', "**_key(pin.queue_arn)"),
+            "{**_key(pin.queue_arn), **number}", "_key(pin.queue_arn)"),
     )),
     Selection((
         f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
@@ -98,7 +98,7 @@ POLICIES = (
         Mutant("a queue is made that its source does not name", _FIT, "_fault",
             "!= step.after:", "!= step.after and attached:"),
         Mutant("a DLQ of the wrong type or region is attached", _FIT, "_fault",
-            "why_unfit_as_dlq(now.queue_arn, target) or _leads_back", "_leads_back"),
+            "why_unfit_as_dlq(*ends) or _leads_back", "_leads_back"),
         Mutant("messages go round in a ring of DLQs", _FIT, "_leads_back",
             "if following == source_arn:", "if following == behind:"),
         Mutant("a chain of DLQs has no end", _FIT, "_leads_back",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.prove.mutants.mutant import Mutant, Selection
 
-_CLAIMS = "mendq.cases.claims"
+_CLAIMS = "mendq.cases.transactions"
 _RECORDS = "mendq.cases.transactions"
 _STEPS = "mendq.heal.apply"
 _APPLYING = "mendq.heal.apply"
@@ -26,13 +26,13 @@ WRITES = (
         "tests.heal.test_heal_batch::test_a_claim_without_an_end_has_run_out",
     ), (
         Mutant("a claim that still runs is taken by another run", _CLAIMS, "_hold",
-            '":now": items.epoch(now),', '":now": items.epoch(now + timedelta(hours=1)),'),
+            "now=now,", "now=now + timedelta(hours=1),"),
         Mutant("a claim without an end locks its queue for ever", _CLAIMS, "_hold",
             '"OR attribute_not_exists(claim_until) OR claim_until <= :now',
             '"OR claim_until <= :now'),
         Mutant("a run lets go of another run's claim and deletes its snapshot", _CLAIMS,
-            "release_parts", '"ConditionExpression": "claim_owner = :owner"',
-            '"ConditionExpression": "attribute_exists(pk) OR claim_owner = :owner"'),
+            "release_parts", '"claim_owner = :owner",',
+            '"attribute_exists(pk) OR claim_owner = :owner",'),
         Mutant("a person's value is overwritten between look and write", _STEPS,
             "changed_meanwhile", "found != str(step.before)", "found is None"),
         Mutant("what AWS refused is recorded as written", _STEPS, "write",
@@ -54,8 +54,8 @@ WRITES = (
         Mutant("an account's writes of a minute are one more than its settings allow",
             _CLAIMS, "_spend_a_write", "writes < :most", "writes <= :most"),
         Mutant("a write is made without a snapshot to go back to", _CLAIMS,
-            "claim_conditions",
-            '_condition(_keep_snapshot(claim, snapshot), "its snapshot is being written"),',
+            "claim_parts",
+            '(_keep_snapshot(claim, snapshot), _held("its snapshot is being written")),',
             ""),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode if self._names(queue_name) else None", "self.mode"),
@@ -80,7 +80,7 @@ WRITES = (
         Mutant("heal writes what another Lambda owns", "mendq.heal.decide", "_act_on",
             "owner is situation.whose", "owner in type(owner)"),
     )),
-    Selection(("tests.heal.test_claimed_cases",), (
+    Selection(("tests.cases.test_claimed_cases",), (
         Mutant("a case is moved between its write and the record of it", _RECORDS,
             "case_unmoved", "claim_owner = :owner",
             "claim_owner <> :owner OR claim_owner = :owner"),
@@ -107,7 +107,7 @@ WRITES = (
         f"{_UNDOING}::test_for_a_week_heal_stays_away_and_says_so_once",
     ), (
         Mutant("a freeze or a budget keeps people from taking back a fix", _CLAIMS,
-            "claim_conditions", "if claim.intent.undoes:", "if not claim.intent.undoes:"),
+            "claim_parts", "if claim.intent.undoes:", "if not claim.intent.undoes:"),
         Mutant("a run that slept on its claim wakes up and writes", _APPLYING, "_too_late",
             ">= guardrails.SECONDS_TO_RECORD", ">= -guardrails.SECONDS_TO_RECORD"),
         Mutant("a refused write leaves its claim behind, and nobody else may write",

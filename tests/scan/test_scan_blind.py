@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,23 +12,11 @@ from mendq.cases.finding import Scanned
 from mendq.catalogue.symptom import Detection, Found
 from mendq.model.facts import Facts, Need
 from tests.functions.conftest import metrics
-from tests.heal.scanning import Scanning, an_hour_on, denied, scanning
-from tests.heal.test_scan import dlq, slow
+from tests.scan.scanning import Scanning, an_hour_on, denied
+from tests.scan.test_scan import dlq, slow
 
 OWN_POLICY = "a resource-based policy"
 SYMPTOMS = [slow(of_configuration=True)]
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
-
-
-def _scanned(scanned: Scanning) -> Scanned:
-    done = scanned.scan(SYMPTOMS)
-    assert done is not None
-    return done
 
 
 def _counts(scanned: Scanning) -> tuple[int, int, int]:
@@ -48,16 +35,11 @@ def test_of_some_queues_the_round_says_so_and_is_done(
 ) -> None:
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     denied(scanned, bad)
-    done = _scanned(scanned)
+    done = scanned.done(SYMPTOMS)
     assert (set(done.failed), done.is_blind) == ({bad}, False)
     assert [each.queue_arn for each in done.findings] == [good]
     assert _counts(scanned) == (2, 1, 1)
     assert _errors_sent(done, capsys) == 1
-    assert scanned.scan(SYMPTOMS) is None
-
-
-def test_without_a_queue_the_round_is_done(scanned: Scanning) -> None:
-    assert not _scanned(scanned).is_blind
     assert scanned.scan(SYMPTOMS) is None
 
 
@@ -68,25 +50,16 @@ def test_of_none_the_round_is_begun_again_until_one_is_seen(
     an_hour_on(scanned.account)
     let_in = denied(scanned)
     for _ in range(3):
-        done = _scanned(scanned)
+        done = scanned.done(SYMPTOMS)
         assert (set(done.failed), done.is_blind) == (queues, True)
         assert _counts(scanned) == (2, 2, 2), "each try is the round's first"
         assert _errors_sent(done, capsys) == 2
         assert scanned.announced == []
         scanned.account.later(minutes=10)
     let_in()
-    assert {each.queue_arn for each in _scanned(scanned).findings} == queues
+    assert {each.queue_arn for each in scanned.done(SYMPTOMS).findings} == queues
     assert _counts(scanned) == (2, 0, 0)
     assert scanned.scan(SYMPTOMS) is None
-
-
-def test_a_blind_round_gives_way_to_the_next_hours(scanned: Scanning) -> None:
-    scanned.account.queue("one")
-    let_in = denied(scanned)
-    assert _scanned(scanned).is_blind
-    let_in()
-    an_hour_on(scanned.account)
-    assert not _scanned(scanned).is_blind
 
 
 def test_a_queues_own_policy_rings_no_alarm(
@@ -96,21 +69,12 @@ def test_a_queues_own_policy_rings_no_alarm(
     scanned.account.queue("good")
     refusing, bad = scanned.account.queue("refusing"), scanned.account.queue("bad")
     denied(scanned, refusing, words=OWN_POLICY)
-    done = _scanned(scanned)
+    done = scanned.done(SYMPTOMS)
     assert (set(done.failed), _errors_sent(done, capsys)) == ({refusing}, 0)
     assert _counts(scanned) == (3, 1, 1), "doctor knows"
     an_hour_on(scanned.account)
     denied(scanned, bad)
-    assert _errors_sent(_scanned(scanned), capsys) == 1
-
-
-def test_where_all_keep_it_out_that_is_reported(
-    scanned: Scanning, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scanned.account.queue("refusing")
-    denied(scanned, words=OWN_POLICY)
-    done = _scanned(scanned)
-    assert (done.is_blind, _errors_sent(done, capsys)) == (True, 1)
+    assert _errors_sent(scanned.done(SYMPTOMS), capsys) == 1
 
 
 def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
@@ -122,10 +86,10 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     denied(scanned, *queues[1:])
     times = iter([900.0])
     scanned.remaining_seconds = lambda: next(times, 100.0)
-    assert _scanned(scanned).after == "q-0"
+    assert scanned.done(SYMPTOMS).after == "q-0"
     scanned.remaining_seconds = lambda: 900.0
     scanned.account.later(minutes=10)
-    assert _scanned(scanned).unseen == 2
+    assert scanned.done(SYMPTOMS).unseen == 2
     assert _counts(scanned) == (3, 2, 2)
     assert scanned.scan(SYMPTOMS) is None
 
@@ -139,7 +103,6 @@ def test_a_fault_of_one_entry_at_every_queue_does_not_make_it_blind(scanned: Sca
 
     detection = Detection(detect, frozenset({Need.QUEUE}), of_configuration=True)
     failing = replace(SYMPTOMS[0], name="failing", detection=detection)
-    done = scanned.scan([failing, *SYMPTOMS])
-    assert done is not None
+    done = scanned.done([failing, *SYMPTOMS])
     assert (len(done.failed), done.unseen, done.is_blind) == (1, 0, False)
     assert scanned.scan(SYMPTOMS) is None

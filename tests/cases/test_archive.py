@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from botocore.exceptions import ClientError
-from botocore.stub import Stubber
 
 from mendq.cases import view
 from mendq.follow_up.follow_up import follow_up
@@ -118,28 +117,6 @@ def test_the_next_transition_keeps_the_one_before_owed(account: Account) -> None
     _as_in_the_case_store(account)
 
 
-def test_a_bucket_that_cannot_be_written_costs_nobody_a_page(account: Account) -> None:
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=5)
-    with Stubber(account.clients.s3) as s3:
-        s3.add_client_error("put_object", "SlowDown")
-        fail(account, queue)
-    assert len(account.pages("info")) == 1
-    assert account.transitions() == []
-    account.later(minutes=3)
-    _followed(account)
-    assert states(account) == ["proposed"]
-    _as_in_the_case_store(account)
-
-
-def test_a_case_that_was_filed_is_looked_at_when_it_is_due(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    fail(account, queue)
-    (case,) = context_of(account).open_cases.by_due()
-    assert (case.due_at - account.now).total_seconds() == 105 + 15 * 60
-    assert "unfiled" not in account.case_store_items()[queue, "case#visibility_timeout_too_short"]
-
-
 @contextmanager
 def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
     """Counts how often it is tried all the same."""
@@ -174,21 +151,6 @@ def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Acc
     assert "unfiled" not in account.case_store_items()[queue, "case#visibility_timeout_too_short"]
 
 
-def test_a_bucket_that_is_down_stops_no_rollback(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=5)
-    with _bucket_down(account, []):
-        fail(account, queue)
-        (case,) = context_of(account).open_cases.by_due()
-        account.later(minutes=5)
-        assert undo(account, case.case_id)["state"] == "rolled_back"
-    assert account.visibility(queue) == 30
-    account.later(minutes=3)
-    _followed(account)
-    assert states(account) == ["applied", "rolled_back"]
-    assert context_of(account).open_cases.listed() == []
-
-
 def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(account: Account) -> None:
     queues = [account.queue(f"{n}.fifo", "propose", VisibilityTimeout="30") for n in range(3)]
     account.later(minutes=5)
@@ -206,22 +168,6 @@ def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(accoun
     account.later(minutes=6)
     _followed(account)
     assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
-
-
-def test_what_was_not_filed_is_tried_again_in_minutes_and_not_when_the_case_is_due(
-    account: Account,
-) -> None:
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=5)
-    with _bucket_down(account, []):
-        fail(account, queue)
-        account.later(minutes=3)
-        assert follow_up(context_of(account), OWNERS, lambda: 60).errors.keys()
-        account.later(minutes=1)
-        _followed(account)
-    account.later(minutes=5)
-    _followed(account)
-    assert states(account) == ["proposed"]
 
 
 def test_a_transition_that_cannot_be_read_stops_nothing_else(account: Account) -> None:

@@ -13,7 +13,6 @@ from mendq.aws.clients import Clients
 from mendq.aws.consumers import Consumers
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts import FactsReader
-from mendq.aws.queue import queue_url
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
 
@@ -72,11 +71,6 @@ def test_a_disabled_mapping_consumes_nothing_and_is_named(clients: Clients) -> N
     assert got == Consumers((), (FUNCTION, FUNCTION))
 
 
-@pytest.mark.parametrize("state", ["Deleting", "", "SomethingNew"])
-def test_a_mapping_in_another_state_is_neither(clients: Clients, state: str) -> None:
-    assert consumers(clients, mapping(State=state)) == Consumers()
-
-
 def test_a_function_that_never_ran_has_no_figures(clients: Clients) -> None:
     got = consumers(clients, mapping(), duration=[], errors=[], invocations=[])
     assert got.enabled == (LambdaConsumer(FUNCTION, 30, 5),)
@@ -127,9 +121,3 @@ def test_what_cannot_be_looked_at_is_reported_and_nothing_guessed(clients: Clien
         functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
         with pytest.raises(FactsUnavailable, match="Lambda consumers of"):
             reader(clients).consumers(Facts(QUEUE, {}, {}))
-
-
-def test_a_queues_url_is_at_our_own_endpoint(clients: Clients) -> None:
-    assert queue_url(clients, QUEUE) == (
-        "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
-    )

@@ -51,27 +51,25 @@ def test_an_event_that_cannot_be_read_is_passed_over(account: Account, text: str
     assert isinstance(last_change(account.clients, QUEUE), Change)
 
 
-def test_the_newest_change_is_named_with_what_it_set(account: Account) -> None:
-    account.history = [event(account), event(account, userIdentity={"arn": "older"})]
-    assert last_change(account.clients, QUEUE) == Change(
-        account.now, "SetQueueAttributes", PERSON, ("DelaySeconds", "Policy")
-    )
+CREATED = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
 
 
-def test_a_new_queue_is_named_by_what_sqs_answered(account: Account) -> None:
-    made = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
-    account.history = [event(account, **made, responseElements={"queueUrl": URL})]
-    change = last_change(account.clients, QUEUE)
-    assert isinstance(change, Change)
-    assert change.event_name == "CreateQueue"
-
-
-@pytest.mark.parametrize("identity", [None, "ada", {}, {"sessionContext": "x"}])
-def test_an_identity_of_another_shape_is_unknown(account: Account, identity: object) -> None:
-    account.history = [event(account, userIdentity=identity)]
-    change = last_change(account.clients, QUEUE)
-    assert isinstance(change, Change)
-    assert change.principal_arn == "unknown"
+@pytest.mark.parametrize(
+    ("over", "said"),
+    [
+        ({}, ("SetQueueAttributes", PERSON, ("DelaySeconds", "Policy"))),
+        ({**CREATED, "responseElements": {"queueUrl": URL}}, ("CreateQueue", PERSON)),
+        *(
+            ({"userIdentity": each}, ("SetQueueAttributes", "unknown", ("DelaySeconds", "Policy")))
+            for each in (None, "ada", {}, {"sessionContext": "x"})
+        ),
+    ],
+)
+def test_the_newest_change_is_named_with_what_it_set(
+    account: Account, over: dict[str, Any], said: tuple[Any, ...]
+) -> None:
+    account.history = [event(account, **over), event(account, userIdentity={"arn": "older"})]
+    assert last_change(account.clients, QUEUE) == Change(account.now, *said)
 
 
 def test_a_busy_account_says_how_far_it_looked(account: Account) -> None:
@@ -80,12 +78,6 @@ def test_a_busy_account_says_how_far_it_looked(account: Account) -> None:
             answer = {"Events": [{"EventName": "CreateQueue"}] * 50, "NextToken": token}
             cloudtrail.add_response("lookup_events", answer)
         assert "newest" in str(last_change(account.clients, QUEUE))
-
-
-def test_a_refusal_is_reported_and_not_raised(account: Account) -> None:
-    with Stubber(account.clients.cloudtrail) as cloudtrail:
-        cloudtrail.add_client_error("lookup_events", "ThrottlingException")
-        assert "did not say" in str(last_change(account.clients, QUEUE))
 
 
 @pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])

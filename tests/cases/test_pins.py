@@ -36,15 +36,6 @@ def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:
     assert pins.of(f"{QUEUE}2") is None
 
 
-def test_the_next_pin_takes_its_place_and_the_next_number(account: Account) -> None:
-    pins = _pins(account)
-    assert pins.put(_pin(account, 1))
-    assert pins.put(_pin(account, 2, "{}"))
-    found = pins.of(QUEUE)
-    assert found is not None
-    assert (found.generation, found.policy) == (2, "{}")
-
-
 @pytest.mark.parametrize("generation", [1, 2, 4])
 def test_a_pin_that_was_decided_on_another_is_not_retained(
     account: Account, generation: int

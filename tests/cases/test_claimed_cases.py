@@ -151,30 +151,6 @@ def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Acc
     assert context_of(account).open_cases.listed() == []
 
 
-def test_a_rollback_that_died_before_its_write_leaves_the_ended_case_as_it_was(
-    account: Account,
-) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
-    case = case_of(account)
-    move(account, case, "closed")
-    before = account.case_store_items()[queue, "case#visibility_timeout_too_short"]
-    events: Any = account.clients.sqs_for_writing.meta.events
-    events.register("before-call.sqs.SetQueueAttributes", lambda **_: _die(), "die")
-    with suppress(Killed):
-        undo(account, case.case_id)
-    events.unregister("before-call.sqs.SetQueueAttributes", unique_id="die")
-    assert [each.case_id for each in context_of(account).open_cases.listed()] == [case.case_id]
-    account.later(minutes=3)
-    _follow(account)
-    assert account.case_store_items()[queue, "case#visibility_timeout_too_short"] == before
-    assert account.visibility(queue) == 45
-    assert not _is_claimed(account, queue)
-    assert context_of(account).open_cases.listed() == []
-
-
 def _forward(account: Account, **by: float) -> Followed:
     """follow_up whose clock was put forward; the time is what it is."""
     context = context_of(account)
@@ -226,13 +202,3 @@ def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
     assert (followed.moved, followed.errors) == ([], {})
     assert states(account)[-1] == "approved"
     assert _is_claimed(account, approved.queue_arn)
-
-
-def test_a_claim_that_has_run_out_is_settled_whatever_the_clock(
-    account: Account, approved: Case
-) -> None:
-    with _after_the_write(account, _die):
-        _take_up(account, approved)
-    account.later(minutes=3)
-    assert [each.state for each in _forward(account, minutes=1).moved] == ["applied"]
-    assert states(account)[-1] == "applied"

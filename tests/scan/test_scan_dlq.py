@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from mendq.model.queue import Redrive, RedriveAllow
-from tests.heal.scanning import Scanning, scanning
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
-
-
-def delete(scanned: Scanning, queue_arn: str) -> None:
-    scanned.account.clients.sqs.delete_queue(QueueUrl=scanned.account.url(queue_arn))
+from mendq.model.queue import Redrive
+from tests.scan.scanning import Scanning
 
 
 def attached(scanned: Scanning, **messages: str) -> tuple[str, str]:
@@ -40,23 +26,6 @@ def opened(scanned: Scanning, symptom: str) -> dict[str, Any] | None:
     about = [each for each in scanned.account.transitions() if each["symptom"] == symptom]
     assert len(about) <= 1
     return about[0] if about else None
-
-
-def test_a_dlq_that_is_gone_is_proposed_under_its_name(scanned: Scanning) -> None:
-    queue, dead = attached(scanned)
-    delete(scanned, dead)
-    scanned.account.later(days=1)
-    case = opened(scanned, "dlq_missing")
-    assert case is not None
-    assert (case["to"], case["queue_arn"]) == ("proposed", queue)
-    assert case["steps"] == [{"attribute": "DeadLetterQueue", "before": "", "after": dead}]
-    assert dead not in scanned.account.clients.sqs.list_queues().get("QueueUrls", [])
-
-
-def test_one_that_is_there_is_left(scanned: Scanning) -> None:
-    attached(scanned)
-    scanned.account.later(days=1)
-    assert opened(scanned, "dlq_missing") is None
 
 
 def coming_back(scanned: Scanning) -> str:
@@ -111,55 +80,12 @@ def test_a_blocked_group_is_proposed_a_dlq_once(scanned: Scanning) -> None:
     assert [each["symptom"] for each in scanned.account.transitions()] == ["fifo_group_blocked"]
 
 
-def test_a_dlq_waits_until_consumers_do_not_fail_any_more(scanned: Scanning) -> None:
-    """Else a person would be asked to dump the backlog beside the page that says why."""
-    queue = scanned.account.queue("orders", tag="heal")
-    scanned.account.clients.sqs.send_message(
-        QueueUrl=scanned.account.url(queue), MessageBody="poison"
-    )
-    scanned.account.later(days=1)
-    for minutes in (60, 90, 120):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(queue, at, received=1_000, visible=200, sent=200)
-    scanned.scan()
-    found = {each["symptom"] for each in scanned.findings()["findings"]}
-    assert {"consumer_failing", "dlq_missing"} <= found
-    assert scanned.named() == [(queue, "consumer_failing")]
-
-
 def test_a_queue_of_that_name_pages_instead(scanned: Scanning) -> None:
     coming_back(scanned)
     scanned.account.queue("orders-dlq", tag=None)
     case = opened(scanned, "dlq_missing")
     assert case is not None
     assert (case["to"], case["steps"]) == ("escalated", [])
-
-
-def test_a_source_that_is_not_let_in_is_proposed_at_its_dlq(scanned: Scanning) -> None:
-    queue, dead = attached(scanned)
-    others = RedriveAllow("byQueue", (f"{queue}-2",))
-    scanned.account.clients.sqs.set_queue_attributes(
-        QueueUrl=scanned.account.url(dead), Attributes={"RedriveAllowPolicy": others.text}
-    )
-    case = opened(scanned, "dlq_source_not_allowed")
-    assert case is not None
-    assert (case["to"], case["queue_arn"]) == ("proposed", dead)
-    (step,) = case["steps"]
-    assert (step["before"], step["after"]) == (others.text, others.adding(queue).text)
-
-
-def test_messages_that_nothing_explains_page(scanned: Scanning) -> None:
-    queue, dead = attached(scanned)
-    scanned.account.clients.sqs.send_message(
-        QueueUrl=scanned.account.url(dead), MessageBody="a message"
-    )
-    scanned.account.later(days=1)
-    scanned.count(dead, scanned.account.now - timedelta(minutes=90), visible=0)
-    scanned.count(dead, scanned.account.now - timedelta(minutes=30), visible=1)
-    case = opened(scanned, "dlq_messages_arriving")
-    assert case is not None
-    assert (case["to"], case["queue_arn"]) == ("escalated", dead)
-    assert queue in case["reason"]
 
 
 def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Scanning) -> None:
@@ -191,18 +117,3 @@ def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
     names = {each["symptom"] for each in found if each["queue_arn"] == queue}
     assert names == {"not_encrypted", "redrive_cycle", "tls_not_enforced"}
     assert scanned.account.transitions() == []
-
-
-def test_a_service_that_cannot_use_the_key_pages(scanned: Scanning) -> None:
-    allow = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": "*",
-    }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
-    scanned.account.queue("orders", tag="heal", Policy=policy, KmsMasterKeyId="alias/aws/sqs")
-    case = opened(scanned, "service_cannot_use_key")
-    assert case is not None
-    assert (case["to"], case["steps"]) == ("escalated", [])
-    assert "sns.amazonaws.com" in case["reason"]

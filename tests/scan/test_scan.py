@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import cast
@@ -20,15 +20,9 @@ from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Refusal
-from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
+from tests.scan.scanning import Scanning, an_hour_on, consumed
 
 A_DAY = 86_400
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> str:
@@ -72,8 +66,7 @@ def measured_queues(scanned: Scanning, how_many: int) -> list[str]:
 
 def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None:
     queue = dlq(scanned)
-    done = scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    assert done is not None
+    done = scanned.done([DLQ_RETENTION_TOO_SHORT])
     assert (done.queues, done.failed) == (1, {}), "its source is not managed"
     assert scanned.named() == [(queue, "dlq_retention_too_short")]
     (healed,) = scanned.heal()
@@ -89,19 +82,6 @@ def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Scanning) -> N
     scanned.scan()
     assert scanned.account.attributes(queue) == before
     assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
-
-
-def test_heal_finds_nothing_where_there_is_nothing_any_more(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    scanned.account.clients.sqs.set_queue_attributes(
-        QueueUrl=scanned.account.url(queue),
-        Attributes={"MessageRetentionPeriod": str(5 * A_DAY)},
-    )
-    (healed,) = scanned.heal()
-    assert [each.refusal.code for each in healed.fixed.values() if each.refusal] == ["not_found"]
-    assert scanned.account.attributes(queue)["MessageRetentionPeriod"] == str(5 * A_DAY)
-    assert scanned.account.transitions() == []
 
 
 def test_a_round_is_made_once_an_hour(scanned: Scanning) -> None:
@@ -135,13 +115,11 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     times = iter([900.0, 900.0, 100.0])
     scanned.remaining_seconds = lambda: next(times, 100.0)
     symptoms = [slow(of_configuration=True)]
-    first = scanned.scan(symptoms)
-    assert first is not None
+    first = scanned.done(symptoms)
     assert (first.queues, first.after) == (4, "q-3")
     scanned.remaining_seconds = lambda: 900.0
     scanned.account.later(minutes=10)
-    second = scanned.scan(symptoms)
-    assert second is not None
+    second = scanned.done(symptoms)
     assert (second.queues, second.after) == (1, "q-4")
     document = scanned.findings()
     assert document["queues_scanned"] == 5
@@ -183,29 +161,18 @@ def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scan
     assert len(scanned.findings()["findings"]) == 25, "all of them are reported"
 
 
-def test_two_faults_of_a_queue_are_two_of_the_day(scanned: Scanning) -> None:
-    for n in range(NEW_FAULTS_A_DAY):
-        scanned.account.queue(f"q-{n:02}")
-    an_hour_on(scanned.account)
-    scanned.scan([slow(of_configuration=True), replace(slow(of_configuration=True), name="other")])
-    assert len(scanned.named()) == NEW_FAULTS_A_DAY
-
-
 def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> None:
     queues = measured_queues(scanned, MOST_IN_A_CALL + 5)
     symptoms = [slow()]
-    done = scanned.scan(symptoms)
-    assert done is not None
+    done = scanned.done(symptoms)
     assert {each.queue_arn for each in done.findings} == set(queues)
     assert len(scanned.named()) == MOST_IN_A_CALL
     spread = scanned.account.run().case_store.spread_to([], "slow", scanned.account.now)
     assert len(spread) == len(queues), "heal sees how many there are"
 
 
-def test_what_few_show_is_reported_whole(scanned: Scanning) -> None:
-    queues = measured_queues(scanned, 3)
-    scanned.scan([slow()])
-    assert scanned.named() == [(each, "slow") for each in queues]
+def limit(scanned: Scanning, limits: Limits) -> None:
+    scanned.account.settings = replace(scanned.account.settings, limits=limits)
 
 
 def of_an_hour(metrics: int) -> Limits:
@@ -215,38 +182,18 @@ def of_an_hour(metrics: int) -> Limits:
 
 def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning) -> None:
     measured_queues(scanned, 25)
-    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
-    done = scanned.scan([slow()])
-    assert done is not None
+    limit(scanned, of_an_hour(100))
+    done = scanned.done([slow()])
     assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 10, 15, 80)
     assert scanned.findings()["skipped_for_budget"] == 15
     an_hour_on(scanned.account)
-    done = scanned.scan([slow()])
-    assert done is not None
+    done = scanned.done([slow()])
     assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 0, 25, 0), (
         "heal measures again what is found, and that counts"
     )
     an_hour_on(scanned.account)
-    done = scanned.scan([slow()])
-    assert done is not None
+    done = scanned.done([slow()])
     assert done.measured == 10, "what an hour left is the next one's"
-
-
-def test_a_budget_skips_not_always_the_same(scanned: Scanning) -> None:
-    queues = measured_queues(scanned, 25)
-    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(100))
-    seen = set[str]()
-    for _ in range(40):
-        done = scanned.scan([slow()])
-        assert done is not None
-        assert len(done.findings) == 10
-        seen |= {each.queue_arn for each in done.findings}
-        if len(seen) == 25:
-            break
-        scanned.account.later(days=1)
-        for each in queues:
-            scanned.count(each, scanned.account.now - timedelta(minutes=30), sent=1)
-    assert seen == set(queues)
 
 
 def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
@@ -260,39 +207,11 @@ def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
         replace(dear, name="dear", detection=last),
         replace(harmed, name="harmed", detection=few),
     ]
-    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(80))
-    done = scanned.scan(symptoms)
-    assert done is not None
+    limit(scanned, of_an_hour(80))
+    done = scanned.done(symptoms)
     assert (done.suspects, done.measured, done.skipped) == (25, 10, 15)
     assert {each.queue_arn for each in done.findings} == set(queues[-10:])
     assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
-
-
-def test_what_heal_will_measure_again_counts_too(scanned: Scanning) -> None:
-    measured_queues(scanned, 1)
-    scanned.scan([slow()])
-    items = scanned.account.case_store_items()
-    (spent,) = [each for (_, sort), each in items.items() if sort.startswith("metrics#")]
-    assert spent["asked"] == {"N": "16"}
-
-
-def test_without_a_budget_nothing_is_measured(scanned: Scanning) -> None:
-    measured_queues(scanned, 2)
-    none = replace(scanned.account.settings, limits=Limits(scan_metrics_per_day=0))
-    scanned.account.settings = none
-    done = scanned.scan([slow()])
-    assert done is not None
-    assert (done.suspects, done.measured, done.skipped) == (2, 0, 2)
-    assert scanned.announced == []
-
-
-def test_what_is_only_reported_is_not_passed_to_heal(scanned: Scanning) -> None:
-    scanned.account.queue("plain")
-    reported = replace(slow(of_configuration=True), plan=None)
-    done = scanned.scan([reported])
-    assert done is not None
-    assert [each.symptom for each in done.findings] == ["slow"]
-    assert scanned.announced == []
 
 
 def test_one_queue_or_entry_that_fails_costs_itself(scanned: Scanning) -> None:
@@ -308,8 +227,7 @@ def test_one_queue_or_entry_that_fails_costs_itself(scanned: Scanning) -> None:
         name="failing",
         detection=Detection(detect, frozenset({Need.QUEUE}), of_configuration=True),
     )
-    done = scanned.scan([failing, slow(of_configuration=True)])
-    assert done is not None
+    done = scanned.done([failing, slow(of_configuration=True)])
     assert done.failed.keys() == {bad}
     assert {(each.queue_arn, each.symptom) for each in done.findings} == {
         (good, "failing"),
@@ -324,16 +242,8 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
     listed = Listing((gone,), {})
     monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
-    done = scanned.scan()
-    assert done is not None
+    done = scanned.done()
     assert (done.queues, done.gone, done.failed) == (1, 1, {})
-
-
-def test_a_name_in_settings_without_a_queue_is_not_looked_at(scanned: Scanning) -> None:
-    scanned.account.settings = replace(scanned.account.settings, queues=("gone",))
-    done = scanned.scan()
-    assert done is not None
-    assert (done.queues, done.gone, done.failed) == (0, 0, {})
 
 
 def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
@@ -360,16 +270,14 @@ def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
 def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scanning) -> None:
     """A fault in a configuration is found unmeasured, and heal measures it before it plans."""
     queues = measured_queues(scanned, 5)
-    scanned.account.settings = replace(scanned.account.settings, limits=of_an_hour(20))
+    limit(scanned, of_an_hour(20))
     measures = replace(
         slow(of_configuration=True), needs=frozenset({Need.QUEUE, Need.MEASUREMENTS})
     )
     scanned.scan([measures])
     assert [arn for arn, _ in scanned.named()] == queues[:2]
     assert len(scanned.findings()["findings"]) == 5, "all of them are reported"
-    scanned.account.settings = replace(
-        scanned.account.settings, limits=Limits(scan_metrics_per_day=0)
-    )
+    limit(scanned, Limits(scan_metrics_per_day=0))
     scanned.announced.clear()
     an_hour_on(scanned.account)
     scanned.scan([measures])

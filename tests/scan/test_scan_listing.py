@@ -11,8 +11,8 @@ import pytest
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from tests.heal.scanning import Scanning, an_hour_on, scanning
-from tests.heal.test_scan import dlq
+from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.test_scan import dlq
 
 SYMPTOMS = [DLQ_RETENTION_TOO_SHORT]
 Answer = tuple[Any, dict[str, Any]]
@@ -48,8 +48,7 @@ def _fail(scanned: Scanning, service: str = "sqs", name: str = "ListQueues") -> 
 def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(scanned: Scanning) -> None:
     queue = dlq(scanned, "tagged")
     _fail(scanned)
-    done = scanned.scan(SYMPTOMS)
-    assert done is not None
+    done = scanned.done(SYMPTOMS)
     assert [(each, type(error)) for each, error in done.failed.items()] == [
         ("orders*", FactsUnavailable)
     ]
@@ -80,8 +79,7 @@ def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
     settings = scanned.settings()
     listed = managed_queues(scanned.account.clients, settings.account, settings.consent)
     assert [each.queue_arn for each in listed] == [source]
-    done = scanned.scan()
-    assert done is not None
+    done = scanned.done()
     assert done.queues == 1
     assert {arn for arn, _ in scanned.named()} <= {source}
 
@@ -96,8 +94,7 @@ def test_a_round_that_fails_is_begun_again_by_the_next_scan(
         scanned.scan(SYMPTOMS)
     fix()
     scanned.account.later(minutes=10)
-    done = scanned.scan(SYMPTOMS)
-    assert done is not None
+    done = scanned.done(SYMPTOMS)
     assert done.queues
     assert scanned.named()
     scanned.account.later(minutes=10)

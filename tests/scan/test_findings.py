@@ -14,7 +14,6 @@ from mendq.cases.finding import (
     added_to,
     calls_about,
     fewer_of_many,
-    findings_key,
     named_in,
     request_about,
     round_of,
@@ -110,11 +109,6 @@ def test_a_days_metrics_last_the_day() -> None:
     assert shares[-1] == 20_000
     assert shares == sorted(shares)
     assert share_of_the_day(0, NOW) == 0
-
-
-def test_a_round_has_one_object() -> None:
-    assert findings_key(round_of(NOW)) == "findings/dt=2026-11-16/09.json"
-    assert round_of(NOW) == round_of(NOW + timedelta(minutes=29))
 
 
 def test_each_hour_other_queues_come_first() -> None:

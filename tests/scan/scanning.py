@@ -56,6 +56,12 @@ class Scanning:
     def scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
         return scan_hourly(self.context(), symptoms)
 
+    def done(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned:
+        """A scan that had something to do."""
+        done = self.scan(symptoms)
+        assert done is not None
+        return done
+
     def named(self) -> list[tuple[str, str]]:
         """Queue and symptom of everything that heal was told."""
         return [

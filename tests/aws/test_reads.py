@@ -10,16 +10,14 @@ from datetime import timedelta
 import pytest
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.aws.metrics import QUEUES_A_CALL, measure
 from mendq.aws.queue import managed_queues
 from mendq.cases import items
 from mendq.heal.assess import gather
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
-from mendq.model.metrics import Window
 from mendq.scan.reader import Pace, ScanReader
 from tests.heal.operators import fail
-from tests.heal.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning, scanning
 
 
 @pytest.fixture
@@ -39,15 +37,6 @@ def with_dlq(seen: Scanning) -> tuple[str, str]:
     return seen.account.queue("orders.fifo", RedrivePolicy=policy), messages
 
 
-def test_the_sources_of_a_dlq_come_with_their_attributes(seen: Scanning) -> None:
-    source, messages = with_dlq(seen)
-    (found,) = facts(seen, messages, Need.DLQ_SOURCES).dlq_sources or ()
-    assert found.queue_arn == source
-    assert found.attributes["RedrivePolicy"]
-    assert facts(seen, source, Need.DLQ_SOURCES).dlq_sources == ()
-    assert facts(seen, source).dlq_sources is None, "nobody asked"
-
-
 def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning) -> None:
     """By that the catalogue's examples are cut down to what a scan would know."""
     both = with_dlq(seen)
@@ -64,17 +53,6 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
             answered.add(need)
     elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN, Need.SOURCE_CASES}
     assert answered == set(Need) - elsewhere
-
-
-def test_a_dlq_that_is_gone_is_told_from_one_that_is_there(seen: Scanning) -> None:
-    source, messages = with_dlq(seen)
-    there = facts(seen, source, Need.DLQ).dlq
-    assert there is not None
-    assert there.attributes
-    seen.account.clients.sqs.delete_queue(QueueUrl=seen.account.url(messages))
-    gone = facts(seen, source, Need.DLQ).dlq
-    assert gone is not None
-    assert (gone.queue_arn, gone.attributes) == (messages, None)
 
 
 @pytest.mark.parametrize(
@@ -107,18 +85,6 @@ def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> N
     assert facts(seen, source, Need.OPEN_CASES).open_symptoms == {"visibility_timeout_too_short"}
     assert facts(seen, messages, *both).open_symptoms == {"visibility_timeout_too_short"}
     assert facts(seen, messages, Need.OPEN_CASES).open_symptoms == frozenset()
-
-
-def test_many_queues_are_measured_in_one_call_each_by_its_own(seen: Scanning) -> None:
-    queues = [seen.account.queue(f"q-{n}") for n in range(QUEUES_A_CALL)]
-    at = seen.account.now.replace(second=0) - timedelta(minutes=30)
-    for n, each in enumerate(queues[:-1], start=1):
-        seen.count(each, at, sent=n, visible=10 * n)
-    window = Window(at - timedelta(hours=2), at + timedelta(minutes=5))
-    found = measure(seen.account.clients, dict.fromkeys(queues, window))
-    assert found[queues[-1]] is None
-    sums = [(each.sent, each.now.visible) for each in found.values() if each]
-    assert sums == [(n, 10 * n) for n in range(1, QUEUES_A_CALL)]
 
 
 def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Scanning) -> None:
@@ -206,19 +172,3 @@ def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sca
     assert (found.queue_arn, found.deletes_per_second) == (source, 2)
     assert (found.tags, found.mode) == ({"mendq": "heal"}, Mode.HEAL)
     assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
-
-
-def test_of_two_sources_none_is_the_sole_one(seen: Scanning) -> None:
-    _, messages = with_dlq(seen)
-    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
-    seen.account.queue("second.fifo", RedrivePolicy=policy)
-    assert facts(seen, messages, Need.SOLE_SOURCE).sole_source is None
-
-
-def test_a_source_that_is_not_managed_has_no_mode(seen: Scanning) -> None:
-    messages = seen.account.queue("orders-dlq")
-    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
-    seen.account.queue("orders", tag=None, RedrivePolicy=policy)
-    found = facts(seen, messages, Need.SOLE_SOURCE).sole_source
-    assert found is not None
-    assert found.mode is None

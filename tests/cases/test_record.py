@@ -1,0 +1,271 @@
+"""Who is told what about a case, and how often."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from mendq.cases.view import CaseStoreView
+from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.model.case import NOTIFICATIONS_PER_HOUR
+from mendq.model.limits import Mode
+from tests.heal.conftest import REGION, WORKER, Account, settings
+from tests.heal.operators import OWNERS, context_of, fail, states
+
+SYMPTOM = "visibility_timeout_too_short"
+PROPOSING = {SYMPTOM: Mode.PROPOSE}
+DENIED = {
+    "eventName": "SendMessage",
+    "errorCode": "KmsAccessDenied",
+    "errorMessage": "The ciphertext refers to a customer master key that does not exist.",
+}
+
+
+@pytest.fixture
+def proposing(account: Account) -> Account:
+    account.settings = settings(autonomy=PROPOSING)
+    return account
+
+
+def followed(account: Account) -> Followed:
+    """One run of follow_up, which calls nobody."""
+    return follow_up(context_of(account), OWNERS, lambda: 60)
+
+
+def look(account: Account, queue: str) -> CaseStoreView:
+    return context_of(account).case_store.look(queue, SYMPTOM, ())
+
+
+def _page_item(account: Account, queue: str) -> dict[str, Any]:
+    return account.case_store_items()[queue, f"page#{SYMPTOM}"]
+
+
+def _unsent(account: Account) -> str:
+    """A queue whose page SNS has not taken."""
+    queue = account.queue(VisibilityTimeout="30")
+    with Stubber(account.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert {type(each).__name__ for each in healed.errors.values()} == {"NotificationNotSent"}
+    return queue
+
+
+def _many_proposals(account: Account, count: int) -> None:
+    """No mass symptom: there are many queues more."""
+    account.settings = settings(queues=("idle-*",), autonomy=PROPOSING)
+    for n in range(600):
+        account.clients.sqs.create_queue(QueueName=f"idle-{n}")
+    for n in range(count):
+        fail(account, account.queue(f"q{n}.fifo", VisibilityTimeout="30"), str(n))
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal"])
+def test_what_is_only_observed_or_was_fixed_pages_nobody(account: Account, tag: str) -> None:
+    fail(account, account.queue(tag=tag, VisibilityTimeout="30"))
+    (case,) = account.transitions()
+    assert case["notified"] is False
+    assert account.pages("info") == account.pages("urgent") == []
+
+
+@pytest.mark.parametrize("tag", ["observe", "propose"])
+def test_in_observe_mode_nobody_is_told_of_a_refusal(account: Account, tag: str) -> None:
+    fail(account, account.queue(tag=tag, VisibilityTimeout="601"))
+    assert states(account) == ["refused"]
+    assert len(account.pages("info")) == (tag == "propose")
+
+
+def test_a_proposal_is_reported_once_with_its_change(proposing: Account) -> None:
+    queue = proposing.queue(VisibilityTimeout="30")
+    fail(proposing, queue)
+    fail(proposing, queue)
+    proposing.later(minutes=40)
+    fail(proposing, queue, "later")
+    ((subject, body),) = proposing.pages("info")
+    (case,) = proposing.transitions()
+    assert case["notified"] is True
+    assert "orders.fifo" in subject
+    for said in (case["case_id"], "VisibilityTimeout=45", "request-1"):
+        assert said in body
+    assert _page_item(proposing, queue).keys() == {"pk", "sk", "announced", "at", "urgent"}
+
+
+def test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_down(
+    account: Account,
+) -> None:
+    queue = account.queue(VisibilityTimeout="601")
+    for hour in range(24):
+        fail(account, queue, str(hour))
+        account.later(hours=1)
+    assert [each["notified"] for each in account.transitions()] == [True, *[False] * 23]
+    assert len(account.pages("info")) == 1
+    fail(account, queue, "another day")
+    assert len(account.pages("info")) == 2
+
+
+def test_two_kinds_of_refusal_that_take_turns_are_reported_once_each(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="601")
+    for hour in range(12):
+        ceiling = "600" if hour % 2 else "bad"
+        account.tag(queue, **{"mendq:max-visibility-seconds": ceiling})
+        fail(account, queue, str(hour))
+        account.later(hours=1)
+    assert len(account.transitions()) == 12
+    assert len(account.pages("info")) == 2
+
+
+def test_a_page_that_sns_does_not_take_is_sent_when_the_events_come_again(
+    proposing: Account,
+) -> None:
+    queue = _unsent(proposing)
+    assert states(proposing) == ["proposed"]
+    assert "VisibilityTimeout" in _page_item(proposing, queue)["body"]["S"]
+    proposing.later(minutes=6)
+    for _ in range(2):
+        assert proposing.heal(proposing.late_deletes(queue, "1", "2", "3")).errors == {}
+    assert len(proposing.pages("info")) == 1
+    assert "body" not in _page_item(proposing, queue)
+
+
+def test_a_page_on_its_way_is_not_sent_by_another_run(proposing: Account) -> None:
+    queue = _unsent(proposing)
+    proposing.later(seconds=30)
+    fail(proposing, queue)
+    assert proposing.pages("info") == []
+
+
+def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) -> None:
+    """Each try to send it is noted; the news is as old as it was."""
+    queue = _unsent(proposing)
+    for _ in range(3):
+        proposing.later(hours=7)
+        record, notifier = look(proposing, queue).page, context_of(proposing).notifier
+        assert record is not None
+        assert record.was_left_unsent(proposing.now)
+        assert notifier.pages.take(queue, SYMPTOM, record, proposing.now)
+    proposing.later(hours=7)
+    record = look(proposing, queue).page
+    assert record is not None
+    assert not record.was_left_unsent(proposing.now)
+    assert context_of(proposing).notifier.send_left_unsent(queue, SYMPTOM, record, None)
+    assert proposing.pages("info") == []
+
+
+def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later(
+    account: Account,
+) -> None:
+    count = NOTIFICATIONS_PER_HOUR + 3
+    _many_proposals(account, count)
+    assert states(account) == ["proposed"] * count
+    assert len(account.pages("info")) == NOTIFICATIONS_PER_HOUR
+    ((_, announced),) = account.pages("urgent")
+    assert str(NOTIFICATIONS_PER_HOUR) in announced
+    account.later(hours=1)
+    for _ in range(3):
+        followed(account)
+    assert len(account.pages("info")) == count
+    assert len(account.pages("urgent")) == 1
+
+
+def test_proposals_take_no_urgent_page_away(account: Account) -> None:
+    _many_proposals(account, NOTIFICATIONS_PER_HOUR + 1)
+    fail(account, account.queue("down", KmsMasterKeyId="alias/orders"), **DENIED)
+    assert [subject for subject, _ in account.pages("urgent") if "down" in subject]
+
+
+def _by(role: str) -> dict[str, Any]:
+    return {**DENIED, "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": role}}}}
+
+
+def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Account) -> None:
+    queue = account.queue(KmsMasterKeyId="alias/orders")
+    fail(account, queue, **DENIED)
+    account.later(hours=2)
+    fail(account, queue, "known", **DENIED)
+    assert len(account.pages("urgent")) == 1
+    other = WORKER.replace("orders-worker", "billing")
+    account.heal(account.late_deletes(queue, "one", **_by(other)))
+    account.later(minutes=1)
+    fail(account, queue, "other", **_by(other))
+    assert states(account) == ["escalated", "escalated"]
+    newest = account.transitions()[-1]
+    assert newest["n"] == 2
+    assert set(newest["evidence"]["principals"]) == {WORKER, other}
+    assert other in account.pages("urgent")[-1][1]
+
+
+def test_a_mass_symptom_is_one_page_and_no_write(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
+    bodies: dict[str, str] = {}
+    for queue in queues:
+        bodies |= account.late_deletes(queue, *(f"{queue}{n}" for n in range(3)))
+    account.heal(bodies)
+    account.heal({key: body.replace("q0", "q1") for key, body in bodies.items()})
+    assert [account.visibility(queue) for queue in queues] == [10] * 5
+    assert not any(each["notified"] for each in account.transitions())
+    ((subject, body),) = account.pages("urgent")
+    assert account.pages("info") == []
+    assert "5" in subject
+    assert "q4.fifo" in body
+
+
+def test_a_page_says_what_has_changed_since_the_last_case_and_by_whom(proposing: Account) -> None:
+    queue = proposing.queue(VisibilityTimeout="30")
+    fail(proposing, queue)
+    url, changed = proposing.url(queue), {"MessageRetentionPeriod": "3600"}
+    proposing.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)  # type: ignore[arg-type]
+    proposing.later(hours=25)
+    record = {
+        "eventName": "SetQueueAttributes",
+        "awsRegion": REGION,
+        "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": WORKER}}},
+        "requestParameters": {"queueUrl": url, "attributes": changed},
+    }
+    event = {"EventTime": proposing.now, "CloudTrailEvent": json.dumps(record)}
+    proposing.history = [event]
+    fail(proposing, queue, "later")
+    (_, first), (_, second) = proposing.pages("info")
+    assert "3600" not in first
+    assert "345600" in second
+    assert WORKER in second.partition("CHANGED LAST BY")[2]
+
+
+def test_a_page_goes_out_where_cloudtrail_does_not_answer(proposing: Account) -> None:
+    with Stubber(proposing.clients.cloudtrail):
+        fail(proposing, proposing.queue(VisibilityTimeout="30"))
+    assert len(proposing.pages("info")) == 1
+
+
+@pytest.mark.parametrize("tag", ["observe", "heal"])
+def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
+    account: Account, tag: str
+) -> None:
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    queue = account.queue(tag=tag, KmsMasterKeyId="alias/orders")
+    before = account.attributes(queue)
+    fail(account, queue, **DENIED)
+    fail(account, queue, "again", **DENIED)
+    (case,) = account.transitions()
+    assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
+    assert account.attributes(queue) == before
+    ((subject, body),) = account.pages("urgent")
+    assert "KMS denied" in subject
+    assert "kms:GenerateDataKey" in body
+    assert "aws kms get-key-policy" in body
+
+
+def test_a_queue_that_was_made_anew_is_not_missing(account: Account) -> None:
+    over = {"eventName": "SendMessage", "errorCode": "QueueDoesNotExist", "errorMessage": ""}
+    fail(account, account.queue("orders"), **over)
+    assert account.transitions() == []
+    assert account.pages("urgent") == []
+
+
+def test_what_is_only_counted_is_not_even_looked_at(account: Account) -> None:
+    over = {"eventName": "SendMessageBatch", "errorCode": "EmptyBatchRequest", "errorMessage": ""}
+    healed = account.heal(account.late_deletes(account.queue(), "1", "2", "3", **over))
+    assert (healed.fixed, healed.intake.failed_calls) == ({}, 3)
+    assert account.case_store_items() == {}

@@ -1,0 +1,421 @@
+"""A case's life after the write, against moto: verified, watched, taken up again, handed over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from mendq.aws.errors import CaseUnreadable, NotificationNotSent
+from mendq.cases.view import HoldUp
+from mendq.catalogue import CATALOGUE
+from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
+from mendq.heal import recover
+from mendq.heal.batch import heal_batch
+from mendq.heal.resume import take_up
+from tests.heal.conftest import Account, settings
+from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
+
+GET = "before-call.cloudwatch.GetMetricData"
+SYMPTOM = "visibility_timeout_too_short"
+
+
+@pytest.fixture
+def world(account: Account) -> World:
+    return World(account)
+
+
+class World:
+    """An account with follow_up, a heal that it can call, and CloudWatch's count of deletes."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.deletes = 0
+        self.heal_is_up = True
+        self.called: list[dict[str, str]] = []
+        events: Any = account.clients.functions.meta.events
+        events.register("before-call.lambda.Invoke", self._invoke)
+        metrics: Any = account.clients.cloudwatch.meta.events
+        metrics.register(GET, self._metrics)
+
+    def _invoke(self, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        request = json.loads(params["body"])
+        self.called.append(request)
+        if self.heal_is_up:
+            take_up(request, self.account.run())
+        return SimpleNamespace(status_code=202), {"StatusCode": 202}
+
+    def _metrics(self, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        """Answers for one metric of queues that the account has made, and for nothing else."""
+        (query,) = json.loads(params["body"])["MetricDataQueries"]
+        metric, stat = query["MetricStat"]["Metric"], query["MetricStat"]["Stat"]
+        (dimension,) = metric["Dimensions"]
+        asked = (metric["Namespace"], metric["MetricName"], stat, dimension["Name"])
+        assert asked == ("AWS/SQS", "NumberOfMessagesDeleted", "Sum", "QueueName")
+        known = {each["queue_arn"].rpartition(":")[2] for each in self.account.transitions()}
+        assert dimension["Value"] in known
+        values = [float(self.deletes)] if self.deletes else []
+        answer = {"MetricDataResults": [{"Id": "deleted", "Values": values}]}
+        return SimpleNamespace(status_code=200), answer
+
+    def fixed(self, name: str = "orders.fifo", tag: str = "heal", **over: Any) -> str:
+        """A queue whose calls have failed: fixed from 30 to 45, or proposed so."""
+        queue = self.account.queue(name, tag, VisibilityTimeout="30")
+        fail(self.account, queue, name, **over)
+        return queue
+
+    def fail(self, queue: str, word: str, **over: Any) -> None:
+        fail(self.account, queue, word, **over)
+
+    def fails_on(self, queue: str, after_minutes: float = 40, **over: Any) -> None:
+        self.account.later(minutes=after_minutes)
+        fail(self.account, queue, f"{self.account.now}", **over)
+
+    def follow(self, remaining_seconds: Callable[[], float] = lambda: 60) -> Followed:
+        return follow_up(context_of(self.account), OWNERS, remaining_seconds)
+
+    def minutes(self, count: int) -> None:
+        for _ in range(count):
+            self.account.later(minutes=1)
+            assert self.follow().errors == {}
+
+    def hours(self, count: float) -> None:
+        self.account.later(hours=count)
+        assert self.follow().errors == {}
+
+    def states(self) -> list[str]:
+        return states(self.account)
+
+    def hold_up(self, queue: str) -> HoldUp | None:
+        return context_of(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
+
+
+def test_a_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
+    world.fixed()
+    world.deletes = 7
+    world.minutes(15)
+    assert world.states() == ["applied"]
+    world.minutes(4)
+    assert world.states() == ["applied", "verified", "watching"]
+    world.hours(48)
+    assert world.states() == ["applied", "verified", "watching", "closed"]
+    assert world.called == []
+    assert world.account.pages("info") == world.account.pages("urgent") == []
+    assert world.follow().open_cases == []
+
+
+def test_a_fix_that_does_not_help_gets_the_next_bounded_step(world: World) -> None:
+    queue = world.fixed()
+    world.fails_on(queue)
+    assert world.account.visibility(queue) == 45
+    world.minutes(1)
+    assert world.account.visibility(queue) == 68
+    assert world.states() == ["applied", "ineffective", "applied"]
+    first, _, again = world.account.transitions()
+    assert (again["case_id"], again["n"]) == (first["case_id"], 3)
+    assert again["evidence"]["failed_calls"] == 6
+    assert world.account.attribute_item(queue)["person_value"] == {"S": "30"}
+
+
+def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: World) -> None:
+    """A batch of many queues takes most of a minute: the change stands since it was made."""
+    queue = world.account.queue(VisibilityTimeout="30")
+    begun, written = world.account.now, world.account.now + timedelta(seconds=55)
+    slow = replace(world.account.run(), clock=lambda: written)
+    assert not heal_batch(world.account.late_deletes(queue, "a", "b", "c"), slow).errors
+    (applied,) = world.account.transitions()
+    assert datetime.fromisoformat(applied["at"]) == written
+    until_it_arrived = world.account.settings.timing.propagation_seconds + 45
+    for seconds in (0, 30, until_it_arrived + 55 - 1):
+        world.account.now = begun + timedelta(seconds=seconds)
+        world.fails_on(queue, 0)
+        world.minutes(1)
+    assert world.states() == ["applied"]
+    assert world.account.visibility(queue) == 45
+    world.fails_on(queue, 0)
+    world.fails_on(queue)
+    world.minutes(1)
+    assert world.states()[:2] == ["applied", "ineffective"]
+
+
+def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
+    queue = world.fixed()
+    world.fails_on(queue, 5)
+    world.minutes(20)
+    assert world.account.visibility(queue) == 45
+    assert world.states() == ["applied", "ineffective"]
+    assert 1 < len(world.called) <= 5
+    hold_up = world.hold_up(queue)
+    assert hold_up is not None
+    assert hold_up.code == "too_soon"
+    world.minutes(10)
+    assert world.account.visibility(queue) == 68
+    assert world.hold_up(queue) is None, "it has moved"
+
+
+def test_with_heal_down_a_case_waits_and_is_reported_within_a_day(world: World) -> None:
+    queue = world.fixed()
+    world.heal_is_up = False
+    world.fails_on(queue)
+    world.minutes(3)
+    assert world.states() == ["applied", "ineffective"]
+    world.hours(24)
+    assert world.states()[-1] == "escalated"
+    assert len(world.account.pages("urgent")) == 1
+
+
+def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
+    queue = world.fixed()
+    world.account.set_visibility(queue, 40)
+    world.fails_on(queue, 45)
+    world.minutes(1)
+    assert world.account.visibility(queue) == 40
+    assert world.states() == ["applied", "overridden"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "ends"), [("off", "closed"), ("observe", "escalated"), ("propose", "escalated")]
+)
+def test_a_queue_that_is_no_longer_to_be_healed_is_left_alone(
+    world: World, tag: str, ends: str
+) -> None:
+    queue = world.fixed()
+    world.fails_on(queue)
+    world.account.tag(queue, mendq=tag)
+    world.minutes(1)
+    assert world.account.visibility(queue) == 45
+    assert world.states()[-1] == ends
+
+
+def _delete(world: World, queue: str) -> None:
+    world.account.clients.sqs.delete_queue(QueueUrl=world.account.url(queue))
+
+
+@pytest.mark.parametrize(
+    "take_away", [_delete, lambda world, arn: world.account.tag(arn, mendq="off")]
+)
+def test_a_queue_that_is_gone_or_off_by_now_is_not_called_verified(
+    world: World, take_away: Callable[[World, str], None]
+) -> None:
+    queue = world.fixed()
+    world.deletes = 9
+    take_away(world, queue)
+    world.minutes(25)
+    assert world.states() == ["applied", "closed"]
+
+
+def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: World) -> None:
+    """A person said yes and believes that it is done; nobody else comes by once it has ended."""
+    world.fixed(tag="propose")
+    world.heal_is_up = False
+    move(world.account, case_of(world.account), "approved")
+    world.account.later(hours=25)
+    with Stubber(world.account.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        assert [type(each) for each in world.follow().errors.values()] == [NotificationNotSent]
+    assert world.states() == ["proposed", "approved", "expired"]
+    assert len(world.account.pages("info")) == 1
+    world.hours(0.1)
+    _, (subject, body) = world.account.pages("info")
+    assert subject == "Mendq expired: visibility timeout too short on orders.fifo"
+    assert "Why: it was approved and could not be done in time" in body
+    assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
+    assert world.account.pages("urgent") == []
+    assert context_of(world.account).open_cases.listed() == []
+
+
+def test_an_approved_plan_that_has_changed_is_reported(world: World) -> None:
+    queue = world.fixed(tag="propose")
+    move(world.account, case_of(world.account), "approved")
+    world.account.set_visibility(queue, 40)
+    world.minutes(1)
+    assert world.states() == ["proposed", "approved", "expired"]
+    assert world.account.visibility(queue) == 40
+    _, (_, body) = world.account.pages("info")
+    assert "the plan would be VisibilityTimeout 40 -> 60 now" in body
+
+
+def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
+    world.fixed()
+    world.deletes = 1
+    world.account.later(minutes=20)
+    followed: list[Followed] = []
+
+    def overtake(**_: Any) -> None:
+        if not followed:
+            followed.append(Followed([]))
+            followed[0] = world.follow()
+
+    events: Any = world.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", overtake)
+    assert world.follow().errors == {}
+    assert world.states() == ["applied", "verified"]
+
+
+def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the alarm on a follow-up that fails would ring until somebody closes the case."""
+    world.fixed()
+    world.deletes = 1
+    world.account.later(minutes=20)
+    older = tuple(each for each in CATALOGUE if each.name != SYMPTOM)
+    monkeypatch.setattr(recover, "CATALOGUE", older)
+    followed = world.follow()
+    assert followed.errors == {}
+    assert [each.symptom for each in followed.unknown] == [SYMPTOM]
+    assert followed.by_state == {"applied": 1}
+    assert world.follow().unknown == [], "it is not due again within the minute"
+    monkeypatch.setattr(recover, "CATALOGUE", CATALOGUE)
+    world.hours(1.1)
+    assert world.states() == ["applied", "verified"]
+
+
+def test_a_page_left_unsent_is_sent_by_the_follow_up(world: World) -> None:
+    world.account.settings = replace(world.account.settings, info_topic_arn="arn:aws:sns:::gone")
+    world.fixed(tag="propose")
+    assert world.account.pages("info") == []
+    world.minutes(1)
+    world.account.settings = settings()
+    world.minutes(8)
+    assert len(world.account.pages("info")) == 1
+    assert world.states() == ["proposed"]
+
+
+@pytest.mark.parametrize(
+    "request_about", [{}, {"symptom": SYMPTOM}, {"symptom": "x", "queue_arn": "y", "case_id": "z"}]
+)
+def test_a_request_that_names_no_case_of_ours_is_refused(
+    account: Account, request_about: dict[str, str]
+) -> None:
+    with pytest.raises(CaseUnreadable):
+        take_up(request_about, account.run())
+
+
+def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(world: World) -> None:
+    queue = world.fixed()
+    case_id = case_of(world.account).case_id
+    asked = {"case_id": case_id, "queue_arn": queue, "symptom": SYMPTOM}
+    world.account.later(hours=1)
+    before = world.account.case_store_items()
+    refusals = {}
+    for over in (
+        {},
+        {"case_id": "visibility_timeout_too_short-another"},
+        {"queue_arn": queue.replace("us-east-1", "eu-west-1")},
+        {"queue_arn": queue.replace("123456789012", "210987654321")},
+    ):
+        refusal = take_up({**asked, **over}, world.account.run()).refusal
+        assert refusal is not None
+        refusals[str(over)] = refusal.code
+    assert list(refusals.values()) == ["moved_on", "moved_on", "elsewhere", "elsewhere"]
+    assert world.account.case_store_items() == before
+    assert world.account.visibility(queue) == 45
+
+
+def test_cloudwatch_that_does_not_answer_proves_and_ends_nothing(world: World) -> None:
+    queue = world.fixed()
+
+    def down(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetMetricData")
+
+    world.account.clients.cloudwatch.meta.events.register_first(GET, down)
+    world.minutes(25)
+    assert world.states() == ["applied", "unverified"]
+    world.fails_on(queue, 0)
+    world.minutes(10)
+    assert "ineffective" in world.states()
+
+
+def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
+    queues = []
+    for n in range(8):
+        queues.append(world.fixed(f"q{n}.fifo"))
+        world.hours(1.1)
+    for queue in queues:
+        world.fails_on(queue, 0)
+    world.minutes(3)
+    assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
+
+
+def test_what_readers_asked_for_counts_for_the_next_step_too(world: World) -> None:
+    asked: dict[str, Any] = {
+        "eventName": "ChangeMessageVisibility",
+        "errorCode": "MessageNotInflight",
+        "requestParameters": {"visibilityTimeout": 35},
+    }
+    queue = world.fixed(**asked)
+    assert world.account.visibility(queue) == 45
+    world.fails_on(queue, **asked)
+    world.minutes(1)
+    assert world.account.visibility(queue) == 45
+    assert world.states()[-1] == "escalated", "no step is left"
+    ((subject, body),) = world.account.pages("urgent")
+    assert "orders.fifo" in subject
+    assert "VisibilityTimeout: 30 s -> 45 s" in body
+
+
+def test_a_closed_change_calendar_takes_no_further_step(world: World) -> None:
+    queue = world.fixed()
+    world.fails_on(queue)
+    state = {"State": "CLOSED"}
+    world.account.settings = settings(freeze_calendars=("Peak",))
+    calendars: Any = world.account.clients.ssm.meta.events
+    calendars.register(
+        "before-call.ssm.GetCalendarState", lambda **_: (SimpleNamespace(status_code=200), state)
+    )
+    world.minutes(10)
+    assert world.called
+    assert world.account.visibility(queue) == 45
+    assert world.states() == ["applied", "ineffective"]
+    state["State"] = "OPEN"
+    world.minutes(10)
+    assert world.account.visibility(queue) == 68
+
+
+def test_without_time_for_another_case_it_stops_and_goes_on_the_next_minute(world: World) -> None:
+    for name in "ab":
+        world.fixed(f"{name}.fifo")
+    world.deletes = 1
+    world.account.later(minutes=20)
+    remaining = iter([SECONDS_FOR_A_CASE, SECONDS_FOR_A_CASE - 1])
+    followed = world.follow(lambda: next(remaining))
+    assert (len(followed.open_cases), followed.errors) == (2, {})
+    assert world.states() == ["applied", "applied", "verified"]
+    world.minutes(1)
+    assert world.states().count("verified") == 2
+
+
+@pytest.mark.parametrize("state", ["ineffective", "approved"])
+def test_what_waits_an_hour_to_be_written_is_reported_once(world: World, state: str) -> None:
+    """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
+    account = world.account
+    queue = world.fixed(tag="heal" if state == "ineffective" else "propose")
+    announced = len(account.pages("info"))
+    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.later(minutes=40)
+    if state == "ineffective":
+        world.fails_on(queue, 0)
+    else:
+        move(account, case_of(account), "approved")
+    world.minutes(60)
+    assert world.states()[-1] == state
+    assert len(account.pages("info")) == announced
+    hold_up = world.hold_up(queue)
+    assert hold_up is not None
+    assert (hold_up.code, hold_up.reason) == ("frozen", "changes are frozen: Black Friday")
+    world.minutes(120)
+    *_, (subject, body) = account.pages("info")
+    assert len(account.pages("info")) == announced + 1
+    assert subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
+    assert "held up" in body
+    assert "changes are frozen: Black Friday" in body
+    assert f"mendq show {case_of(account).case_id}" in body

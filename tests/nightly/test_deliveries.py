@@ -1,0 +1,113 @@
+"""A channel of a week is one run's at a time, and sends once; what a topic is told fits into it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from infra.lambdas.deliver_report import HANDLER, LAMBDA_RETRIES_AFTER_SECONDS
+from mendq.nightly.deliver import MOST_TEXT_BYTES, topic
+from mendq.nightly.deliveries import CLAIM_SECONDS, DeliveryClaims, HeldByAnother
+from tests.heal.conftest import Account
+
+WEEK = "2026-W46"
+KEY = f"report/week={WEEK}/delivered/verdict.json"
+
+
+def marked(account: Account, owner: str = "run-1", week: str = WEEK) -> DeliveryClaims:
+    return DeliveryClaims(account.clients.s3, "cases", week, owner, lambda: account.now)
+
+
+def mark(account: Account) -> dict[str, Any]:
+    found = account.clients.s3.get_object(Bucket="cases", Key=KEY)["Body"].read()
+    read: dict[str, Any] = json.loads(found)
+    return read
+
+
+def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) -> None:
+    assert marked(account).take("verdict")
+    before = mark(account)
+    assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
+    for seconds in (0, CLAIM_SECONDS - 1):
+        account.later(seconds=seconds)
+        with pytest.raises(HeldByAnother):
+            marked(account, "run-2").take("verdict")
+    assert mark(account) == before
+    account.later(seconds=1)
+    assert marked(account, "run-2").take("verdict")
+
+
+def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
+    timeout = HANDLER.timeout.to_seconds()
+    assert timeout < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
+
+
+def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
+    taken = marked(account).take("verdict")
+    assert taken
+    marked(account).note_failed(taken, "MessageRejected")
+    assert mark(account)["why"] == "MessageRejected"
+    assert marked(account, "run-2").take("verdict")
+
+
+def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> None:
+    """The other one takes it between this one's look and its write."""
+    assert marked(account).take("verdict")
+    account.later(seconds=CLAIM_SECONDS)
+    raced: list[bool] = []
+
+    def race(**_: Any) -> None:
+        if not raced:
+            raced.append(True)
+            assert marked(account, "run-3").take("verdict")
+
+    account.clients.s3.meta.events.register("after-call.s3.GetObject", race)
+    with pytest.raises(HeldByAnother):
+        marked(account, "run-2").take("verdict")
+    assert mark(account)["owner"] == "run-3"
+
+
+def test_a_late_note_does_not_undo_what_another_run_noted(account: Account) -> None:
+    slow = marked(account).take("verdict")
+    account.later(seconds=CLAIM_SECONDS)
+    quick = marked(account, "run-2").take("verdict")
+    assert slow
+    assert quick
+    marked(account, "run-2").note_sent(quick)
+    marked(account).note_failed(slow, "too late")
+    assert mark(account)["state"] == "sent"
+
+
+def _dead(until: object) -> bytes:
+    return json.dumps({"state": "taken", "owner": "run-0", "until": until}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_ours"),
+    [
+        *((each, False) for each in (b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}')),
+        (b"[" * 100_000, False),
+        *((_dead(each), True) for each in (None, 5, "soon", "2026-11-09T06:00:00")),
+    ],
+)
+def test_a_mark_of_others_stops_the_channel_and_one_without_an_end_has_ended(
+    account: Account, body: bytes, *, is_ours: bool
+) -> None:
+    account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)
+    assert bool(marked(account).take("verdict")) is is_ours
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "\N{GRINNING FACE}", "\ud800"])
+def test_a_text_beyond_what_sns_takes_is_cut_and_says_so(account: Account, character: str) -> None:
+    topic_arn = account.clients.sns.create_topic(Name="info")["TopicArn"]
+    fits = "ü" * (MOST_TEXT_BYTES // 2)
+    for text in (fits, "first " + character * 300_000):
+        topic(account.clients, "verdict", topic_arn, "Mendq", text).send()
+    whole, (_, said) = account.pages("info")
+    assert whole == ("Mendq", fits)
+    assert len(said.encode()) <= MOST_TEXT_BYTES
+    assert said.startswith("first ")
+    assert said.endswith("(cut here: it is longer than a topic takes)\n")

@@ -1,0 +1,75 @@
+"""botocore's Stubber answers in EMR Serverless's shapes; nothing here ran on EMR."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from mendq.aws.clients import Clients
+from mendq.model.plan import Refusal
+from mendq.model.settings import WORKER, StartNightlySettings
+from mendq.nightly.jobs import Job, Roots, nightly, spark_parameters, start, week
+from tests.model.test_nightly_jobs import AT
+
+ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
+SETTINGS = StartNightlySettings(
+    account="123456789012",
+    application_id="00f1a2b3",
+    job_role_arn="arn:aws:iam::123456789012:role/mendq-nightly-us-east-1",
+    entry_point="s3://code/job.py",
+    package="s3://code/package.zip",
+    compiled_packages="s3://code/compiled.tgz",
+    trail_root=ROOTS.trail,
+    case_root=ROOTS.cases,
+    out_root=ROOTS.out,
+    log_root="s3://out/logs/",
+    maximum_executors=7,
+)
+# What is asked of EMR: the same Python and packages on driver and executors, where EMR's own
+# default is Python 3.9, and bounded workers, where it is executors without end.
+REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
+ACTIVE = ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"]
+
+
+def run(name: str) -> dict[str, Any]:
+    arn = "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00f1a2b3/jobruns/run-1"
+    who = dict.fromkeys(("createdBy", "executionRole"), SETTINGS.job_role_arn)
+    what = {"applicationId": "00f1a2b3", "id": "run-1", "name": name, "arn": arn}
+    state = {"state": "RUNNING", "stateDetails": "running", "releaseLabel": "emr-7.14.0"}
+    return {**what, **who, **state, "createdAt": AT, "updatedAt": AT}
+
+
+def _started(job: Job, *active: str) -> str | Refusal:
+    clients = Clients(boto3.Session(region_name="us-east-1"))
+    asked = {"applicationId": "00f1a2b3", "states": ACTIVE}
+    started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
+    with Stubber(clients.emr) as emr:
+        emr.add_response("list_job_runs", {"jobRuns": [run(each) for each in active]}, asked)
+        emr.add_response("start_job_run", started, REQUEST)
+        return start(clients.emr, SETTINGS, job, AT)
+
+
+@pytest.mark.parametrize("job", [nightly(AT, ROOTS), week(AT, ROOTS)])
+def test_nothing_is_started_while_one_of_its_kind_is_active(job: Job) -> None:
+    refusal = _started(job, f"{job.kind}-2026-11-01")
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "run_active"
+
+
+def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait() -> None:
+    assert _started(nightly(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"
+
+
+@pytest.mark.parametrize("place", ["spark.driver", "spark.executor"])
+def test_a_workers_heap_and_what_comes_over_it_are_its_memory(place: str) -> None:
+    words = spark_parameters(SETTINGS).split(" ")
+    assert words[::2] == ["--conf"] * (len(words) // 2)
+    given = dict(each.split("=", 1) for each in words[1::2])
+    factor = 1 + float(given["spark.emr-serverless.memoryOverheadFactor"])
+    heap_gb = int(given[f"{place}.memory"].removesuffix("g"))
+    assert heap_gb * factor == pytest.approx(WORKER.memory_gb)
