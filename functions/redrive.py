@@ -48,14 +48,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         whose=Owner.REDRIVE,
     )
     outcome = redrive(event, run)
-    course: dict[str, Any] = {}
+    progress: dict[str, Any] = {}
     if isinstance(outcome, Ticked):
         # Only while something goes on: a series of zeros costs money and says nothing here.
         metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
         metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
-        course = outcome.progress.document() if outcome.progress else {}
-        course.pop("fingerprints", None)  # thousands, and of use to the next tick alone
+        progress = outcome.progress.document() if outcome.progress else {}
+        progress.pop("fingerprints", None)  # thousands, and of use to the next tick alone
     else:
         emit_taken_up(metrics, outcome)
-    logger.info("redrove a case", request=event, course=course, **outcome.document())
+    logger.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

@@ -14,7 +14,7 @@ from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
 from tests.functions.test_heal import Context
-from tests.heal.redriving import Redriving, redriving
+from tests.redrive.world import Redriving, redriving
 
 CONTEXT: Any = Context()
 

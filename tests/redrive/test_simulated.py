@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mendq.model.case import State
 from mendq.model.limits import Bounds
-from tests.model.toy_redrive import Toy
+from tests.redrive.toy import Toy
 
 # Halts late, so that poison and crashes run through every stage.
 LATE = Bounds(halt_returned=10_000, halt_share=1.0)
