@@ -48,9 +48,9 @@ class Redriven:
     @property
     def progress(self) -> RedriveProgress:
         client, table = self.account.client("dynamodb"), self.account.outputs["CaseTable"]
-        course = RedriveStore(client, table).newest(self.pipe.dead.arn)
-        assert course is not None
-        return course
+        progress = RedriveStore(client, table).newest(self.pipe.dead.arn)
+        assert progress is not None
+        return progress
 
     def soaked(self) -> None:
         """As if the time had passed: nobody waits for it in a test."""
