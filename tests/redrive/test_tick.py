@@ -52,12 +52,6 @@ def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) 
     assert here.progress.current.soak_ends_at == here.account.now + timedelta(seconds=60)
 
 
-def test_good_messages_all_go_back_and_the_case_is_verified(here: Redriving) -> None:
-    assert ended(here.begun(*texts(30))) is State.VERIFIED
-    assert here.bodies(here.dlq) == set()
-    assert here.progress.because == "30 messages went back, and none of them came back"
-
-
 def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redriving) -> None:
     here.begun(*texts(30)).tick()
     (poison, *_) = sorted(here.bodies(here.source))
@@ -115,12 +109,6 @@ def test_a_message_that_can_bear_no_mark_is_known_by_its_fingerprint(here: Redri
     assert not here.progress.fingerprints, "it is back"
 
 
-def test_of_messages_that_are_all_the_same_no_more_are_back_than_went(here: Redriving) -> None:
-    here.send(*["same"] * 30, **TEN)
-    assert ended(here.begun()) is State.VERIFIED
-    assert (here.progress.moved, here.progress.returned) == (30, 0)
-
-
 FORBIDS: dict[str, Callable[[Redriving], object]] = {
     "frozen": Redriving.freeze,
     "tag": lambda here: here.account.tag(here.source, **{"mendq:redrive": "off"}),
@@ -153,14 +141,6 @@ def test_after_the_thaw_it_goes_on(here: Redriving) -> None:
     assert "an incident" in here.tick().document()["reason"]
     here.freeze(thaw=True)
     assert ended(here) is State.VERIFIED
-
-
-def test_nobody_deletes_so_it_waits_and_halts_when_patience_is_over(here: Redriving) -> None:
-    here.begun(*texts(10)).deleted = 0
-    here.minutes(5)
-    assert (here.state, len(here.bodies(here.dlq))) == (State.APPLIED, 10)
-    here.minutes(3)
-    assert (here.state, len(here.bodies(here.dlq))) == (State.ESCALATED, 10)
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "CANCELLING", "SOMETHING_NEW"])
@@ -261,19 +241,6 @@ def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: s
     assert here.progress.moved == 5
 
 
-def test_what_can_be_looked_at_again_goes_on(here: Redriving) -> None:
-    here.begun(*texts(10))
-    for minute in range(60):
-        here.refusals.clear()
-        if minute % 2:
-            here.refuse("ListMessageMoveTasks", "InternalError")
-        if here.tick().case is not None:
-            break
-        here.account.later(minutes=1)
-        here.consume()
-    assert here.state is State.VERIFIED
-
-
 @pytest.mark.parametrize(("message", "is_soon"), [(BY_THE_QUEUE, True), (BY_IAM, False)])
 def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     here: Redriving, message: str, is_soon: bool
@@ -313,12 +280,6 @@ def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -
 def _lose(here: Redriving) -> None:
     error = ReadTimeoutError(endpoint_url="moto")
     here.refusals.append(lambda call, _: error if call == "SendMessageBatch" else None)
-
-
-def test_answers_that_are_always_lost_are_reported(here: Redriving) -> None:
-    _lose(here.begun(*texts(30)))
-    assert ended(here) is State.ESCALATED
-    assert len(here.pages) == 1
 
 
 def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:

@@ -53,7 +53,6 @@ class Toy:
     effects: int = 0
     sent_in_stage: Counter[int] = field(default_factory=Counter)
     refuses_send: str = ""
-    refuses_quarantine: str = ""
     ended: End | None = None
 
     def fill(self, good: int, poison: int = 0) -> Toy:
@@ -87,8 +86,6 @@ class Toy:
         )
 
     def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
-        if self.refuses_quarantine and messages:
-            return Put(refused=Blocked(self.refuses_quarantine, for_good=True))
         for each in messages:
             self._effect()
             self.retained.append(each)
