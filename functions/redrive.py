@@ -26,7 +26,7 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     # Only while something goes on: a series of zeros costs money and says nothing here.
     call.metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
     call.metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
-    course = outcome.progress.document() if outcome.progress else {}
-    course.pop("fingerprints", None)  # thousands, and of use to the next tick alone
-    call.log.info("redrove a case", request=event, course=course, **outcome.document())
+    progress = outcome.progress.document() if outcome.progress else {}
+    progress.pop("fingerprints", None)  # thousands, and of use to the next tick alone
+    call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

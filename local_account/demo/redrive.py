@@ -31,7 +31,7 @@ from mendq.model.limits import Bounds
 from mendq.model.settings import RedriveSettings
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.progress import Stage as At
-from mendq.redrive.store import CourseStore
+from mendq.redrive.store import RedriveStore
 
 SOURCE, DEAD, BESIDE, BESIDE_DEAD = "orders", "orders-dlq", "receipts", "receipts-dlq"
 TABLE = "demo-orders-done"
@@ -227,7 +227,7 @@ class RedriveStage(Stage):
             self.payments.charge,
         )
         self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))
-        self.case_store = CourseStore(dynamodb, self.account.outputs["CaseTable"])
+        self.case_store = RedriveStore(dynamodb, self.account.outputs["CaseTable"])
         self.sqs.create_queue(QueueName=BESIDE_DEAD)
         arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE_DEAD}"
         policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
@@ -320,7 +320,7 @@ class RedriveStage(Stage):
     def _look_at_course(self) -> None:
         """Look, and say each stage once; and once that the shipped bounds would end it here."""
         time.sleep(LOOK_EVERY_SECONDS)
-        self.progress = progress = self.case_store.course_of(self.seen(DEAD).queue_arn)
+        self.progress = progress = self.case_store.newest(self.seen(DEAD).queue_arn)
         self.look()
         if progress is None:
             return

@@ -41,6 +41,29 @@ TOO_OLD = "it has gone on for longer than SQS keeps any message"
 
 
 @dataclass(frozen=True)
+class Blocked:
+    """Why something may not or cannot be done, empty where nothing is in its way.
+
+    `for_good` where asking again would not help: its owner's own word, or a queue that is gone.
+    """
+
+    because: str = ""
+    for_good: bool = False
+
+    @property
+    def for_now(self) -> str:
+        """Why it cannot be done for now: that may pass."""
+        return "" if self.for_good else self.because
+
+    def __or__(self, other: Blocked) -> Blocked:
+        """The first that lasts, else the first."""
+        return other if not self.because or (other.for_good and not self.for_good) else self
+
+
+NOT_BLOCKED = Blocked()
+
+
+@dataclass(frozen=True)
 class SourceState:
     """The queue that messages go back to: what decides when a poison one is back.
 
@@ -55,20 +78,14 @@ class SourceState:
     deletes_per_second: float | None = None
     deleted_since: int | None = None
 
-    @property
-    def is_handled(self) -> bool:
-        """True where anybody is known to work it off."""
-        return bool(self.deletes_per_second)
-
 
 @dataclass(frozen=True)
 class RedriveSituation:
     """A progress beside what is seen at this tick; `sample` is None until one was taken.
 
-    `waiting` are the messages in the DLQ. `frozen` says why nothing may be changed
-    for now, `blocked` why it may not go on at all: a queue is not managed any more, its tag says
-    no, or its cause is back. `blocked_for_now` says why it cannot see what it has to, or keep apart
-    what came back: that may pass.
+    `waiting` are the messages in the DLQ. `frozen` says why nothing may be changed for now.
+    `blocked` for good: a queue is not managed any more, its tag says no, or its cause is back;
+    for now: it cannot see what it has to, or keep apart what came back.
     """
 
     progress: RedriveProgress
@@ -80,18 +97,13 @@ class RedriveSituation:
     is_fifo: bool = False
     has_foreign_task: bool = False
     frozen: str = ""
-    blocked: str = ""
-    blocked_for_now: str = ""
+    blocked: Blocked = NOT_BLOCKED
 
     @property
     def came_back(self) -> int:
         """How many of those that were sent back have returned."""
-        still_back = self.sample.still_back if self.sample and self.progress.is_opened else 0
-        return self.progress.returned + still_back
-
-    @property
-    def newly_dead(self) -> int:
-        return self.sample.newly_dead if self.sample else 0
+        progress = self.progress
+        return progress.returned + (self.seen.still_back if progress.is_opened else 0)
 
     @property
     def unseen(self) -> int:
@@ -106,14 +118,18 @@ class RedriveSituation:
         return max(0, self.waiting - self.progress.current.expected - seen)
 
     @property
+    def seen(self) -> DlqSample:
+        return self.sample or DlqSample()
+
+    @property
     def left_waiting(self) -> int:
         """What waited when it looked, without what went to quarantine since."""
-        return max(0, self.waiting - (self.sample.quarantined if self.sample else 0))
+        return max(0, self.waiting - self.seen.quarantined)
 
     @property
     def left(self) -> int:
         """Messages that could still be sent back; what is in flight counts."""
-        sample = self.sample or DlqSample()
+        sample = self.seen
         return max(0, max(self.left_waiting, sample.seen - sample.quarantined) - sample.stuck)
 
     @property
@@ -205,7 +221,7 @@ def always(_seen: RedriveSituation) -> bool:
 
 def blocked(seen: RedriveSituation) -> bool:
     """a queue is not managed any more, its tag says no, or the cause is back"""
-    return bool(seen.blocked)
+    return seen.blocked.for_good
 
 
 def frozen(seen: RedriveSituation) -> bool:
@@ -225,18 +241,18 @@ def foreign_task(seen: RedriveSituation) -> bool:
 
 def not_sampled(seen: RedriveSituation) -> bool:
     """no sample was taken at this tick, and one can be"""
-    return seen.sample is None and not seen.blocked_for_now
+    return seen.sample is None and not seen.blocked.for_now
 
 
 def too_many_back(seen: RedriveSituation) -> bool:
     """as many are back as halt it"""
     is_many = seen.came_back + seen.unseen >= seen.bounds.halts_at(seen.progress.moved)
-    return is_many or seen.newly_dead >= seen.bounds.halt_returned
+    return is_many or seen.seen.newly_dead >= seen.bounds.halt_returned
 
 
 def blocked_for_now(seen: RedriveSituation) -> bool:
     """it cannot see what it has to, or keep apart what came back"""
-    return bool(seen.blocked_for_now)
+    return bool(seen.blocked.for_now)
 
 
 def blocked_for_long(seen: RedriveSituation) -> bool:
@@ -285,7 +301,7 @@ def unread_for_long(seen: RedriveSituation) -> bool:
 
 def nobody(seen: RedriveSituation) -> bool:
     """the source's deletes are 0 or not measured"""
-    return not seen.source.is_handled
+    return not seen.source.deletes_per_second
 
 
 def nobody_for_long(seen: RedriveSituation) -> bool:
@@ -308,19 +324,22 @@ def end(seen: RedriveSituation) -> Next:
     return Next(progress, End(state, progress.because))
 
 
-def halting(because: Words | str) -> Callable[[RedriveSituation], Next]:
+def halting(because: Words) -> Callable[[RedriveSituation], Next]:
     def halt(seen: RedriveSituation) -> Next:
         """end the case with a page"""
-        said = because if isinstance(because, str) else because(seen)
-        return Next(seen.progress.now_in(Stage.HALTED, seen.now, said))
+        return Next(seen.progress.now_in(Stage.HALTED, seen.now, because(seen)))
 
     return halt
+
+
+def _rest(progress: RedriveProgress, because: str) -> Next:
+    return Next(replace(progress, because=because), Rest(because))
 
 
 def resting(because: str) -> Callable[[RedriveSituation], Next]:
     def rest(seen: RedriveSituation) -> Next:
         """wait"""
-        return Next(replace(seen.progress, because=because), Rest(because))
+        return _rest(seen.progress, because)
 
     return rest
 
@@ -328,22 +347,20 @@ def resting(because: str) -> Callable[[RedriveSituation], Next]:
 def wait_for_others(seen: RedriveSituation) -> Next:
     """wait until that is over"""
     because = f"changes are frozen: {seen.frozen}" if seen.frozen else FOREIGN
-    return Next(replace(seen.progress, because=because, waits=Waits()), Rest(because))
+    return _rest(replace(seen.progress, waits=Waits()), because)
 
 
 def wait_for_situation(seen: RedriveSituation) -> Next:
     """wait until it can"""
-    because, since = seen.blocked_for_now, seen.progress.waits.blocked_since or seen.now
-    progress = seen.progress.with_waits(blocked_since=since)
-    return Next(replace(progress, because=because), Rest(because))
+    since = seen.progress.waits.blocked_since or seen.now
+    return _rest(seen.progress.with_waits(blocked_since=since), seen.blocked.because)
 
 
 def waiting_for_consumers(because: str) -> Callable[[RedriveSituation], Next]:
     def wait(seen: RedriveSituation) -> Next:
         """wait for consumers"""
         since = seen.progress.waits.consumers_since or seen.now
-        progress = seen.progress.with_waits(consumers_since=since)
-        return Next(replace(progress, because=because), Rest(because))
+        return _rest(seen.progress.with_waits(consumers_since=since), because)
 
     return wait
 
@@ -370,7 +387,7 @@ def soak(seen: RedriveSituation) -> Next:
 
 def finish(seen: RedriveSituation) -> Next:
     """end the case as verified"""
-    progress, stuck = seen.progress, seen.sample.stuck if seen.sample else 0
+    progress, stuck = seen.progress, seen.seen.stuck
     left = f"; {stuck} cannot go back there and stay" if stuck else ""
     came_back = (
         f"{progress.returned} of them came back and are in {_quarantine(progress)}"
@@ -407,7 +424,8 @@ def move(seen: RedriveSituation) -> Next:
 
 def how_many_are_back(seen: RedriveSituation) -> str:
     progress = seen.progress
-    more = f", {seen.newly_dead} have newly died" if seen.newly_dead else ""
+    newly_dead = seen.seen.newly_dead
+    more = f", {newly_dead} have newly died" if newly_dead else ""
     more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
     went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
     return (
@@ -415,6 +433,14 @@ def how_many_are_back(seen: RedriveSituation) -> str:
         f"at {seen.bounds.halts_at(progress.moved)} it stops, because the cause is not fixed"
         + (f"; what came back is in {_quarantine(progress)}" if progress.quarantined else "")
     )
+
+
+def _what_blocks(seen: RedriveSituation) -> str:
+    return seen.blocked.because
+
+
+def _what_sqs_said(seen: RedriveSituation) -> str:
+    return seen.progress.because or "SQS takes nothing"
 
 
 def _quarantine(progress: RedriveProgress) -> str:
@@ -435,26 +461,21 @@ _SOAK, _HALTED = (Stage.SOAK,), Stage.HALTED
 # Of a stage's rows the first that fits is taken.
 TABLE = (
     Row(ENDED, None, always, end),
-    Row(GOING_ON, _HALTED, blocked, halting(lambda seen: seen.blocked)),
+    Row(GOING_ON, _HALTED, blocked, halting(_what_blocks)),
     Row(GOING_ON, None, frozen, wait_for_others),
-    Row(GOING_ON, _HALTED, too_old, halting(TOO_OLD)),
+    Row(GOING_ON, _HALTED, too_old, halting(lambda _: TOO_OLD)),
     Row(GOING_ON, None, foreign_task, wait_for_others),
     Row(GOING_ON, None, not_sampled, sample),
     Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
-    Row(GOING_ON, _HALTED, blocked_for_long, halting(lambda seen: seen.blocked_for_now)),
+    Row(GOING_ON, _HALTED, blocked_for_long, halting(_what_blocks)),
     Row(GOING_ON, None, blocked_for_now, wait_for_situation),
     Row(SENDING, Stage.SOAK, nothing_left, soak),
-    Row(
-        SENDING,
-        _HALTED,
-        refused_for_long,
-        halting(lambda seen: seen.progress.because or "SQS takes nothing"),
-    ),
+    Row(SENDING, _HALTED, refused_for_long, halting(_what_sqs_said)),
     Row(SENDING, Stage.SOAK, stage_is_over, soak),
     Row(_SOAK, None, not_soaked, resting("it waits for what may come back")),
-    Row(_SOAK, _HALTED, unread_for_long, halting(UNREAD)),
+    Row(_SOAK, _HALTED, unread_for_long, halting(lambda _: UNREAD)),
     Row(_SOAK, None, unread, waiting_for_consumers(UNREAD)),
-    Row(GOING_ON, _HALTED, nobody_for_long, halting(NOBODY)),
+    Row(GOING_ON, _HALTED, nobody_for_long, halting(lambda _: NOBODY)),
     Row(GOING_ON, None, nobody, waiting_for_consumers(NOBODY)),
     Row(_SOAK, Stage.DONE, nothing_left, finish),
     Row(_SOAK, Stage.RAMP, always, ramp),
@@ -506,14 +527,12 @@ def settled(progress: RedriveProgress, found: DlqSample, waiting: int) -> Redriv
 class Put:
     """What became of messages that were to be sent on.
 
-    `unsure` may have gone or not; `refused` is why one of the others stays, `for_good` where asking
-    again would not help.
+    `unsure` may have gone or not; `refused` is why one of the others stays.
     """
 
     moved: int = 0
     unsure: int = 0
-    refused: str = ""
-    for_good: bool = False
+    refused: Blocked = NOT_BLOCKED
 
 
 def moved(progress: RedriveProgress, put: Put, now: datetime, *, is_short: bool) -> RedriveProgress:
@@ -530,19 +549,11 @@ def moved(progress: RedriveProgress, put: Put, now: datetime, *, is_short: bool)
     after = replace(after, moved=progress.moved + put.moved)
     if put.moved:
         return after.with_waits(refused_since=None, is_refused=False)
-    if not put.refused:
+    if not put.refused.because:
         return after
     since = progress.waits.refused_since or now
     after = after.with_waits(refused_since=since, is_refused=True)
-    return replace(after, because=put.refused)
-
-
-@dataclass(frozen=True)
-class Refused:
-    """SQS did not do it, or did not say that it did; `for_good`: its owner's own word."""
-
-    because: str
-    for_good: bool = False
+    return replace(after, because=put.refused.because)
 
 
 class Effects(Protocol):
@@ -551,7 +562,7 @@ class Effects(Protocol):
     def save(self, progress: RedriveProgress) -> RedriveProgress:
         """Write it down; as it stands there."""
 
-    def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
+    def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Receive messages and sort them out."""
 
     def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
@@ -580,13 +591,13 @@ class Tick:
             if isinstance(going.action, SendBack):
                 self._send_back(going.progress, going.action.messages)
                 if self.progress.current.left:
-                    return None
+                    break
                 continue
             self._write(going.progress)
             if isinstance(going.action, End):
                 return going.action
             if isinstance(going.action, Rest):
-                return None
+                break
             if isinstance(going.action, TakeSample):
                 self._sample()
         return None
@@ -601,8 +612,8 @@ class Tick:
 
     def _sample(self) -> None:
         found = self.effects.take_sample(self.progress)
-        if isinstance(found, Refused):
-            self._block(found.because, for_good=found.for_good)
+        if isinstance(found, Blocked):
+            self._block(found)
             return
         self._write(sampled(self.progress, found))
         put = self.effects.quarantine(self.progress, found.returned)
@@ -610,27 +621,22 @@ class Tick:
         self._write(settled(self.progress, found, self.situation.waiting))
         self.situation = replace(self.situation, sample=found)
         if found.still_back:
-            refused = put.refused or "there was no time for all of it"
+            refused = put.refused.because or "there was no time for all of it"
             reason = f"what came back cannot be quarantined: {refused}"
-            self._block(reason, for_good=put.for_good)
+            self._block(Blocked(reason, put.refused.for_good))
 
-    def _block(self, because: str, *, for_good: bool) -> None:
-        seen = self.situation
-        self.situation = (
-            replace(seen, blocked=seen.blocked or because)
-            if for_good
-            else replace(seen, blocked_for_now=seen.blocked_for_now or because)
-        )
+    def _block(self, blocked: Blocked) -> None:
+        self.situation = replace(self.situation, blocked=self.situation.blocked | blocked)
 
     def _send_back(self, progress: RedriveProgress, wanted: int) -> None:
         before = progress.fingerprints
-        picked = self.situation.sample.waiting[:wanted] if self.situation.sample else ()
+        picked = self.situation.seen.waiting[:wanted]
         unmarked = self.effects.fingerprints(progress, picked)
         retained = (*before, *unmarked)[-MOST_FINGERPRINTS:]
         progress = replace(progress, fingerprints=retained).with_stage(in_flight=len(picked))
         self._write(progress)
         put = self.effects.send_back(self.progress, picked)
-        is_short = len(picked) < wanted and not put.refused
+        is_short = len(picked) < wanted and not put.refused.because
         after = moved(self.progress, put, self.situation.now, is_short=is_short)
         if not put.moved and not put.unsure:
             after = replace(after, fingerprints=before)

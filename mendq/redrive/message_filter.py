@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
-from jmespath.lexer import Lexer
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
@@ -32,10 +30,6 @@ _TAKE_NULL = frozenset({"not_null", "type"})
 # Only the first child of these sees the message itself.
 _WAYS = ("subexpression", "index_expression")
 _LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
-_PREFIXES = ("not", "expref")
-_OPENING = ("lparen", "lbracket", "lbrace", "filter")
-_CLOSING = ("rparen", "rbracket", "rbrace")
-_JOINING = ("comma", "colon", "pipe", "or", "and", "eq", "ne", "lt", "lte", "gt", "gte")
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 Node = Mapping[str, Any]
@@ -87,7 +81,6 @@ def message_filter(expression: str) -> MessageFilter | Misread:
     if len(expression) > LONGEST_EXPRESSION:
         return Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters", LONGEST_EXPRESSION)
     try:
-        _require_few_brackets(expression)
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
         return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
@@ -153,24 +146,6 @@ def _kind_of(value: Any) -> type | None:
     if value is None or isinstance(value, bytes):
         return None
     return float if type(value) is int else type(value)
-
-
-def _require_few_brackets(expression: str) -> None:
-    """Before the parser calls itself for each: that ends where the caller's stack does."""
-    depth, outer = 0, [0]
-    with suppress(JMESPathError):  # the parser says it, and where
-        for each in Lexer().tokenize(expression):
-            if each["type"] in _PREFIXES:
-                depth += 1
-            elif each["type"] in _OPENING:
-                depth += 1
-                outer.append(depth)
-            elif each["type"] in _CLOSING and len(outer) > 1:
-                depth = outer.pop() - 1
-            elif each["type"] in _JOINING:
-                depth = outer[-1]
-            if depth > DEEPEST:
-                raise RecursionError
 
 
 def _require_depth(node: Node, left: int = DEEPEST) -> None:
@@ -240,7 +215,7 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
         "attributes": {name: _value_of(each) for name, each in message.attributes.items()},
         "system": {name: each for name, each in system.items() if each},
         "receive_count": message.receive_count,
-        "redrive_count": max(message.redrive_count, retained.redrive_count if retained else 0),
+        "redrive_count": message.times_sent_back,
         "quarantine_reason": retained.why if retained else None,
         "sent_at": to_text(message.sent_at),
         "age_seconds": max(0.0, (now - message.sent_at).total_seconds()),

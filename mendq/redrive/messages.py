@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
+from typing import Any, get_type_hints
 
 from mendq.model.queue import parsed
 
@@ -31,6 +32,11 @@ class MessageAttribute:
     @property
     def in_bytes(self) -> bytes:
         return self.value if isinstance(self.value, bytes) else self.value.encode()
+
+    def document(self) -> dict[str, Any]:
+        """As SQS takes it."""
+        kind = "BinaryValue" if isinstance(self.value, bytes) else "StringValue"
+        return {"DataType": self.data_type, kind: self.value}
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,11 @@ class Message:
         """True where SQS would take it as it is, in a queue that takes so many bytes."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
 
-    def can_bear(self, name: str, mark: MessageAttribute, most_bytes: int) -> bool:
-        """True where SQS would take it with this mark, in a queue that takes so many bytes."""
-        return self.marked(name, mark).fits(most_bytes)
+    @property
+    def times_sent_back(self) -> int:
+        """How often it was sent back, even where it is or was in the quarantine."""
+        retained = quarantine_reason(self)
+        return max(self.redrive_count, retained.redrive_count if retained else 0)
 
 
 # A mark of ours is short; what is longer was written by somebody else.
@@ -100,7 +108,7 @@ LONGEST_WHY = 512
 
 
 @dataclass(frozen=True)
-class Resources:
+class QuarantineMark:
     """Why and when a message came to the quarantine, from where and after how many redrives.
 
     `at` is in ISO 8601; `source` is where it failed, and where `mendq quarantine return` sends it.
@@ -112,16 +120,13 @@ class Resources:
     case: str
     redrive_count: int
 
-    def document(self) -> dict[str, object]:
-        return asdict(self)
+
+_KINDS = get_type_hints(QuarantineMark)
 
 
 def hopped(message: Message) -> Message:
     """The message as it goes back to its source, even out of the quarantine: counted once more."""
-    retained = quarantine_reason(message)
-    redrive_count = min(
-        max(message.redrive_count, retained.redrive_count if retained else 0) + 1, MOST_REDRIVES
-    )
+    redrive_count = min(message.times_sent_back + 1, MOST_REDRIVES)
     return message.without(QUARANTINED).marked(
         REDRIVE_COUNT, MessageAttribute("Number", str(redrive_count))
     )
@@ -131,26 +136,21 @@ def marked_quarantined(
     message: Message, why: str, *, at: datetime, source_arn: str, case_id: str
 ) -> Message:
     """The message as it goes to the quarantine: with the reason in place of the redrives."""
-    retained = Resources(
-        why[:LONGEST_WHY], at.isoformat(), source_arn, case_id, message.redrive_count
-    )
-    text = json.dumps(retained.document(), ensure_ascii=True, separators=(",", ":"))
+    short, count = why[:LONGEST_WHY], message.redrive_count
+    retained = QuarantineMark(short, at.isoformat(), source_arn, case_id, count)
+    text = json.dumps(asdict(retained), ensure_ascii=True, separators=(",", ":"))
     return message.without(REDRIVE_COUNT).marked(QUARANTINED, MessageAttribute("String", text))
 
 
-def quarantine_reason(message: Message) -> Resources | None:
+def quarantine_reason(message: Message) -> QuarantineMark | None:
     """What the mark says; None where there is none that reads like ours."""
     mark = message.attributes.get(QUARANTINED)
     if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
         return None
     found = parsed(mark.value) or {}
-    texts = {name: found.get(name) for name in ("why", "at", "source", "case")}
-    redrive_count = found.get("redrive_count")
-    if not all(isinstance(each, str) for each in texts.values()):
+    if any(type(found.get(name)) is not kind for name, kind in _KINDS.items()):
         return None
-    if not isinstance(redrive_count, int) or isinstance(redrive_count, bool) or redrive_count < 0:
+    made = QuarantineMark(**{name: found[name] for name in _KINDS})
+    if made.redrive_count < 0:
         return None
-    return Resources(
-        **{name: str(each) for name, each in texts.items()},
-        redrive_count=min(redrive_count, MOST_REDRIVES),
-    )
+    return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))

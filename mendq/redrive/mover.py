@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Receiv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
@@ -24,7 +25,6 @@ from mendq.redrive.send_batches import (
     MoveResult,
     Sent,
     send,
-    settle,
     why_unfit,
 )
 
@@ -37,9 +37,6 @@ VISIBILITY_SECONDS = 120
 # How many messages are looked at, and held, at once.
 MOST_HELD = 5_000
 MOST_RECEIVED = 10
-# Older than any queue: of a message that does not say when it was sent nothing is concluded.
-_UNSAID = datetime.fromtimestamp(0, UTC)
-_LONGEST_NUMBER = 15
 
 
 class HeldFifoGroups:
@@ -101,9 +98,9 @@ class MessageMover:
         self._held = VisibilityHeartbeat(sqs, queue_url, seconds=visibility_seconds, clock=clock)
         self._groups, self._is_opening = HeldFifoGroups(), False
         self._ready: list[Message] = []
+        # Never to be given (again): what was, and the copies that this mover has sent.
         self._given: set[str] = set()
         self._sent: set[str] = set()
-        self._copies: set[str] = set()
         self._going: frozenset[str] = frozenset()
         self._is_abandoned = False
 
@@ -151,8 +148,7 @@ class MessageMover:
 
     def release(self, messages: Iterable[Message]) -> None:
         """Let others have these at once."""
-        ids = [each.message_id for each in messages]
-        if ids:
+        if ids := [each.message_id for each in messages]:
             self._held.release(*ids)
 
     def let_go(self) -> Iterator[int]:
@@ -221,7 +217,7 @@ class MessageMover:
         if message.message_id in self._sent:
             self._held.delete(message.message_id)
             return False
-        if message.message_id in self._given or message.message_id in self._copies:
+        if message.message_id in self._given:
             return False
         self._given.add(message.message_id)
         return True
@@ -232,18 +228,17 @@ class MessageMover:
         unfit = {each.message_id for each in stays}
         goes = [each for each in batch if each.message_id not in unfit]
         sent = send(self._sqs, goes, to) if goes else Sent({})
-        self._sent |= sent.copies.keys()
-        self._copies |= set(sent.copies.values())
-        gone = self._held.delete(*sent.copies) if sent.copies else frozenset[str]()
-        self._groups.lose(message for message in goes if message.message_id in gone)
-        passing = frozenset(each.message_id for each in (*stays, *sent.refused) if each.passes)
-        waits = tuple(
-            settle(batch, gone, order, passing | sent.copies.keys(), is_hopeless=sent.is_hopeless)
-        )
         went = [each for each in goes if each.message_id in sent.copies]
+        self._sent |= sent.copies.keys()
+        self._given |= set(sent.copies.values())
+        gone = self.delete(went)
+        self._groups.lose(each for each in went if each.message_id in gone)
+        passing = {each.message_id for each in (*stays, *sent.refused) if each.passes}
+        passing |= sent.copies.keys()
+        waits = order.settle(batch, gone, passing, is_hopeless=sent.is_hopeless)
         return MoveResult(
             moved=len(gone),
-            copied=len(sent.copies) - len(gone),
+            copied=len(went) - len(gone),
             unmarked=tuple(each.fingerprint for each in went if not to.can_mark(each)),
             failed=(*stays, *sent.refused, *waits),
         )
@@ -256,8 +251,9 @@ def message_of(message: Mapping[str, Any]) -> Message:
     return Message(
         message_id=str(message.get("MessageId", "")),
         body=str(message.get("Body", "")),
-        sent_at=_moment(str(system.get("SentTimestamp", ""))),
-        receive_count=_whole(str(system.get("ApproximateReceiveCount", ""))) or 1,
+        # Older than any queue where it does not say: nothing is concluded from that.
+        sent_at=datetime.fromtimestamp(_whole(system.get("SentTimestamp")) / 1000, UTC),
+        receive_count=_whole(system.get("ApproximateReceiveCount")) or 1,
         attributes={str(name): _attribute(each) for name, each in given.items()},
         source_arn=system.get("DeadLetterQueueSourceArn") or None,
         group_id=str(system.get("MessageGroupId", "")),
@@ -273,11 +269,7 @@ def _attribute(given: Mapping[str, Any]) -> MessageAttribute:
     return MessageAttribute(data_type, str(given.get("StringValue", "")))
 
 
-def _moment(epoch_milliseconds: str) -> datetime:
-    whole = _whole(epoch_milliseconds)
-    return _UNSAID if whole is None else datetime.fromtimestamp(whole / 1000, UTC)
-
-
-def _whole(text: str) -> int | None:
-    is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
-    return int(text) if is_number else None
+def _whole(text: Any) -> int:
+    """The number that SQS says; 0 where it says none."""
+    is_number = isinstance(text, str) and re.fullmatch(r"[0-9]{1,15}", text)
+    return int(text) if is_number else 0

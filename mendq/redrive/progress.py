@@ -1,12 +1,13 @@
 """How far one redrive has come, as the case store keeps it, and what a sample of messages says.
 
-All of it outlives the look that it was written down by: redrive_machine.py moves it on.
+All of it outlives the look that it was written down by: machine.py moves it on.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -125,8 +126,9 @@ class RedriveProgress:
 
     def document(self) -> dict[str, Any]:
         """The document that the case store holds."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        text = json.dumps(asdict(self), default=to_text)
+        document: dict[str, Any] = json.loads(text)
+        return document
 
     @classmethod
     def from_document(cls, document: object) -> Self:
@@ -152,65 +154,35 @@ class RedriveProgress:
         return self if self.is_over else self.now_in(Stage.HALTED, now, because)
 
 
-def _one_of(*kinds: type) -> Callable[[Any], Any]:
-    """Read a value of these very types; nothing is counted below nothing, and true is no number."""
-
-    def read(value: Any) -> Any:
-        if type(value) not in kinds:
-            raise TypeError(f"no {kinds[-1].__name__}: {value!r:.99}")
-        if kinds[-1] in (int, float) and not 0 <= value < _MOST:
-            raise ValueError(f"no number of messages: {value!r:.99}")
-        return value
-
-    return read
-
-
-def _moment(value: object) -> datetime:
-    moment = datetime.fromisoformat(_one_of(str)(value))
-    if moment.tzinfo is None:
-        raise ValueError(f"a time of no zone: {value!r:.99}")
-    return moment
-
-
-# How a document's values are read, by their types.
-_READ: Mapping[Any, Callable[[Any], object]] = {
-    str: _one_of(str),
-    bool: _one_of(bool),
-    int: _one_of(int),
-    float: _one_of(int, float),
-    datetime: _moment,
-    datetime | None: lambda value: None if value is None else _moment(value),
-    tuple[str, ...]: lambda value: tuple(map(_one_of(str), _one_of(list)(value))),
-    Stage: Stage,
-}
+# What JSON has for a type; any other is its own.
+_IN_JSON: Mapping[Any, tuple[type, ...]] = {float: (int, float), datetime: (str,), Stage: (str,)}
 
 
 def _read(kind: Any, value: Any) -> Any:
-    if not is_dataclass(kind):
-        return _READ[kind](value)
-    if not isinstance(value, Mapping):
-        raise TypeError(f"no document: {value!r:.99}")
-    kinds = get_type_hints(kind).items()
-    return cast("Any", kind)(
-        **{name: _read(each, value[name]) for name, each in kinds if name in value}
-    )
+    """Read a value as that very type; nothing is counted below nothing, and true is no number."""
+    if is_dataclass(kind):
+        found = _read(dict, value)
+        kinds = get_type_hints(kind).items()
+        made = {name: _read(each, found[name]) for name, each in kinds if name in found}
+        return cast("Any", kind)(**made)
+    if kind == datetime | None:
+        return None if value is None else _read(datetime, value)
+    if kind == tuple[str, ...]:
+        return tuple(_read(str, each) for each in _read(list, value))
+    if type(value) not in _IN_JSON.get(kind, (kind,)):
+        raise TypeError(f"no {kind.__name__}: {value!r:.99}")
+    if kind in (int, float) and not 0 <= value < _MOST:
+        raise ValueError(f"no number of messages: {value!r:.99}")
+    if kind is Stage:
+        return Stage(value)
+    return _moment(value) if kind is datetime else value
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, datetime):
-        return to_text(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-class DlqStanding(StrEnum):
-    """What a message in the DLQ is to a redrive."""
-
-    WAITS = "waits"
-    RETURNED = "returned"
-    NEWLY_DEAD = "newly_dead"
-    STUCK = "stuck"
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"a time of no zone: {text!r:.99}")
+    return moment
 
 
 @dataclass(frozen=True)
@@ -253,32 +225,25 @@ def sample_of(
     newly_dead = stuck = 0
     blocked, unmarked = set[str](), Counter(progress.fingerprints)
     for each in messages:
-        standing = _standing(each, progress, unmarked, most_bytes)
-        if standing is DlqStanding.RETURNED:
+        is_ours = each.source_arn == progress.source_arn
+        if is_ours and _is_back(each, progress, unmarked):
             returned.append(each)
-            if not each.redrive_count:
-                known.append(each.fingerprint)
-        elif standing is DlqStanding.STUCK or each.group_id in blocked:
+            known += [] if each.redrive_count else [each.fingerprint]
+        elif not is_ours or each.size_bytes > most_bytes or each.group_id in blocked:
             stuck += 1
             blocked |= {each.group_id} if is_fifo else set()
         else:
             waiting.append(each)
-            newly_dead += standing is DlqStanding.NEWLY_DEAD
+            newly_dead += each.sent_at > progress.began_at
     return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, tuple(known), is_whole)
 
 
-def _standing(
-    message: Message, progress: RedriveProgress, unmarked: Counter[str], most_bytes: int
-) -> DlqStanding:
-    """What bears no mark is known by its fingerprint, once for each that went, where it was sent
-    since: what waited all along was not."""
-    if message.source_arn != progress.source_arn:
-        return DlqStanding.STUCK
+def _is_back(message: Message, progress: RedriveProgress, unmarked: Counter[str]) -> bool:
+    """True for a marked one; one that bears no mark is known by its fingerprint, once for each
+    that went, where it was sent since: what waited all along was not."""
     if message.redrive_count:
-        return DlqStanding.RETURNED
-    if unmarked and message.sent_at >= progress.began_at - SKEW and unmarked[message.fingerprint]:
-        unmarked[message.fingerprint] -= 1
-        return DlqStanding.RETURNED
-    if message.size_bytes > most_bytes:
-        return DlqStanding.STUCK
-    return DlqStanding.NEWLY_DEAD if message.sent_at > progress.began_at else DlqStanding.WAITS
+        return True
+    if message.sent_at < progress.began_at - SKEW or not unmarked[message.fingerprint]:
+        return False
+    unmarked[message.fingerprint] -= 1
+    return True

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -28,9 +28,9 @@ from mendq.model.plan import Refusal
 from mendq.model.queue import number_in
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
-from mendq.redrive.machine import RedriveSituation, Refused, SourceState
+from mendq.redrive.machine import NOT_BLOCKED, Blocked, RedriveSituation, SourceState
 from mendq.redrive.progress import RedriveProgress, Stage
-from mendq.redrive.store import CourseStore
+from mendq.redrive.store import RedriveStore
 
 _WAITING = (
     "ApproximateNumberOfMessages",
@@ -50,21 +50,20 @@ class RedriveRun(FixContext):
     settings: RedriveSettings
 
     @property
-    def courses(self) -> CourseStore:
-        return CourseStore(self.clients.dynamodb, self.settings.case_table)
+    def redrives(self) -> RedriveStore:
+        return RedriveStore(self.clients.dynamodb, self.settings.case_table)
 
 
 @dataclass(frozen=True)
 class Queues:
     """Both queues as they are now; without attributes where one is gone, or was not shown.
 
-    `blocked` says which keeps us out, and how; `blocked_for_now` why one was not shown this time.
+    `blocked` says which was not shown: for good where it keeps us out.
     """
 
     dlq: Facts
     source: Facts
-    blocked: str = ""
-    blocked_for_now: str = ""
+    blocked: Blocked = NOT_BLOCKED
 
     @property
     def most_bytes(self) -> int:
@@ -77,24 +76,19 @@ class Queues:
 
 
 @dataclass
-class Faults:
-    """Why looks failed: the first that a queue's own policy forbids, the first that may pass."""
+class Looks:
+    """Why looks failed: what a queue's own policy forbids, else the first that may pass."""
 
-    blocked: str = ""
-    blocked_for_now: str = ""
+    blocked: Blocked = NOT_BLOCKED
 
     @contextmanager
     def met(self) -> Iterator[None]:
         try:
             yield
         except QueueRefusesUs as error:
-            self.blocked = self.blocked or str(error)
+            self.blocked |= Blocked(f"a queue keeps Mendq out: {error}", for_good=True)
         except FactsUnavailable as error:
-            self.blocked_for_now = self.blocked_for_now or str(error)
-
-    @property
-    def refused(self) -> Refused:
-        return Refused(self.blocked or self.blocked_for_now, for_good=bool(self.blocked))
+            self.blocked |= Blocked(str(error))
 
 
 def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
@@ -114,21 +108,18 @@ def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
 
 def queues_of(progress: RedriveProgress, run: RedriveRun) -> Queues:
     """Never raises for what SQS answers."""
-    faults, dlq, source = Faults(), progress.dlq_arn, progress.source_arn
-    with faults.met():
+    looks, dlq, source = Looks(), progress.dlq_arn, progress.source_arn
+    with looks.met():
         return Queues(_facts(dlq, run.clients), _facts(source, run.clients))
-    unseen = Facts(dlq, {}, {}), Facts(source, {}, {})
-    return Queues(*unseen, faults.blocked, faults.blocked_for_now)
+    return Queues(Facts(dlq, {}, {}), Facts(source, {}, {}), looks.blocked)
 
 
 def with_makings(progress: RedriveProgress, queues: Queues) -> RedriveProgress:
     """With when its queues were made, from the first time that they were seen."""
     known = progress.queues
-    made = replace(
-        known,
-        dlq_made_at=known.dlq_made_at or queues.dlq.created_at,
-        source_made_at=known.source_made_at or queues.source.created_at,
-    )
+    dlq_made_at = known.dlq_made_at or queues.dlq.created_at
+    source_made_at = known.source_made_at or queues.source.created_at
+    made = replace(known, dlq_made_at=dlq_made_at, source_made_at=source_made_at)
     return replace(progress, queues=made)
 
 
@@ -136,12 +127,12 @@ def situation_of(
     progress: RedriveProgress, queues: Queues, frozen: str | None, run: RedriveRun
 ) -> RedriveSituation:
     """What is seen of it; `frozen` as the case store says. Raises the case store's errors."""
-    faults, task_runs, misfit = Faults(queues.blocked, queues.blocked_for_now), False, ""
-    with faults.met():
+    looks, task_runs = Looks(queues.blocked), False
+    with looks.met():
         task_runs = move_task_runs(run.clients, progress.dlq_arn)
-    with faults.met():
-        misfit = _misfit(progress, queues, run)
-    refused = faults.blocked and f"a queue keeps Mendq out: {faults.blocked}"
+    if not queues.blocked.because:
+        with looks.met():
+            looks.blocked |= _for_good(_misfit(progress, queues, run))
     return RedriveSituation(
         progress,
         run.now,
@@ -151,9 +142,12 @@ def situation_of(
         is_fifo=queues.source.is_fifo,
         has_foreign_task=task_runs,
         frozen=frozen or run.closed_calendars or "",
-        blocked=refused or misfit or _cause_is_back(progress, run),
-        blocked_for_now=faults.blocked_for_now,
+        blocked=looks.blocked | _for_good(_cause_is_back(progress, run)),
     )
+
+
+def _for_good(because: str) -> Blocked:
+    return Blocked(because, for_good=bool(because))
 
 
 def _facts(queue_arn: str, clients: Clients) -> Facts:
@@ -181,10 +175,9 @@ def _deleted_since(progress: RedriveProgress, run: RedriveRun) -> int | None:
     if progress.stage is not Stage.SOAK or progress.moved_at is None:
         return None
     since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    try:
+    with suppress(FactsUnavailable):
         return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
-    except FactsUnavailable:
-        return None
+    return None
 
 
 def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
@@ -192,22 +185,17 @@ def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | N
     bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
     shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
     since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
-    try:
+    with suppress(FactsUnavailable):
         deleted = messages_deleted(run.clients, progress.source_arn, since, until)
-    except FactsUnavailable:
-        return None
-    return deleted / (until - since).total_seconds()
+        return deleted / (until - since).total_seconds()
+    return None
 
 
 def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
     """Why messages may not go from the one to the other any more; raises as looks do."""
-    if queues.blocked or queues.blocked_for_now:
-        return ""
     dlq, source = queues.dlq, queues.source
-    for queue, made_at in (
-        (dlq, progress.queues.dlq_made_at),
-        (source, progress.queues.source_made_at),
-    ):
+    known = progress.queues
+    for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):
         if queue.exists and made_at is not None and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     arns = source_arns_of(run.clients, dlq.queue_arn) if dlq.exists else ()
@@ -217,9 +205,10 @@ def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
 def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:
     """The first open case of a cause at the source."""
     cases = run.open_cases.newest_about([progress.source_arn])
-    back = (each for each in cases if each.symptom in CAUSES and still_shows(each))
-    case = next(back, None)
-    return f"case {case.case_id} says that {case.symptom} shows at the source" if case else ""
+    for each in cases:
+        if each.symptom in CAUSES and still_shows(each):
+            return f"case {each.case_id} says that {each.symptom} shows at the source"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -237,23 +226,20 @@ class RedriveStart:
     ) -> Refusal | None:
         """Check that the messages may go back; refuses and raises as `apply.write` does."""
         now = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
-        refusal = changed_meanwhile(now, seen, steps) or self._misfit(clients, now, steps)
+        if refusal := changed_meanwhile(now, seen, steps):
+            return refusal
+        if fault := self._misfit(clients, now, steps):
+            return Refusal("redrive_unfit", f"no message goes back: {fault}")
         to_set = [step for step in steps if step.leaves_a_value]
-        return refusal or (write(clients, seen, to_set) if to_set else None)
+        return write(clients, seen, to_set) if to_set else None
 
-    def _misfit(
-        self, clients: Clients, now: Facts, steps: Sequence[AttributeStep]
-    ) -> Refusal | None:
+    def _misfit(self, clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> str | None:
         redrives = [step for step in steps if isinstance(step, RedriveMessages)]
         if len(redrives) != 1:
-            return _unfit("the plan does not send messages back to one queue")
+            return "the plan does not send messages back to one queue"
         source = _facts(redrives[0].after, clients)
         sources = source_arns_of(clients, now.queue_arn)
-        fault = why_not_between(now, source, sources, self.consent)
-        if fault is None and move_task_runs(clients, now.queue_arn):
-            fault = "a message movement task runs on it already"
-        return _unfit(fault) if fault else None
-
-
-def _unfit(fault: str) -> Refusal:
-    return Refusal("redrive_unfit", f"no message goes back: {fault}")
+        if fault := why_not_between(now, source, sources, self.consent):
+            return fault
+        runs = move_task_runs(clients, now.queue_arn)
+        return "a message movement task runs on it already" if runs else None

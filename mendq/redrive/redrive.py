@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -27,11 +27,11 @@ from mendq.model.limits import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import arn_of, parts_of
 from mendq.model.steps import RedriveMessages
-from mendq.redrive.machine import End, Put, Refused, Tick
+from mendq.redrive.machine import Blocked, End, Put, Tick
 from mendq.redrive.messages import Message, hopped, marked_quarantined
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
-from mendq.redrive.reads import Faults, Queues, RedriveRun, queues_of, situation_of, with_makings
+from mendq.redrive.reads import Looks, Queues, RedriveRun, queues_of, situation_of, with_makings
 from mendq.redrive.send_batches import UNANSWERED, Destination, MoveResult
 from mendq.redrive.store import Claimed
 
@@ -45,49 +45,32 @@ WHY = "it came back after it was sent back to its source"
 
 @dataclass
 class RedriveEffects:
-    """The `Effects` on SQS; leaving the context makes visible again what is still held.
+    """The `Effects` on SQS, by a mover that holds what it has sampled until it is left.
 
     Never raise for what SQS answers; `save` raises what the case store raises.
     """
 
-    dlq_arn: str
+    mover: MessageMover
     queues: Queues
     run: RedriveRun
 
-    def __enter__(self) -> Self:
-        sqs = self.run.clients.sqs
-        self._mover = MessageMover(sqs, queue_url(self.run.clients, self.dlq_arn))
-        self._mover.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._mover.__exit__(kind, error, traceback)
-
     def save(self, progress: RedriveProgress) -> RedriveProgress:
-        return self.run.courses.save(progress, self.run.owner)
+        return self.run.redrives.save(progress, self.run.owner)
 
-    def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
+    def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Sample as many messages as bounds, memory and time allow; all of them stay held."""
-        faults = Faults()
-        with faults.met():
-            return self._sample(progress)
-        return faults.refused
-
-    def _sample(self, progress: RedriveProgress) -> DlqSample:
-        messages, is_whole = list[Message](), False
+        looks, messages, is_whole = Looks(), list[Message](), False
         most, weight = self.run.settings.bounds.census, 0
-        while len(messages) < most and weight < MOST_BYTES_HELD and self._has_time(half=True):
-            asked = min(TAKEN_AT_ONCE, most - len(messages))
-            taken = self._mover.take(asked)
-            messages += taken
-            weight += sum(each.size_bytes for each in taken)
-            if is_whole := len(taken) < asked:
-                break
+        with looks.met():
+            while len(messages) < most and weight < MOST_BYTES_HELD and self._has_time(half=True):
+                asked = min(TAKEN_AT_ONCE, most - len(messages))
+                taken = self.mover.take(asked)
+                messages += taken
+                weight += sum(each.size_bytes for each in taken)
+                if is_whole := len(taken) < asked:
+                    break
+        if looks.blocked.because:
+            return looks.blocked
         source, most_bytes = self.queues.source, self.queues.most_bytes
         return sample_of(
             messages, progress, is_fifo=source.is_fifo, most_bytes=most_bytes, is_whole=is_whole
@@ -95,15 +78,18 @@ class RedriveEffects:
 
     def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
         """Make the quarantine where there is none yet."""
+        looks, source_arn, case_id = Looks(), progress.source_arn, progress.case_id
         if not messages:
             return Put()
-        faults = Faults()
-        with faults.met():
-            quarantine_arn = quarantine_of(self.run.clients, self.queues.source)
-            if isinstance(quarantine_arn, Refusal):
-                return Put(refused=quarantine_arn.reason, for_good=True)
-            return self._put(messages, self._quarantine(quarantine_arn, progress))
-        return Put(refused=faults.refused.because, for_good=faults.refused.for_good)
+        with looks.met():
+            queue_arn = quarantine_of(self.run.clients, self.queues.source)
+            if isinstance(queue_arn, Refusal):
+                return Put(refused=Blocked(queue_arn.reason, for_good=True))
+            mark = partial(
+                marked_quarantined, why=WHY, at=self.run.now, source_arn=source_arn, case_id=case_id
+            )
+            return self._put(messages, self._destination(queue_arn, case_id, mark))
+        return Put(refused=looks.blocked)
 
     def fingerprints(
         self, progress: RedriveProgress, messages: tuple[Message, ...]
@@ -116,33 +102,25 @@ class RedriveEffects:
 
     def _put(self, messages: Sequence[Message], to: Destination) -> Put:
         done = MoveResult()
-        for result in self._mover.put(messages, to):
+        for result in self.mover.put(messages, to):
             done += result
             if not self._has_time():
                 break
-        unanswered = sum(each.code == UNANSWERED for each in done.failed)
+        unsure = done.copied + sum(each.code == UNANSWERED for each in done.failed)
         failed = next(iter(done.failed), None)
-        return Put(
-            done.moved,
-            done.copied + unanswered,
-            (failed.reason or failed.code) if failed else "",
-            for_good=failed is not None and not done.moved and not failed.passes,
-        )
+        if failed is None:
+            return Put(done.moved, unsure)
+        for_good = not done.moved and not failed.passes
+        return Put(done.moved, unsure, Blocked(failed.reason or failed.code, for_good))
 
     def _source(self, progress: RedriveProgress) -> Destination:
-        arn, url = progress.source_arn, queue_url(self.run.clients, progress.source_arn)
-        return Destination(arn, url, progress.case_id, hopped, self.queues.most_bytes)
+        to = self._destination(progress.source_arn, progress.case_id, hopped)
+        return replace(to, most_bytes=self.queues.most_bytes)
 
-    def _quarantine(self, queue_arn: str, progress: RedriveProgress) -> Destination:
-        def retained(message: Message) -> Message:
-            source_arn, case_id = progress.source_arn, progress.case_id
-            return marked_quarantined(
-                message, WHY, at=self.run.now, source_arn=source_arn, case_id=case_id
-            )
-
-        return Destination(
-            queue_arn, queue_url(self.run.clients, queue_arn), progress.case_id, retained
-        )
+    def _destination(
+        self, queue_arn: str, case_id: str, mark: Callable[[Message], Message]
+    ) -> Destination:
+        return Destination(queue_arn, queue_url(self.run.clients, queue_arn), case_id, mark)
 
     def _has_time(self, *, half: bool = False) -> bool:
         """`half`: what is taken is to be sent on as well."""
@@ -166,9 +144,8 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
         if isinstance(made, Refusal):
             return made
         attributes = made
-    because = why_unfit_as_quarantine(
-        source, attributes, consuming(mappings_of(clients, queue_arn))
-    )
+    readers = consuming(mappings_of(clients, queue_arn))
+    because = why_unfit_as_quarantine(source, attributes, readers)
     return taken(queue_arn, because) if because else queue_arn
 
 
@@ -205,23 +182,45 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     Raises CaseUnreadable, and what taking up or the case store raises: then the next minute's tick
     goes on from what is written down.
     """
-    if not isinstance(request, Mapping):
-        raise CaseUnreadable(f"no request: {request!r:.400}")
-    if request.get(CANCEL) is not True and not _goes_on(request, run):
-        return take_up(request, run)
-    case = _case_of(request, run)
-    if isinstance(case, Refusal):
-        return Ticked(refusal=case)
-    with _claimed(case.dlq_arn, run) as claimed:
-        if isinstance(claimed, Refusal):
-            return Ticked(refusal=claimed)
-        progress = case.progress_after(claimed, run)
-        if request.get(CANCEL) is True:
-            halted = progress.halted(run.now, "a person took it back")
-            return Ticked(progress=run.courses.save(halted, run.owner))
-        if progress.is_over and progress != claimed.course:
-            progress = run.courses.save(progress, run.owner)
-        return _ticked(case, progress, run)
+    symptom, queue_arn, case_id = _named(request, run)
+    attributes = tuple(step.attribute for step in symptom.steps)
+    view = run.case_store.look(queue_arn, symptom.name, attributes)
+    case, is_cancelled = view.case, request.get(CANCEL) is True
+    if case is None or case.case_id != case_id or not case.goes_on:
+        if not is_cancelled:
+            return take_up(request, run)
+        return _declined("moved_on", f"case {case_id} sends no messages back")
+    if view.held_by_another(run.owner, run.now) or view.intent is not None:
+        return _declined("claimed", "another run is at work on this queue", again=True)
+    named = {each["attribute"]: each["after"] for each in case.steps}
+    source_arn = named.get(RedriveMessages.attribute)
+    if source_arn is None:
+        return _declined("another_owner", f"case {case_id} sends no messages back")
+    claimed = run.redrives.claim(case.queue_arn, run.owner, run.now)
+    if claimed is None:
+        return _declined("claimed", "another run is at work on these messages", again=True)
+    redriven = _RedriveCase(case, symptom, view, source_arn)
+    try:
+        return redriven.go_on(redriven.progress_after(claimed, run), claimed, run, is_cancelled)
+    finally:
+        with suppress(CaseStoreUnavailable):
+            run.redrives.release(case.queue_arn, run.owner)
+
+
+def _named(request: Mapping[str, Any], run: RedriveRun) -> tuple[Symptom, str, str]:
+    """The symptom, the queue and the case; raises CaseUnreadable for what is no request of ours."""
+    asked = request if isinstance(request, Mapping) else {}
+    symptom = next((each for each in CATALOGUE if each.name == asked.get("symptom")), None)
+    queue_arn, case_id = asked.get("queue_arn"), asked.get("case_id")
+    if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
+        raise CaseUnreadable(f"no case of ours: {request!s:.400}")
+    if arn_of(queue_arn) is None or not run.is_here(queue_arn):
+        raise CaseUnreadable(f"no queue of this account and region: {queue_arn[:200]}")
+    return symptom, queue_arn, case_id
+
+
+def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:
+    return Ticked(refusal=Refusal(code, reason, becomes=None, again=again))
 
 
 @dataclass(frozen=True)
@@ -233,26 +232,46 @@ class _RedriveCase:
     view: CaseStoreView
     source_arn: str
 
-    @property
-    def dlq_arn(self) -> str:
-        return self.case.queue_arn
-
     def progress_after(self, claimed: Claimed, run: RedriveRun) -> RedriveProgress:
         """Its own where it has one, else a new one in the place of what was there before.
 
         One that cannot be read may have been its own: then nothing more is moved.
         """
-        newest, damage = claimed.course, claimed.damage
+        newest, damage, dlq_arn = claimed.progress, claimed.damage, self.case.queue_arn
         if newest is not None and newest.case_id == self.case.case_id:
             if newest.source_arn == self.source_arn:
                 return newest
-            damage = f"the redrive of {self.dlq_arn} goes to {newest.source_arn:.200}"
-        queues, size = RedriveQueues(self.dlq_arn, self.source_arn), run.settings.bounds
+            damage = f"the redrive of {dlq_arn} goes to {newest.source_arn:.200}"
+        queues, size = RedriveQueues(dlq_arn, self.source_arn), run.settings.bounds
         new = RedriveProgress.begun(self.case.case_id, queues, size=size.canary, now=run.now)
         new = replace(new, n=claimed.n)
         return new.halted(run.now, f"{UNREADABLE}: {damage}") if damage else new
 
-    def end(self, end: End, progress: RedriveProgress, facts: Facts, run: RedriveRun) -> Case:
+    def go_on(
+        self, before: RedriveProgress, claimed: Claimed, run: RedriveRun, is_cancelled: bool
+    ) -> Ticked:
+        """Take it one tick further, or stop it."""
+        if is_cancelled:
+            halted = before.halted(run.now, "a person took it back")
+            return Ticked(progress=run.redrives.save(halted, run.owner))
+        if before.is_over and before != claimed.progress:
+            before = run.redrives.save(before, run.owner)
+        queues = queues_of(before, run)
+        before = with_makings(before, queues)
+        situation = situation_of(before, queues, self.view.frozen, run)
+        url = queue_url(run.clients, before.dlq_arn)
+        with MessageMover(run.clients.sqs, url) as mover:
+            tick = Tick(situation, RedriveEffects(mover, queues, run))
+            end = tick.run()
+        now = tick.progress
+        return Ticked(
+            case=self._ended(end, now, queues.dlq, run) if end else None,
+            progress=now,
+            redriven=now.moved - before.moved,
+            quarantined=now.quarantined - before.quarantined,
+        )
+
+    def _ended(self, end: End, progress: RedriveProgress, facts: Facts, run: RedriveRun) -> Case:
         """The case as it was written down; raises as `record_transition` does."""
         moved = self.case.moved(end.state, end.because, run.now, actor=run.whose)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
@@ -261,68 +280,3 @@ class _RedriveCase:
         next_command = look if progress.quarantined else ""
         notification = Notification(self.symptom, facts, severity, next_command=next_command)
         return record_transition(moved, self.view, notification, run, run.owner)
-
-
-def _ticked(case: _RedriveCase, progress: RedriveProgress, run: RedriveRun) -> Ticked:
-    queues = queues_of(progress, run)
-    progress = with_makings(progress, queues)
-    situation = situation_of(progress, queues, case.view.frozen, run)
-    with RedriveEffects(progress.dlq_arn, queues, run) as effects:
-        tick = Tick(situation, effects)
-        end = tick.run()
-    now = tick.progress
-    return Ticked(
-        case=case.end(end, now, queues.dlq, run) if end else None,
-        progress=now,
-        redriven=now.moved - progress.moved,
-        quarantined=now.quarantined - progress.quarantined,
-    )
-
-
-def _goes_on(request: Mapping[str, Any], run: RedriveRun) -> bool:
-    """True where the named case is applied; else it waits to be taken up, or is over."""
-    queue_arn, symptom = request.get("queue_arn"), request.get("symptom")
-    if arn_of(queue_arn) is None or not isinstance(queue_arn, str) or not isinstance(symptom, str):
-        raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")
-    case = run.case_store.look(queue_arn, symptom, ()).case
-    return case is not None and case.case_id == request.get("case_id") and case.goes_on
-
-
-def _case_of(request: Mapping[str, Any], run: RedriveRun) -> _RedriveCase | Refusal:
-    """CaseUnreadable for what is no request of ours."""
-    symptom = next((each for each in CATALOGUE if each.name == request.get("symptom")), None)
-    queue_arn, case_id = request.get("queue_arn"), request.get("case_id")
-    if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
-        raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")
-    if arn_of(queue_arn) is None or not run.is_here(queue_arn):
-        raise CaseUnreadable(f"no queue of this account and region: {queue_arn[:200]}")
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = run.case_store.look(queue_arn, symptom.name, attributes)
-    case = view.case
-    if case is None or case.case_id != case_id or not case.goes_on:
-        return _declined("moved_on", f"case {case_id} sends no messages back")
-    if view.held_by_another(run.owner, run.now) or view.intent is not None:
-        return _declined("claimed", "another run is at work on this queue", again=True)
-    named = {each["attribute"]: each["after"] for each in case.steps}
-    source_arn = named.get(RedriveMessages.attribute)
-    if source_arn is None:
-        return _declined("another_owner", f"case {case_id} sends no messages back")
-    return _RedriveCase(case, symptom, view, source_arn)
-
-
-@contextmanager
-def _claimed(dlq_arn: str, run: RedriveRun) -> Iterator[Claimed | Refusal]:
-    """Claimed, or a refusal; let go at the end, however it comes."""
-    claimed = run.courses.claim(dlq_arn, run.owner, run.now)
-    if claimed is None:
-        yield _declined("claimed", "another run is at work on these messages", again=True)
-        return
-    try:
-        yield claimed
-    finally:
-        with suppress(CaseStoreUnavailable):
-            run.courses.release(dlq_arn, run.owner)
-
-
-def _declined(code: str, reason: str, *, again: bool = False) -> Refusal:
-    return Refusal(code, reason, becomes=None, again=again)

@@ -5,8 +5,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMe
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5, sha256
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.errors import PASSING, code_of, is_passing
 from mendq.model.failed_call import canonical
 from mendq.model.queue import on_fifo
-from mendq.redrive.messages import Message, MessageAttribute
+from mendq.redrive.messages import Message
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -90,14 +90,6 @@ class Sent:
     is_hopeless: bool = False
 
 
-def too_long(message: Message, to: Destination) -> NotMoved | None:
-    """Why it cannot go, None where the destination takes messages of this size."""
-    if message.size_bytes <= min(to.most_bytes, MOST_BYTES):
-        return None
-    reason = f"it has {message.size_bytes} bytes, and {to.queue_arn} takes {to.most_bytes}"
-    return NotMoved(message.message_id, "too_long", reason)
-
-
 class FifoOrder:
     """Messages on their way out: of one FIFO group the next goes when the one before has gone."""
 
@@ -108,7 +100,7 @@ class FifoOrder:
             self._lanes.setdefault(self._lane_of(each), deque()).append(each)
 
     def next_batch(self) -> list[Message]:
-        """Empty when all are gone."""
+        """The first of each group; empty when all are gone."""
         batch: list[Message] = []
         left = MOST_BYTES
         for lane in self._lanes.values():
@@ -119,21 +111,35 @@ class FifoOrder:
             left -= size
         return batch
 
-    def take_out(self, message: Message) -> None:
-        """It has gone, or failed alone."""
-        lane = self._lanes[self._lane_of(message)]
-        lane.remove(message)
-        if not lane:
-            del self._lanes[self._lane_of(message)]
+    def settle(
+        self,
+        batch: Sequence[Message],
+        gone: Collection[str],
+        passing: Collection[str],
+        *,
+        is_hopeless: bool = False,
+    ) -> Iterator[NotMoved]:
+        """Take the batch out; yields what has to wait because of what did not go.
 
-    def close(self, message: Message) -> list[Message]:
-        """It did not go: whatever waits behind it must not go first."""
-        return [each for each in self._lanes.pop(self._lane_of(message)) if each is not message]
-
-    def close_all(self) -> list[Message]:
-        behind = [each for lane in self._lanes.values() for each in lane]
-        self._lanes.clear()
-        return behind
+        `passing` are those that may go later; where it `is_hopeless`, nothing else is to be tried.
+        """
+        for message in batch:
+            name = self._lane_of(message)
+            lane = self._lanes.pop(name)
+            lane.popleft()
+            if message.message_id not in gone:
+                reason = f"{message.message_id} of the same group did not go, and is to go first"
+                passes = message.message_id in passing
+                for each in lane:
+                    yield NotMoved(each.message_id, "waits_for_neighbour", reason, passes)
+            elif lane:
+                self._lanes[name] = lane
+        if is_hopeless:
+            passes = any(each.message_id in passing for each in batch)
+            for each in (each for lane in self._lanes.values() for each in lane):
+                reason = "what was refused before it would be again"
+                yield NotMoved(each.message_id, "not_tried", reason, passes)
+            self._lanes.clear()
 
     def _lane_of(self, message: Message) -> str:
         return message.group_id if self._to.is_fifo else message.message_id
@@ -146,13 +152,17 @@ def send(sqs: SQSClient, messages: Sequence[Message], to: Destination) -> Sent:
         answer = sqs.send_message_batch(QueueUrl=to.queue_url, Entries=entries)
     except (ClientError, BotoCoreError) as error:
         return _refused_whole(sqs, messages, to, error)
-    copies = dict(_copies(messages, answer.get("Successful", [])))
-    codes = {each["Id"]: each for each in answer.get("Failed", [])}
-    refused = (
-        _not_moved(each, codes.get(str(at), {}))
-        for at, each in enumerate(messages)
-        if each.message_id not in copies
-    )
+    # Those alone have gone of which SQS says that it has the same text.
+    taken = {each["Id"]: each for each in answer.get("Successful", [])}
+    failed = {each["Id"]: each for each in answer.get("Failed", [])}
+    copies, refused = dict[str, str](), list[NotMoved]()
+    for at, each in enumerate(messages):
+        one = taken.get(str(at))
+        digest = md5(each.body.encode(), usedforsecurity=False).hexdigest()
+        if one and one["MD5OfMessageBody"] == digest:
+            copies[each.message_id] = one["MessageId"]
+        else:
+            refused.append(_not_moved(each, failed.get(str(at), {})))
     return Sent(copies, tuple(refused))
 
 
@@ -166,25 +176,9 @@ def _refused_whole(
         refused = tuple(NotMoved(each.message_id, code, str(error), passes) for each in messages)
         return Sent({}, refused, is_hopeless)
     alone = [send(sqs, [each], to) for each in messages]
-    return Sent(
-        {key: value for each in alone for key, value in each.copies.items()},
-        tuple(each for one in alone for each in one.refused),
-        any(each.is_hopeless for each in alone),
-    )
-
-
-def _copies(
-    messages: Sequence[Message], successful: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[str, str]]:
-    """Those alone of which SQS says that it has the same text."""
-    by_id = {str(at): each for at, each in enumerate(messages)}
-    for each in successful:
-        message = by_id[each["Id"]]
-        if (
-            each["MD5OfMessageBody"]
-            == md5(message.body.encode(), usedforsecurity=False).hexdigest()
-        ):
-            yield message.message_id, each["MessageId"]
+    copies = ChainMap(*(dict(each.copies) for each in alone))
+    refused = tuple(each for one in alone for each in one.refused)
+    return Sent(copies, refused, any(each.is_hopeless for each in alone))
 
 
 def _not_moved(message: Message, failed: Mapping[str, Any]) -> NotMoved:
@@ -199,9 +193,8 @@ def _entry(at: str, message: Message, to: Destination) -> Any:
     sent = to.as_sent(message)
     entry: dict[str, Any] = {"Id": at, "MessageBody": sent.body}
     if sent.attributes:
-        entry["MessageAttributes"] = {
-            name: _attribute(each) for name, each in sent.attributes.items()
-        }
+        given = {name: each.document() for name, each in sent.attributes.items()}
+        entry["MessageAttributes"] = given
     if sent.trace_header:
         header = {"DataType": "String", "StringValue": sent.trace_header}
         entry["MessageSystemAttributes"] = {"AWSTraceHeader": header}
@@ -215,11 +208,6 @@ def _entry(at: str, message: Message, to: Destination) -> Any:
 def deduplication_id(run_id: str, message_id: str) -> str:
     """The same for the same message of the same run: sent again within 5 minutes, it is one."""
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
-
-
-def _attribute(attribute: MessageAttribute) -> dict[str, Any]:
-    kind = "BinaryValue" if isinstance(attribute.value, bytes) else "StringValue"
-    return {"DataType": attribute.data_type, kind: attribute.value}
 
 
 @dataclass(frozen=True)
@@ -251,33 +239,11 @@ class MoveResult:
 
 def why_unfit(message: Message, held: frozenset[str], to: Destination) -> NotMoved | None:
     """Why it is not even to be sent; `held` are the message ids that are held still."""
-    if message.message_id not in held:
+    size, name = message.size_bytes, message.message_id
+    if name not in held:
         reason = "its visibility timeout was over before it was sent"
-        return NotMoved(message.message_id, "lost", reason, passes=True)
-    return too_long(message, to)
-
-
-def settle(
-    batch: Sequence[Message],
-    gone: frozenset[str],
-    lanes: FifoOrder,
-    passing: frozenset[str],
-    *,
-    is_hopeless: bool,
-) -> Iterator[NotMoved]:
-    """Take what has gone out of the order; yields what has to wait because of what did not go.
-
-    `passing` are those that may go later; where it `is_hopeless`, nothing else is to be tried.
-    """
-    for message in batch:
-        if message.message_id in gone:
-            lanes.take_out(message)
-            continue
-        for each in lanes.close(message):
-            reason = f"{message.message_id} of the same group did not go, and is to go first"
-            passes = message.message_id in passing
-            yield NotMoved(each.message_id, "waits_for_neighbour", reason, passes)
-    passes = any(each.message_id in passing for each in batch)
-    for each in lanes.close_all() if is_hopeless else ():
-        reason = "what was refused before it would be again"
-        yield NotMoved(each.message_id, "not_tried", reason, passes)
+        return NotMoved(name, "lost", reason, passes=True)
+    if size > min(to.most_bytes, MOST_BYTES):
+        reason = f"it has {size} bytes, and {to.queue_arn} takes {to.most_bytes}"
+        return NotMoved(name, "too_long", reason)
+    return None

@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 
 from mendq.cli import account as cli_account
 from mendq.cli.__main__ import app
-from mendq.cli.redrive import asked
-from mendq.cli.redrive import quarantine as quarantine_command
+from mendq.cli.redrive import route
 from mendq.redrive import mover
 from mendq.redrive.mover import MessageMover
 from tests.cli.conftest import Operator, StandIn
@@ -126,8 +125,7 @@ def dlq_account() -> Iterator[Dlq]:
     with (
         operator_account() as operator,
         patch.object(mover, "message_of", _message_of),
-        patch.object(asked, "MessageMover", at_once),
-        patch.object(quarantine_command, "MessageMover", at_once),
+        patch.object(route, "MessageMover", at_once),
     ):
         queues = dlq(operator)
         operator.aws.tag(queues.source, mendq="observe")

@@ -12,7 +12,7 @@ from mendq.model.queue import Redrive
 from mendq.model.steps import SetMessageRetention
 from tests.cli.conftest import Operator
 from tests.heal.operators import undo
-from tests.heal.redriving import LONGEST, Redriving
+from tests.redrive.world import LONGEST, Redriving
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from mendq.consumer import VisibilityHeartbeat
 from mendq.consumer.writes import LONGEST_SECONDS
 from tests.consumer.answers import Sqs, message
 from tests.heal.conftest import Account
-from tests.heal.messages import timed
+from tests.redrive.conftest import timed
 
 __all__ = ["timed"]
 SECONDS = 60

@@ -16,7 +16,7 @@ from mendq.model.steps import AttachDlq
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import ALICE, OWNERS, Heal, case_of, fail, move, outcomes, say, states
-from tests.heal.redriving import redriving
+from tests.redrive.world import redriving
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
 from tests.scan.scanning import scanning

@@ -16,7 +16,7 @@ from mendq.model.steps import SetMessageRetention
 from mendq.redrive.messages import REDRIVE_COUNT
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import Ticked, redrive
-from tests.heal.redriving import LONGEST, SYMPTOM, Redriving, redriving
+from tests.redrive.world import LONGEST, SYMPTOM, Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
 from tests.infra.scan_runs import ANSWERS

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from local_account.process import LocalAccount
-from tests.local_account.queues import Queue, eventually, new_queue
+from tests.local_account.queues import Queue, eventually
 
 MOST_ENTRIES = 10
 
@@ -43,11 +42,6 @@ def naming(dead: Queue, receives: int = 1) -> str:
     return json.dumps({"deadLetterTargetArn": dead.arn, "maxReceiveCount": receives})
 
 
-def new_pipe(account: LocalAccount, *, fifo: bool = False, dead: Queue | None = None) -> Pipe:
-    dead = dead or new_queue(account, fifo=fifo)
-    return Pipe(new_queue(account, fifo=fifo, RedrivePolicy=naming(dead)), dead)
-
-
 def received(queue: Queue, how_many: int) -> list[dict[str, Any]]:
     """So many messages, each received once with all that SQS tells of it, and deleted."""
     found: list[dict[str, Any]] = []
@@ -71,16 +65,3 @@ def received(queue: Queue, how_many: int) -> list[dict[str, Any]]:
 
 def bodies(messages: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(each["Body"] for each in messages)
-
-
-def tasks(dead: Queue, most: int = 10) -> list[dict[str, Any]]:
-    """As ListMessageMoveTasks tells of them."""
-    answer = dead.sqs.list_message_move_tasks(SourceArn=dead.arn, MaxResults=most)
-    found: list[dict[str, Any]] = answer.get("Results", [])
-    return found
-
-
-def ended(dead: Queue, status: str) -> dict[str, Any]:
-    """The newest task, once it has that status."""
-    eventually(lambda: tasks(dead)[0]["Status"] == status)
-    return tasks(dead)[0]

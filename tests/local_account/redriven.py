@@ -14,7 +14,7 @@ from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.steps import HELD, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
-from mendq.redrive.store import CourseStore, course_key
+from mendq.redrive.store import RedriveStore, redrive_key
 from tests.local_account.dlq import Pipe, naming
 from tests.local_account.queues import new_queue
 
@@ -46,21 +46,21 @@ class Redriven:
         return answer
 
     @property
-    def course(self) -> RedriveProgress:
+    def progress(self) -> RedriveProgress:
         client, table = self.account.client("dynamodb"), self.account.outputs["CaseTable"]
-        course = CourseStore(client, table).course_of(self.pipe.dead.arn)
-        assert course is not None
-        return course
+        progress = RedriveStore(client, table).newest(self.pipe.dead.arn)
+        assert progress is not None
+        return progress
 
     def soaked(self) -> None:
         """As if the time had passed: nobody waits for it in a test."""
-        now = self.course
+        now = self.progress
         over = now.with_stage(soak_ends_at=now.current.began_at)
         over = replace(over, moved_at=now.began_at - timedelta(hours=1))
         text = json.dumps(over.document(), sort_keys=True)
         self.account.client("dynamodb").update_item(
             TableName=self.account.outputs["CaseTable"],
-            Key=course_key(self.pipe.dead.arn),
+            Key=redrive_key(self.pipe.dead.arn),
             UpdateExpression="SET document = :text",
             ExpressionAttributeValues={":text": {"S": text}},
         )

@@ -44,7 +44,7 @@ def test_taken_back_nothing_goes_on(account: LocalAccount) -> None:
     off = here.tick(cancel=True)
     assert (off["stage"], off["code"]) == ("halted", "")
     here.soaked()
-    assert here.course.stage is Stage.HALTED
+    assert here.progress.stage is Stage.HALTED
     assert here.tick()["state"] == "escalated"
     assert here.pipe.dead.count() == 2
 

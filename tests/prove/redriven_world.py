@@ -77,7 +77,7 @@ class RedrivenWorld:
         """As it is written down."""
         run = self.run()
         with self.cloud.calls.run():
-            return run.courses.course_of(self.dead.arn)
+            return run.redrives.newest(self.dead.arn)
 
     @property
     def quarantined(self) -> set[str]:

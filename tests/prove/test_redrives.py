@@ -17,7 +17,7 @@ from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import RedriveProgress, RedriveQueues
 from mendq.redrive.reads import situation_of
 from mendq.redrive.send_batches import Destination, FifoOrder, MoveResult
-from mendq.redrive.store import CourseStore
+from mendq.redrive.store import RedriveStore
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.prove.course_table import CourseTable, condition_of
 from tests.prove.memory_cloud import Cloud
@@ -110,7 +110,7 @@ def _answered_by(quick: CourseTable, account: Account) -> None:
 
 def _lived(account: Account) -> Iterator[object]:
     """A claim, a second, a save, a save of what has moved, a release by a stranger, one by us."""
-    case_store = CourseStore(account.clients.dynamodb, "case_store")
+    case_store = RedriveStore(account.clients.dynamodb, "case_store")
     queues = RedriveQueues(DEAD, DEAD)
     course = RedriveProgress.begun("case", queues, size=5, now=account.now)
     yield case_store.claim(DEAD, "me", account.now) is not None
@@ -125,7 +125,7 @@ def _lived(account: Account) -> Iterator[object]:
     yield case_store.claim(DEAD, "another", account.now) is not None
     case_store.release(DEAD, "me")
     claimed = case_store.claim(DEAD, "another", account.now)
-    yield claimed is not None and claimed.course == saved
+    yield claimed is not None and claimed.progress == saved
 
 
 def test_a_condition_that_is_not_known_is_refused() -> None:

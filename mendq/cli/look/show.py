@@ -29,7 +29,7 @@ from mendq.cli.look.case_view import (
     until,
 )
 from mendq.cli.output import Output, table
-from mendq.cli.redrive.hold import course_lines, course_of
+from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases
 from mendq.heal.undo import Outcome
 from mendq.model.case import Case, State
@@ -63,7 +63,7 @@ class Whole:
     standing: tuple[Answer, ...] = ()
     undo: tuple[str, ...] = ()
     hold_up: HoldUp | None = None
-    course: RedriveProgress | None = None
+    progress: RedriveProgress | None = None
 
     @property
     def case(self) -> Case:
@@ -89,7 +89,7 @@ class Whole:
             "facts": None if self.facts is None else configured(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
-            "redrive": self.course and self.course.document(),
+            "redrive": self.progress and self.progress.document(),
             "standing": list(self.standing),
             "undo": list(self.undo),
             "page": page
@@ -121,8 +121,8 @@ def look(call: Invocation, case_id: str) -> Whole:
     name_later_cases(account, [answer])
     undo = tuple(undo_commands(case.queue_arn, found))
     announced = tuple(answer["attributes"])
-    held_up, course = hold_up_in(view, case), course_of(account, case)
-    return Whole(transitions, facts, now, view.page, timing, announced, undo, held_up, course)
+    held_up, progress = hold_up_in(view, case), progress_of(account, case)
+    return Whole(transitions, facts, now, view.page, timing, announced, undo, held_up, progress)
 
 
 @with_invocation
@@ -140,9 +140,9 @@ def print_whole(out: Output, whole: Whole) -> None:
     _timeline(out, whole.transitions)
     _evidence(out, whole.case.evidence)
     print_plan(out, whole)
-    if whole.course is not None:
+    if whole.progress is not None:
         out.heading("Redrive")
-        out.lines(course_lines(whole.course))
+        out.lines(progress_lines(whole.progress))
     if whole.facts is not None:
         out.heading("Facts from before")
         facts = table("ATTRIBUTE", "VALUE")

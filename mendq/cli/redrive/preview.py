@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 from itertools import islice
+from math import inf
 from operator import attrgetter
 
 from rich.text import Text
@@ -21,11 +22,8 @@ from mendq.redrive.messages import REDRIVE_COUNT, Message
 
 MOST_SAMPLES = 3
 _WIDEST = 60
-# Values by which messages are counted apart; what has more is counted in one line.
-MOST_VALUES = 200
 # Upper ends, in hours.
-AGES = ((1, "under 1 h"), (24, "1 h to 1 d"), (96, "1 d to 4 d"))
-_OLDER = "over 4 d"
+AGES = ((1, "under 1 h"), (24, "1 h to 1 d"), (96, "1 d to 4 d"), (inf, "over 4 d"))
 
 
 class Standing(Enum):
@@ -101,16 +99,11 @@ class Tally:
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
         hours = (self.selection.now - message.sent_at).total_seconds() / 3_600
-        self.ages[next((words for end, words in AGES if hours < end), _OLDER)] += 1
+        self.ages[next(words for end, words in AGES if hours < end)] += 1
         for name, found in judged.values.items():
-            if _may_be_shown(name) and found is not None:
-                shown, counted = _shown(found), self.values.setdefault(name, Counter())
-                counted[shown if shown in counted or len(counted) < MOST_VALUES else "others"] += 1
-
-
-def _may_be_shown(name: str) -> bool:
-    """What stands in a body is nobody's to be shown unasked."""
-    return name == "group_id" or name.startswith("attributes.")
+            # What stands in a body is nobody's to be shown unasked.
+            if name.startswith(("group_id", "attributes.")) and found is not None:
+                self.values.setdefault(name, Counter())[_shown(found)] += 1
 
 
 def _shown(found: object) -> str:
@@ -159,7 +152,7 @@ def _groups(out: Output, tally: Tally) -> None:
     for written, values in tally.values.items():
         for words, number in _most(values):
             shown.add_row(Text(f"{number:>8,}"), Text(plain(f"{written} {words}", 160)))
-    for _, words in (*AGES, (0, "over 4 d")):
+    for _, words in AGES:
         if number := tally.ages[words]:
             shown.add_row(Text(f"{number:>8,}"), Text(f"age {words}"))
     out.show(shown)
@@ -184,17 +177,16 @@ def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
 
 def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
     name = route.messages.name
-    judged = counted(
-        tally.standings[Standing.CHOSEN] + tally.standings[Standing.NOT_MATCHING], "message"
-    )
+    found = tally.standings
+    judged = counted(found[Standing.CHOSEN] + found[Standing.NOT_MATCHING], "message")
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
         yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
-    if others := tally.standings[Standing.OF_ANOTHER_SOURCE]:
+    if others := found[Standing.OF_ANOTHER_SOURCE]:
         stay = f"{_it(others)} here"
         yield f"{counted(others, 'message')} died in another queue that shares {name}: {stay}"
-    if unsaid := tally.standings[Standing.OF_NO_SOURCE]:
+    if unsaid := found[Standing.OF_NO_SOURCE]:
         yield (
             f"somebody sent {counted(unsaid, 'message')} to {name} by hand: SQS does not say for "
             f"which of its {len(route.others) + 1} sources, so {_it(unsaid)} here. Whoever knows "
@@ -209,10 +201,13 @@ def _it(messages: int, one: str = "stays", many: str = "stay") -> str:
 def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
     if not tally.chosen:
         return
+    source, messages = route.source, counted(len(tally.chosen), "message")
+    groups = counted(len(tally.groups), "group")
     if route.leads_nowhere:
-        yield from _of_what_is_deleted(route, tally)
+        yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
+        if route.messages.is_fifo:
+            yield f"they are {messages} of {groups}, and more may stand behind a group's first ten"
         return
-    source = route.source
     if tally.unsigned:
         yield (
             f"somebody sent {tally.unsigned:,} of them to {route.messages.name} by hand: its only "
@@ -220,9 +215,8 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
         )
     if tally.sent_back_before:
         yield (
-            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and "
-            "died again: "
-            "see first whether their cause is fixed"
+            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and died "
+            "again: see first whether their cause is fixed"
         )
     if tally.selection.chosen_by.tree is None and route.messages.arn == route.dlq_arn:
         yield (
@@ -232,21 +226,10 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (
-            f"their order mixes with newer messages: {counted(len(tally.chosen), 'message')} of "
-            f"{counted(len(tally.groups), 'group')} go behind the {source.waiting:,} that wait in "
-            f"{source.name} and whatever is sent meanwhile"
+            f"their order mixes with newer messages: {messages} of {groups} go behind the "
+            f"{source.waiting:,} that wait in {source.name} and whatever is sent meanwhile"
         )
         yield (
             "a FIFO queue shows no more of a group than its first ten messages: what stands behind "
             "them is looked at when they have gone"
         )
-
-
-def _of_what_is_deleted(route: Route, tally: Tally) -> Iterable[str]:
-    yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
-    if route.messages.is_fifo:
-        messages, groups = (
-            counted(len(tally.chosen), "message"),
-            counted(len(tally.groups), "group"),
-        )
-        yield f"they are {messages} of {groups}, and more may stand behind a group's first ten"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -10,26 +11,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from mendq.aws.errors import QueueGone, looking
+from mendq.aws.queue import attributes_of, queue_url
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
+from mendq.cli.account import Account
 from mendq.cli.command_group import CommandGroup
-from mendq.cli.decide.freeze import warn_of_freeze
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.output import Yes, age, confirm, require_answer, table
-from mendq.cli.redrive.asked import Asked, left_in, says_nothing, tell_faults
-from mendq.cli.redrive.passes import Act, rate_of
-from mendq.cli.redrive.preview import Selection, print_preview
-from mendq.cli.redrive.quarantines import (
-    DropFile,
-    Quarantine,
-    document_of,
-    drop_file,
-    place_of,
-    quarantine_named,
-    quarantines,
-    route_out_of,
-    show_message,
-)
+from mendq.cli.output import Output, Yes, age, minute, require_answer, table
+from mendq.cli.queues import managed_queues
+from mendq.cli.redrive.drop import Drop, document_of
+from mendq.cli.redrive.preview import Selection
 from mendq.cli.redrive.redrive import (
     DryRun,
     EveryMessage,
@@ -37,16 +29,19 @@ from mendq.cli.redrive.redrive import (
     Rate,
     WhereText,
     chosen_by,
-    shown_and_sent,
+    send_back,
 )
-from mendq.cli.redrive.route import Route, require_last, with_remedies
+from mendq.cli.redrive.route import Queue, Route, quarantine_named, route_out_of, with_remedies
+from mendq.cli.redrive.work import rate_of
+from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
-from mendq.notifications.text import counted
-from mendq.redrive.message_filter import MessageFilter
-from mendq.redrive.messages import Message, quarantine_reason
-from mendq.redrive.mover import MessageMover
-from mendq.redrive.send_batches import MoveResult, NotMoved
+from mendq.model.queue import parts_of
+from mendq.notifications.text import counted, plain, value
+from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message, quarantine_reason
 
+_READS_BACK = timedelta(minutes=15)
+_MOST_BODY = 4_096
+_MOST_VALUE = 60
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
 ]
@@ -60,14 +55,53 @@ quarantine = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class Quarantine:
+    """One beside a managed source; `oldest_at` is None where CloudWatch does not say.
+
+    The oldest message came then or before: SQS's metric leaves out what was received three times,
+    and to look is to receive.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+
+    queue: Queue
+    source_arn: str
+    oldest_at: datetime | None
+
+    @property
+    def messages(self) -> int:
+        return self.queue.waiting + self.queue.in_flight
+
+    @property
+    def expires_by(self) -> datetime | None:
+        """When SQS has deleted the first message, at the latest."""
+        retained = self.queue.attributes.get("MessageRetentionPeriod")
+        if self.oldest_at is None or retained is None:
+            return None
+        return self.oldest_at + timedelta(seconds=int(retained))
+
+    def document(self) -> dict[str, object]:
+        return {
+            "queue_arn": self.queue.arn,
+            "source_arn": self.source_arn,
+            "messages": self.messages,
+            "in_flight": self.queue.in_flight,
+            "oldest_at": self.oldest_at and to_text(self.oldest_at),
+            "expires_by": self.expires_by and to_text(self.expires_by),
+        }
+
+
 @quarantine.command("list")
 @with_invocation
 def list_all(call: Invocation) -> None:
     """The quarantines beside the managed queues, what expires first at the top."""
     now = datetime.now(UTC)
     with call.out.waiting("looking for quarantines"):
-        found = most_urgent_first(quarantines(call.account, now), _expires_at)
-    call.out.document([_summary(each) for each in found])
+        found = most_urgent_first(
+            _quarantines(call.account, now),
+            lambda each: None if each.expires_by is None else each.expires_by.timestamp(),
+        )
+    call.out.document([each.document() for each in found])
     if not found:
         call.out.say("no managed queue has a quarantine")
         return
@@ -86,19 +120,40 @@ def _expires(found: Quarantine, now: datetime) -> Text:
     return Text(words, "yellow" if left < UNHURRIED else "")
 
 
-def _expires_at(found: Quarantine) -> float | None:
-    return None if found.expires_by is None else found.expires_by.timestamp()
+def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
+    """In order of their sources' names. Raises FactsUnavailable."""
+    with looking("the queues of the account"):
+        paginator = account.clients.sqs.get_paginator("list_queues")
+        pages = paginator.paginate(PaginationConfig={"PageSize": 1_000})
+        there = {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", [])}
+    for each in managed_queues(account):
+        arn = arn_of_quarantine(each.queue_arn)
+        if parts_of(arn).name not in there:
+            continue
+        try:
+            found = attributes_of(account.clients, arn)
+        except QueueGone:
+            continue
+        queue = Queue(arn, queue_url(account.clients, arn), found)
+        yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
 
 
-def _summary(found: Quarantine) -> dict[str, object]:
-    return {
-        "queue_arn": found.queue.arn,
-        "source_arn": found.source_arn,
-        "messages": found.messages,
-        "in_flight": found.in_flight,
-        "oldest_at": found.oldest_at and to_text(found.oldest_at),
-        "expires_by": found.expires_by and to_text(found.expires_by),
-    }
+def _oldest_at(account: Account, queue: Queue, now: datetime) -> datetime | None:
+    with looking(f"the oldest message of {queue.name}"):
+        answer = account.clients.cloudwatch.get_metric_statistics(
+            Namespace="AWS/SQS",
+            MetricName="ApproximateAgeOfOldestMessage",
+            Dimensions=[{"Name": "QueueName", "Value": queue.name}],
+            StartTime=now - _READS_BACK,
+            EndTime=now,
+            Period=60,
+            Statistics=["Maximum"],
+        )
+    found = answer.get("Datapoints", [])
+    if not found or not queue.waiting:
+        return None
+    newest = max(found, key=lambda each: each["Timestamp"])
+    return newest["Timestamp"].astimezone(UTC) - timedelta(seconds=newest["Maximum"])
 
 
 @quarantine.command("peek")
@@ -116,22 +171,53 @@ def peek(
     To look at a message is to receive it, so its receive count rises.
     """
     now, found = datetime.now(UTC), quarantine_named(call.account, queue)
-    require_last(found)
+    route = Route(found, found)
     with (
         call.out.waiting("looking at messages"),
-        with_remedies(Route(found, found)),
-        MessageMover(call.account.clients.sqs, found.url) as mover,
+        with_remedies(route),
+        route.mover(call.account) as mover,
     ):
         messages = mover.take(limit)
     call.out.document([document_of(each, with_body=bodies) for each in messages])
     for each in messages:
-        show_message(call.out, each, now, with_body=bodies)
-    shown = (
-        f"{len(messages):,} of about {max(len(messages), found.waiting):,} messages in {found.name}"
-    )
-    hidden = found.unseen(len(messages))
+        _show(call.out, each, now, with_body=bodies)
+    shown, hidden = len(messages), found.unseen(len(messages))
     more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
-    call.out.say(f"{shown}{more}", "dim")
+    there = f"{shown:,} of about {max(shown, found.waiting):,} messages in {found.name}"
+    call.out.say(f"{there}{more}", "dim")
+
+
+def _show(out: Output, message: Message, now: datetime, *, with_body: bool) -> None:
+    retained = quarantine_reason(message)
+    out.say(message.message_id, "bold")
+    if retained is None:
+        out.under("why it is here is not known: it bears no mark of Mendq's", "yellow")
+    else:
+        out.under(plain(retained.why, 400))
+        count, case = counted(retained.redrive_count, "time"), plain(retained.case, 80)
+        out.under(f"here since {_moment(retained.at)}, sent back {count}, {case}")
+    group = f", group {value(message.group_id, _MOST_VALUE)}" if message.group_id else ""
+    size = counted(message.size_bytes, "byte")
+    receives = counted(message.receive_count, "receive")
+    out.under(f"{age(message.sent_at, now)} old, {size}, {receives}{group}", "dim")
+    for name, each in message.attributes.items():
+        if name in (REDRIVE_COUNT, QUARANTINED):
+            continue
+        if isinstance(each.value, bytes):
+            words = f"({counted(len(each.value), 'byte')})"
+        else:
+            words = value(each.value, _MOST_VALUE) or '""'
+        out.under(f"{plain(name, _MOST_VALUE)} = {words}", "dim")
+    if with_body:
+        out.whole(plain(message.body, _MOST_BODY), "", indent=2)
+
+
+def _moment(written: str) -> str:
+    """A mark is a sender's text as well, once it was sent again."""
+    try:
+        return minute(datetime.fromisoformat(written).astimezone(UTC))
+    except (ValueError, OverflowError):
+        return plain(written, 40)
 
 
 @quarantine.command("return")
@@ -149,10 +235,18 @@ def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
     """Send messages back to the queue they failed in."""
     chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
     require_answer(yes=yes or dry_run)
-    asked = _asked(call, queue, chosen, limit, per_second)
-    return shown_and_sent(
-        asked, lambda: route_out_of(call.account, queue), dry_run=dry_run, yes=yes
-    )
+
+    def look() -> Route:
+        return route_out_of(call.account, queue)
+
+    work = send_back(call, look, chosen, limit, per_second, _retained_for)
+    return work.carry_out(dry_run=dry_run, yes=yes)
+
+
+def _retained_for(message: Message) -> str | None:
+    """A message that was marked for another source stays."""
+    retained = quarantine_reason(message)
+    return None if retained is None else retained.source
 
 
 @quarantine.command("drop")
@@ -173,55 +267,7 @@ def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
     chosen, now = chosen_by(expression, every=every), datetime.now(UTC)
     require_answer(yes=yes or dry_run)
     found = quarantine_named(call.account, queue)
-    require_last(found)
     selection = Selection(chosen, found.arn, is_sole_source=True, now=now, died_in=lambda _: None)
-    asked = Asked(call, Route(found, found), selection, limit)
-    tally = asked.counted()
-    going = counted(asked.going(len(tally.chosen)), "message")
-    print_preview(call.out, asked.route, tally, limit)
-    warn_of_freeze(call)
-    if dry_run or not tally.chosen:
-        return says_nothing(call.out, asked.not_begun(tally), "dropped")
-    path = place_of(file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl"))
-    call.out.whole(f"before any is deleted it is written to {path}")
-    confirm(f"Delete {going} from {found.name}?", yes=yes)
-    with drop_file(path) as retained:
-        ended = asked.ended(tally, lambda mover: _dropping(mover, retained), "dropping")
-    numbers = ended.document("dropped")
-    call.out.document({**numbers, "file": str(path)})
-    style = "green" if ended.exit is Exit.DONE else "red"
-    words = f"{counted(numbers['dropped'], 'message')} dropped, {numbers['failed']:,} failed"
-    call.out.say(f"{words}, {left_in(asked.route, ended)}", style)
-    tell_faults(call.out, asked.route, ended)
-    return ended.exit
-
-
-def _asked(
-    call: Invocation, named: str, chosen: MessageFilter, limit: int | None, per_second: float | None
-) -> Asked:
-    """A message that was marked for another source stays."""
-    with call.out.waiting("looking at the quarantine and its source"):
-        route = route_out_of(call.account, named)
-    selection = Selection(
-        chosen, route.source.arn, is_sole_source=True, now=datetime.now(UTC), died_in=_retained_for
-    )
-    return Asked(call, route, selection, limit, per_second)
-
-
-def _retained_for(message: Message) -> str | None:
-    retained = quarantine_reason(message)
-    return None if retained is None else retained.source
-
-
-def _dropping(mover: MessageMover, retained: DropFile) -> Act:
-    """First written, then deleted."""
-
-    def act(messages: Sequence[Message]) -> Iterator[MoveResult]:
-        retained.keep(messages)
-        gone = mover.delete(messages)
-        stays = (each for each in messages if each.message_id not in gone)
-        reason = "SQS did not take the delete: it is in the file, and in the queue still"
-        failed = tuple(NotMoved(each.message_id, "not_deleted", reason) for each in stays)
-        yield MoveResult(moved=len(gone), failed=failed)
-
-    return act
+    path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
+    work = Drop(call, Route(found, found), selection, limit, None, path)
+    return work.carry_out(dry_run=dry_run, yes=yes)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from threading import Event
 from typing import Annotated
 
 import typer
 
-from mendq.cli.decide.freeze import warn_of_freeze
+from mendq.catalogue._time_left import left_of, span
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.output import Yes, confirm, require_answer
+from mendq.cli.output import Yes, require_answer
 from mendq.cli.queues import queue_arn_of
-from mendq.cli.redrive.asked import Asked, says_nothing
-from mendq.cli.redrive.passes import rate_of
-from mendq.cli.redrive.preview import Selection, print_preview
+from mendq.cli.redrive.hold import held
+from mendq.cli.redrive.preview import Selection, Tally
 from mendq.cli.redrive.route import Route, route_from
+from mendq.cli.redrive.work import Act, Work, rate_of
+from mendq.notifications.text import counted
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
+from mendq.redrive.messages import Message
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.send_batches import MoveResult
 
 _BEFORE, _BEHIND = 60, 20
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
@@ -50,23 +59,12 @@ def redrive(  # noqa: PLR0913, PLR0917 - the command line is the signature
     chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
     require_answer(yes=yes or dry_run)
     arn = queue_arn_of(call.account, queue)
-    with call.out.waiting("looking at the queue and its DLQ messages"):
-        route = route_from(call.account, arn)
-    selection = Selection(chosen, arn, not route.others, datetime.now(UTC))
-    asked = Asked(call, route, selection, limit, per_second)
-    return shown_and_sent(asked, lambda: route_from(call.account, arn), dry_run=dry_run, yes=yes)
 
+    def look() -> Route:
+        return route_from(call.account, arn)
 
-def shown_and_sent(asked: Asked, again: Callable[[], Route], *, dry_run: bool, yes: bool) -> Exit:
-    """Show what would go, ask, send; `again` is the route as it is after the answer."""
-    out, tally = asked.call.out, asked.counted()
-    print_preview(out, asked.route, tally, asked.limit)
-    warn_of_freeze(asked.call)
-    if dry_run or not tally.chosen:
-        return says_nothing(out, asked.not_begun(tally))
-    asked.require_in_time(tally)
-    confirm(asked.question(len(tally.chosen)), yes=yes)
-    return asked.sent(tally, again)
+    work = send_back(call, look, chosen, limit, per_second)
+    return work.carry_out(dry_run=dry_run, yes=yes)
 
 
 def chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
@@ -75,10 +73,72 @@ def chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
         raise Stopped("give either --where JMESPATH or --all", Exit.USAGE)
     found = EVERY_MESSAGE if expression is None else message_filter(expression)
     if isinstance(found, Misread):
-        raise Stopped(f"--where: {_where_in(expression or '', found)}", Exit.USAGE)
+        text = expression or ""
+        before, behind = text[: found.at][-_BEFORE:], text[found.at :][:_BEHIND]
+        where = f"at character {found.at + 1}: {before} >>> {behind}"
+        raise Stopped(f"--where: {found.reason}, {where}", Exit.USAGE)
     return found
 
 
-def _where_in(expression: str, found: Misread) -> str:
-    before, behind = expression[: found.at][-_BEFORE:], expression[found.at :][:_BEHIND]
-    return f"{found.reason}, at character {found.at + 1}: {before} >>> {behind}"
+def send_back(  # noqa: PLR0913, PLR0917 - what a person has asked for
+    call: Invocation,
+    look: Callable[[], Route],
+    chosen: MessageFilter,
+    limit: int | None,
+    per_second: float | None,
+    died_in: Callable[[Message], str | None] = attrgetter("source_arn"),
+) -> SendBack:
+    """What somebody asks for; `look` says from where to where, and is asked again at the end."""
+    with call.out.waiting("looking at the queues and their messages"):
+        route = look()
+    now, is_sole_source = datetime.now(UTC), not route.others
+    selection = Selection(chosen, route.source.arn, is_sole_source, now, died_in)
+    return SendBack(call, route, selection, limit, per_second, look)
+
+
+@dataclass(frozen=True)
+class SendBack(Work):
+    """Messages that go back to their source, marked; Mendq's own redrives wait meanwhile.
+
+    `look` is the route as it is when somebody has said yes.
+    """
+
+    look: Callable[[], Route]
+
+    done, said, doing = "moved", "sent back", "sending back"
+
+    def require(self, before: Tally) -> None:
+        """Stopped where, at the rate that was asked for, some would expire before they go."""
+        oldest_at, retained = before.oldest_chosen_at, self.route.messages.attributes
+        if self.per_second is None or oldest_at is None:
+            return
+        going = self.going(len(before.chosen))
+        lasts = timedelta(seconds=going / self.per_second)
+        left = left_of(oldest_at, int(retained["MessageRetentionPeriod"]), self.selection.now)
+        if lasts > left.at_most:
+            raise Stopped(
+                f"{counted(going, 'message')} at {self.per_second:g} a second take {span(lasts)}, "
+                f"and the oldest expires {left}: nothing was moved; raise --rate or choose fewer",
+                word="redrive_too_slow",
+            )
+
+    def question(self, chosen: int) -> str:
+        speed = "as fast as it goes" if self.per_second is None else f"{self.per_second:g} a second"
+        messages, waiting = counted(self.going(chosen), "message"), self.route.messages
+        if waiting.is_fifo and (self.limit is None or chosen < self.limit):
+            most = self.limit or max(chosen, waiting.waiting)
+            messages += f", and what matches behind them (some {most:,} in all at most),"
+        return f"Send {messages} back to {self.route.source.name}, {speed}?"
+
+    @contextmanager
+    def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:
+        """Stopped where what forbids it has come since: somebody may have thought for long."""
+        to = self.route.destination(uuid.uuid4().hex)
+
+        def act(mover: MessageMover, messages: Sequence[Message]) -> Iterator[MoveResult]:
+            return mover.put(messages, to)
+
+        with held(self.call.account, self.route.dlq_arn, stop, faults):
+            with self.call.out.waiting("looking at the queues again"):
+                self.route.require_same(self.look())
+            yield act

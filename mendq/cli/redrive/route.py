@@ -20,10 +20,22 @@ from mendq.catalogue._redrive_causes import (
 )
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive.hold import course_store, under_way
+from mendq.cli.queues import queue_arn_of
+from mendq.cli.redrive.hold import redrive_store, require_over
+from mendq.model.dlq import arn_of_quarantine
 from mendq.model.failed_call import RefusedBy, canonical, refused_by
-from mendq.model.queue import arn_of, on_fifo, parts_of, redrive_of
+from mendq.model.queue import (
+    FIFO,
+    QUARANTINE_SUFFIX,
+    arn_of,
+    arn_of_name,
+    is_quarantine,
+    on_fifo,
+    parts_of,
+    redrive_of,
+)
 from mendq.redrive.messages import hopped
+from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import move_task_runs
 from mendq.redrive.send_batches import MOST_BYTES, Destination
 
@@ -84,6 +96,9 @@ class Route:
         most = int(self.source.attributes.get("MaximumMessageSize", MOST_BYTES))
         return Destination(self.source.arn, self.source.url, run_id, hopped, most)
 
+    def mover(self, account: Account) -> MessageMover:
+        return MessageMover(account.clients.sqs, self.messages.url)
+
     def require_same(self, now: Route) -> None:
         """Stopped where messages would not go any more from where and to where somebody agreed."""
         if self._ways != now._ways:
@@ -107,6 +122,13 @@ def queue_of(account: Account, arn: str) -> Queue:
     return Queue(arn, queue_url(account.clients, arn), attributes)
 
 
+def _exists(account: Account, arn: str) -> bool:
+    try:
+        return bool(attributes_of(account.clients, arn))
+    except QueueGone:
+        return False
+
+
 def movable(account: Account, arn: str) -> Queue:
     """Stopped where there is none, or where its tag forbids that messages are moved."""
     found = queue_of(account, arn)
@@ -128,19 +150,70 @@ def route_from(account: Account, source_arn: str) -> Route:
 
 def _dlq_arn(account: Account, source: Queue) -> str:
     named = redrive_of(source.attributes.get("RedrivePolicy", ""))
-    if named is None:
-        of = source_arns_of(account.clients, source.arn)
-        remedy = (
-            f"it is one itself, so name its source, {parts_of(of[0]).name}"
-            if of
-            else "nothing that fails in it is kept, and there is nothing to send back. Name the "
-            "queue that the messages died in, or give this one a RedrivePolicy for those to come"
-        )
-        code = Exit.USAGE if of else Exit.NOT_FOUND
-        raise Stopped(f"{source.name} has no DLQ: {remedy}", code)
-    if arn_of(named.dlq_arn) is None:
-        raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
-    return named.dlq_arn
+    if named is not None:
+        if arn_of(named.dlq_arn) is None:
+            raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
+        return named.dlq_arn
+    if of := source_arns_of(account.clients, source.arn):
+        line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
+        raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
+    raise Stopped(
+        f"{source.name} has no DLQ: nothing that fails in it is kept, and there is nothing to send "
+        "back. Name the queue that the messages died in, or give this one a RedrivePolicy for "
+        "those to come",
+        Exit.NOT_FOUND,
+    )
+
+
+def quarantine_named(account: Account, named: str) -> Queue:
+    """The quarantine of a queue, or the queue itself where that is one.
+
+    Stopped where there is none, or where looking at its messages would move them on.
+    """
+    source_arn = queue_arn_of(account, named)
+    is_one = is_quarantine(parts_of(source_arn).name)
+    arn = source_arn if is_one else arn_of_quarantine(source_arn)
+    name, said, shows = parts_of(arn).name, named[:120], "`mendq quarantine list` shows"
+    try:
+        found = queue_of(account, arn)
+    except Stopped as missing:
+        line = f"{said} has no quarantine: there is no {name} until a message comes back"
+        if is_one:
+            line = f"there is no queue {name}: {shows} those that there are"
+        elif not _exists(account, source_arn):
+            line = (
+                f"there is no queue {said}, and no {name}: {shows} the quarantines that there are"
+            )
+        raise Stopped(line, Exit.NOT_FOUND) from missing
+    require_last(found)
+    return found
+
+
+def route_out_of(account: Account, named: str) -> Route:
+    """From a quarantine to its source. Stopped where either is gone, or may not be moved out of.
+
+    So it is while Mendq sends back the source's DLQ messages: one that died again after it was
+    returned would be taken for one of these.
+    """
+    messages = quarantine_named(account, named)
+    arn = queue_arn_of(account, named)
+    source = movable(account, _source_of(arn) if arn == messages.arn else arn)
+    redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
+    dlq_arn = (arn_of(redrive.dlq_arn) if redrive else None) or ""
+    if dlq_arn:
+        require_idle(account, dlq_arn)
+    return Route(movable(account, messages.arn), source, dlq_arn=dlq_arn)
+
+
+def _source_of(quarantine_arn: str) -> str:
+    """By the name; of one that had to be cut the source is to be named instead."""
+    arn = parts_of(quarantine_arn)
+    ending = FIFO if arn.name.endswith(FIFO) else ""
+    base = arn.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
+    source_arn = arn_of_name(f"{base}{ending}", arn.region, arn.account)
+    if source_arn is None or arn_of_quarantine(source_arn) != quarantine_arn:
+        raise Stopped(f"{arn.name} does not tell its source: name the source", Exit.USAGE)
+    return source_arn
 
 
 def require_last(messages: Queue) -> None:
@@ -155,10 +228,9 @@ def require_last(messages: Queue) -> None:
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
-    """Stopped where somebody else moves the same messages: a course of Mendq's, or a move task."""
-    case_store = course_store(account)
-    if case_store is not None and (running := under_way(case_store.course_of(dlq_arn))):
-        raise running
+    """Stopped where somebody else moves the same messages: Mendq's own redrive, or a move task."""
+    if redrives := redrive_store(account):
+        require_over(redrives.newest(dlq_arn))
     if move_task_runs(account.clients, dlq_arn):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         name = parts_of(dlq_arn).name
@@ -180,7 +252,11 @@ _PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
 def remedy(code: str, message: str, route: Route) -> str:
     """What would let it through; empty where that is not known of this code (canonical)."""
     if code.startswith("Kms") or "kms:" in message:
-        return _of_keys(route)
+        messages, source = route.messages, route.source
+        found = key_grants(messages.arn, messages.attributes, source.arn, source.attributes)
+        return key_sentence(found, "whoever redrives") or (
+            f"whoever redrives needs {READ} on the key that the messages were encrypted with"
+        )
     if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):
         return (
             "a queue's policy lets calls in only from certain networks: run this command there, or "
@@ -205,14 +281,6 @@ def with_remedies(route: Route) -> Iterator[None]:
         said = " ".join(f"AWS refused {cause.operation_name}: {code}: {message}".split())
         helps = remedy(canonical(code), message, route)
         raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error
-
-
-def _of_keys(route: Route) -> str:
-    messages, source = route.messages, route.source
-    found = key_grants(messages.arn, messages.attributes, source.arn, source.attributes)
-    return key_sentence(found, "whoever redrives") or (
-        f"whoever redrives needs {READ} on the key that the messages were encrypted with"
-    )
 
 
 def _is_of_a_place(route: Route) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from mendq.cli import output
-from mendq.cli.redrive import asked, quarantine, redrive
+from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import REDRIVE_COUNT, Message
 from mendq.redrive.mover import MessageMover, message_of
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
-from mendq.redrive.store import CourseStore
+from mendq.redrive.store import RedriveStore
 from tests.cli.conftest import Operator
 
 # moto says of no message where it died: here an attribute does, which nobody sees.
@@ -39,6 +39,11 @@ class Dlq:
     tasks: list[dict[str, Any]] = field(default_factory=list)
     # What SQS refuses, by operation.
     refused: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def dlq(self) -> str:
+        """`messages` may be the quarantine."""
+        return self.source.replace("orders", "orders-dlq")
 
     @property
     def sqs(self) -> Any:
@@ -110,17 +115,34 @@ class Dlq:
         name = self.source.rpartition(":")[2]
         return self.operator.json("redrive", name, *arguments, code=code)
 
-    def course_in(self, stage: Stage) -> None:
+    def said(self, *arguments: str, code: int = 0) -> str:
+        """What people read, in one line."""
+        result = self.operator.mendq(*arguments)
+        assert result.exit_code == code, result.output
+        return " ".join(result.output.split())
+
+    @property
+    def redrives(self) -> RedriveStore:
+        return RedriveStore(self.operator.aws.clients.dynamodb, "case_store")
+
+    def claimed(self, later: float = 0) -> object:
+        """As a tick of Mendq's claims the messages."""
+        now = datetime.now(UTC) + timedelta(seconds=later)
+        return self.redrives.claim(self.dlq, "a tick", now)
+
+    def redrive_in(self, stage: Stage) -> None:
         """As case-7 of Mendq's own has come to that stage with these messages."""
-        now = datetime.now(UTC)
-        dead, queues = self.messages, RedriveQueues(self.messages, self.source)
-        course = RedriveProgress.begun("case-7", queues, size=5, now=now)
-        case_store = CourseStore(self.operator.aws.clients.dynamodb, "case_store")
-        claimed = case_store.claim(dead, "me", now)
+        now, queues = datetime.now(UTC), RedriveQueues(self.dlq, self.source)
+        claimed = self.redrives.claim(self.dlq, "me", now)
         assert claimed is not None
-        course = (claimed.course or course).now_in(stage, now)
-        case_store.save(course.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
-        case_store.release(dead, "me")
+        begun = RedriveProgress.begun("case-7", queues, size=5, now=now)
+        progress = (claimed.progress or begun).now_in(stage, now)
+        self.redrives.save(progress.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
+        self.redrives.release(self.dlq, "me")
+
+    def set(self, arn: str, **attributes: str) -> None:
+        url = self.operator.aws.url(arn)
+        self.sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
 
     def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
         """What the operator's client is answered in moto's place."""
@@ -153,17 +175,21 @@ def _message_of(received: Mapping[str, Any]) -> Message:
     return replace(message.without(DIED_IN), source_arn=source_arn)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto's clock stands still, so nobody can wait for a message there."""
-    mover = partial(MessageMover, wait_seconds=0)
     monkeypatch.setattr("mendq.redrive.mover.message_of", _message_of)
-    monkeypatch.setattr(asked, "MessageMover", mover)
-    monkeypatch.setattr("mendq.cli.redrive.quarantine.MessageMover", mover)
+    monkeypatch.setattr(
+        "mendq.cli.redrive.route.MessageMover", partial(MessageMover, wait_seconds=0)
+    )
+    # Whoever stands in for the question can be asked.
     monkeypatch.setattr(output, "somebody_is_there", _somebody_is_there)
 
 
 def _somebody_is_there() -> bool:
-    """Whoever stands in for the question can be asked."""
-    stands_in = any(each.confirm is not output.confirm for each in (redrive, quarantine))
-    return stands_in or sys.stdin.isatty()
+    return vars(work)["confirm"] is not output.confirm or sys.stdin.isatty()
+
+
+@pytest.fixture
+def queues(operator: Operator) -> Dlq:
+    return dlq(operator)

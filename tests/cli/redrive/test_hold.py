@@ -1,7 +1,8 @@
-"""Whoever holds messages is told when that is over, and holds them no longer than he runs."""
+"""Whoever holds messages is told when that is over; `mendq show` says how far a redrive is."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
@@ -12,155 +13,192 @@ import pytest
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.exit_codes import Stopped
 from mendq.cli.redrive import hold
-from mendq.cli.redrive.hold import held
-from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
-from mendq.redrive.store import CLAIM_SECONDS, CourseStore, course_key
+from mendq.cli.redrive.hold import held, progress_lines, progress_of
+from mendq.model.case import Case, State
+from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
+from mendq.redrive.store import RedriveStore, redrive_key
 from tests.cli.conftest import Operator
+from tests.cli.redrive.dlq import Dlq
+from tests.heal.test_guardrails import case
+from tests.redrive.toy import DEAD, NOW, SOURCE
 
-SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
-MESSAGES = f"{SOURCE}-dlq"
+STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
 
 
 @pytest.fixture
-def case_store(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> CourseStore:
+def quick(queues: Dlq, monkeypatch: pytest.MonkeyPatch) -> Dlq:
     monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
-    return CourseStore(operator.aws.clients.dynamodb, "case_store")
+    return queues
 
 
-def _is_free(case_store: CourseStore) -> bool:
-    return case_store.claim(MESSAGES, "a tick", datetime.now(UTC)) is not None
+def _hold(queues: Dlq, faults: list[str], stop: Event | None = None) -> Any:
+    return held(queues.operator.account, queues.dlq, stop or Event(), faults)
 
 
-def _course_in(case_store: CourseStore, stage: Stage) -> None:
-    now = datetime.now(UTC)
-    queues = RedriveQueues(MESSAGES, SOURCE)
-    made = RedriveProgress.begun("case-7", queues, size=5, now=now)
-    assert case_store.claim(MESSAGES, "a tick", now)
-    case_store.save(replace(made, stage=stage), "a tick")
-    case_store.release(MESSAGES, "a tick")
-
-
-def test_it_holds_beat_by_beat_and_no_longer(operator: Operator, case_store: CourseStore) -> None:
-    with held(operator.account, MESSAGES) as retained:
-        assert retained is not None
-        assert not _is_free(case_store)
-        assert retained.fault == ""
-    assert _is_free(case_store)
-
-
-def test_an_error_in_the_run_lets_go(operator: Operator, case_store: CourseStore) -> None:
-    with pytest.raises(Stopped, match="no"), held(operator.account, MESSAGES):
+def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
+    faults = list[str]()
+    with _hold(quick, faults):
+        assert not quick.claimed()
+    assert quick.claimed()
+    quick.redrives.release(quick.dlq, "a tick")
+    with pytest.raises(Stopped, match="no"), _hold(quick, faults):
         raise Stopped("no")
-    assert _is_free(case_store)
+    assert quick.claimed(), "an error in the run lets go"
+    with held(quick.operator.account, "", Event(), faults):
+        assert faults == [], "of a source without a DLQ nothing is held"
 
 
-def test_of_a_source_without_dlq_nothing_is_held(operator: Operator) -> None:
-    with held(operator.account, "") as retained:
-        assert retained is None
-
-
-def test_a_redrive_under_way_is_not_held_up(operator: Operator, case_store: CourseStore) -> None:
-    _course_in(case_store, Stage.RAMP)
-    with pytest.raises(Stopped, match="mendq rollback case-7"), held(operator.account, MESSAGES):
-        pytest.fail("it goes first")
-    assert _is_free(case_store)
-
-
-def test_one_that_cannot_be_read_is_nobody_s_to_pass_by(
-    operator: Operator, case_store: CourseStore
+def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance(
+    quick: Dlq,
 ) -> None:
-    _course_in(case_store, Stage.RAMP)
-    case_store.client.update_item(
+    quick.redrive_in(Stage.RAMP)
+    with pytest.raises(Stopped, match="mendq rollback case-7"), _hold(quick, []):
+        pytest.fail("it goes first")
+    for stage in (Stage.DONE, Stage.HALTED):
+        quick.redrive_in(stage)
+        with _hold(quick, []):
+            pass
+    quick.redrives.client.update_item(
         TableName="case_store",
-        Key=course_key(MESSAGES),
+        Key=redrive_key(quick.dlq),
         UpdateExpression="SET document = :document",
         ExpressionAttributeValues={":document": {"S": "[]"}},
     )
-    with pytest.raises(CaseStoreUnreadable), held(operator.account, MESSAGES):
+    with pytest.raises(CaseStoreUnreadable), _hold(quick, []):
         pytest.fail("who knows what it is")
-    assert _is_free(case_store)
+    assert quick.claimed()
 
 
-@pytest.mark.parametrize("stage", [Stage.DONE, Stage.HALTED])
-def test_one_that_is_over_is_no_hindrance(
-    operator: Operator, case_store: CourseStore, stage: Stage
-) -> None:
-    _course_in(case_store, stage)
-    with held(operator.account, MESSAGES) as retained:
-        assert retained is not None
-
-
-def test_one_that_began_in_spite_of_it_ends_the_run(
-    operator: Operator, case_store: CourseStore
-) -> None:
+def test_one_that_began_in_spite_of_it_ends_the_run(quick: Dlq) -> None:
     """As where this machine slept for longer than the claim lasts, and a tick came between."""
-    stop = Event()
-    with held(operator.account, MESSAGES) as retained:
-        assert retained is not None
-        retained.ends(stop)
-        later = datetime.now(UTC) + timedelta(seconds=CLAIM_SECONDS + 1)
-        assert case_store.claim(MESSAGES, "a tick", later)
-        queues = RedriveQueues(MESSAGES, SOURCE)
-        made = RedriveProgress.begun("case-7", queues, size=5, now=later)
-        case_store.save(made, "a tick")
+    faults, stop = list[str](), Event()
+    with _hold(quick, faults, stop):
+        assert quick.claimed(later=3_600)
         assert stop.wait(10)
-        case_store.release(MESSAGES, "a tick")
-        assert "stopped" in retained.fault
-    assert _is_free(case_store)
-
-
-def test_a_stop_that_is_named_too_late_is_set_at_once(
-    operator: Operator, case_store: CourseStore
-) -> None:
-    with held(operator.account, MESSAGES) as retained:
-        assert retained is not None
-        first, second = Event(), Event()
-        retained.ends(first)
-        assert case_store.claim(MESSAGES, "a tick", datetime.now(UTC) + timedelta(hours=1))
-        assert first.wait(10)
-        retained.ends(second)
-        assert second.is_set()
+    assert ["stopped" in each for each in faults] == [True]
 
 
 def _failing(
     monkeypatch: pytest.MonkeyPatch, error: Exception, times: int, answered: Event
 ) -> None:
     """Of all claims but the first so many."""
-    claim, calls = CourseStore.claim, list[int]()
+    claim, calls = RedriveStore.claim, list[int]()
 
-    def fail(case_store: CourseStore, *arguments: Any) -> Any:
+    def fail(redrives: RedriveStore, *arguments: Any) -> Any:
         calls.append(1)
         if 1 < len(calls) <= times + 1:
             raise error
         if len(calls) > times + 1:
             answered.set()
-        return claim(case_store, *arguments)
+        return claim(redrives, *arguments)
 
-    monkeypatch.setattr(CourseStore, "claim", fail)
+    monkeypatch.setattr(RedriveStore, "claim", fail)
 
 
 def test_a_case_store_that_is_silent_for_a_beat_is_borne(
-    operator: Operator, case_store: CourseStore, monkeypatch: pytest.MonkeyPatch
+    quick: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered = Event()
+    answered, faults = Event(), list[str]()
     _failing(monkeypatch, CaseStoreUnavailable("later"), 3, answered)
-    with held(operator.account, MESSAGES) as retained:
+    with _hold(quick, faults):
         assert answered.wait(10)
-        assert retained is not None
-        assert retained.fault == ""
-    assert _is_free(case_store)
+    assert faults == []
 
 
 @pytest.mark.parametrize("error", [CaseStoreUnavailable("silent"), CaseStoreUnreadable("silent")])
 def test_one_that_is_silent_for_as_long_as_the_claim_lasts_ends_the_run(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch, error: Exception
+    quick: Dlq, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
     _failing(monkeypatch, error, 1_000_000, Event())
-    stop = Event()
-    with held(operator.account, MESSAGES) as retained:
-        assert retained is not None
-        retained.ends(stop)
+    faults, stop = list[str](), Event()
+    with _hold(quick, faults, stop):
         assert stop.wait(10)
-        assert retained.fault.endswith("silent")
+    assert [each.rpartition(" ")[2] for each in faults] == ["silent"]
+
+
+def _case(case_id: str = "case-7", step: dict[str, str] = STEP) -> Case:
+    return replace(case(State.APPLIED), case_id=case_id, queue_arn=DEAD, steps=(step,))
+
+
+def _progress(dlq_arn: str = DEAD, **over: Any) -> RedriveProgress:
+    made = RedriveProgress.begun("case-7", RedriveQueues(dlq_arn, SOURCE), size=5, now=NOW)
+    return replace(made, **over)
+
+
+def _at(**over: Any) -> StageProgress:
+    return StageProgress(**{"began_at": NOW, "size": 5, **over})
+
+
+def test_a_case_has_its_own_and_one_that_redrives_nothing_none(queues: Dlq) -> None:
+    account = queues.operator.account
+    assert progress_of(account, _case()) is None
+    queues.redrive_in(Stage.RAMP)
+    found = progress_of(account, _case())
+    assert found is not None
+    assert found.stage is Stage.RAMP
+    visibility = {"attribute": "VisibilityTimeout", "before": "30", "after": "60"}
+    assert progress_of(account, _case(step=visibility)) is None
+    assert progress_of(account, _case("case-8")) is None, "it is another's"
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_every_stage_can_be_said(stage: Stage) -> None:
+    current = _at(soak_ends_at=NOW + timedelta(minutes=3), number=2, moved=80, size=80)
+    progress = _progress(
+        stage=stage, current=current, moved=105, returned=3, quarantined=2, because="why"
+    )
+    lines = progress_lines(replace(progress, rate_per_second=2.5))
+    said = {label: words for label, _, words in lines}
+    assert said["way"] == "orders-dlq -> orders"
+    assert said["stage"].startswith(f"{stage} since 2026-11-21 12:00 UTC")
+    assert ("soak" in said) is (stage is Stage.SOAK)
+    assert said["sent"] == "105 messages sent back in 3 stages, 80 of at most 80 in this"
+    assert said["came back"] == "3, 2 are in quarantine"
+    assert said["rate"] == "2.50 a second"
+    announced = {Stage.DONE: "ended", Stage.HALTED: "halted"}.get(stage, "stands so")
+    assert said[announced] == "because why"
+
+
+@pytest.mark.parametrize(
+    ("progress", "says"),
+    [
+        ({}, "nothing sent yet"),
+        ({"stage": Stage.HALTED}, "nothing was sent"),
+        ({"moved": 3, "current": _at(moved=3)}, "3 messages sent back in 1 stage, 3 of at most 5"),
+        (
+            {"moved": 5, "current": _at(number=1, size=20)},
+            "5 messages sent back in 1 stage, 0 of at most 20",
+        ),
+        ({"current": _at(unsure=2, moved=2)}, "0 messages sent back in 1 stage, 2 of at"),
+    ],
+)
+def test_a_stage_counts_once_something_of_it_went(progress: dict[str, Any], says: str) -> None:
+    said = {label: words for label, _, words in progress_lines(_progress(**progress))}
+    assert said["sent"].startswith(says)
+
+
+def test_it_is_shown_with_its_case(operator: Operator) -> None:
+    case_id = operator.applied("orders-dlq.fifo")
+    messages, client = f"{DEAD}.fifo", operator.aws.clients.dynamodb
+    for item in client.scan(TableName="case_store")["Items"]:
+        if "document" in item and item["pk"]["S"].startswith("case#"):
+            document = json.dumps({**json.loads(item["document"]["S"]), "steps": [STEP]})
+            client.put_item(TableName="case_store", Item={**item, "document": {"S": document}})
+    assert operator.json("show", case_id)["redrive"] is None
+    redrives = RedriveStore(client, "case_store")
+    assert redrives.claim(messages, "me", datetime.now(UTC))
+    over = {"case_id": case_id, "moved": 5, "current": _at(moved=5), "because": "it soaks"}
+    redrives.save(_progress(messages, **over), "me")
+    assert operator.json("show", case_id)["redrive"]["moved"] == 5
+    shown = operator.mendq("show", case_id).output
+    for says in (
+        "Redrive\n",
+        "5 messages sent back in 1 stage",
+        "stands so  because it soaks",
+        "planned because",
+        "Different now",  # somebody changed the queue itself
+    ):
+        assert says in shown
+    operator.aws.set_visibility(messages, 30)
+    assert "Different now" not in operator.mendq("show", case_id).output

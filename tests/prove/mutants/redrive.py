@@ -13,8 +13,8 @@ _QUARANTINES = "mendq.model.dlq"
 _REFUSALS = "mendq.catalogue._redrive"
 _CLOCK = "mendq.catalogue._time_left"
 _FILTER = "mendq.redrive.message_filter"
-_TICKS = "tests.heal.test_redrive_tick"
-_SIMULATED = "tests.model.test_redrive_simulated"
+_TICKS = "tests.redrive.test_tick"
+_SIMULATED = "tests.redrive.test_simulated"
 
 REDRIVE = (
     Selection((f"{_TICKS}::test_the_first_tick_sends_a_canary_of_five_marked_messages",), (
@@ -22,7 +22,7 @@ REDRIVE = (
             "_RedriveCase.progress_after", "size=size.canary", "size=size.canary * 2"),
     )),
     Selection((
-        "tests.redrive.test_redrive_machine",
+        "tests.redrive.test_machine",
         f"{_SIMULATED}::test_good_messages_go_back_in_growing_stages",
         f"{_SIMULATED}::test_poison_is_retained_apart_and_the_rest_is_handled",
     ), (
@@ -35,7 +35,7 @@ REDRIVE = (
             "seen.came_back + seen.unseen >= seen.bounds.halts_at(seen.progress.moved)",
             "seen.came_back + seen.unseen > seen.bounds.halts_at(seen.progress.moved)"),
         Mutant("new messages die by the dozen and the redrive goes on", _MACHINE,
-            "too_many_back", "is_many or seen.newly_dead >= seen.bounds.halt_returned",
+            "too_many_back", "is_many or seen.seen.newly_dead >= seen.bounds.halt_returned",
             "is_many"),
         Mutant("messages that are back in a FIFO group's tail are not seen", _MACHINE,
             "RedriveSituation.unseen", "(sample.is_whole and not self.is_fifo)",
@@ -50,7 +50,7 @@ REDRIVE = (
         Mutant("messages go back faster than a tenth of what consumers delete", _BOUNDS,
             "Bounds", "rate_share: float = 0.1", "rate_share: float = 0.2"),
         Mutant("a redrive goes on where nobody handles its messages", _MACHINE, "nobody",
-            "not seen.source.is_handled", "seen.source.is_handled is None"),
+            "not seen.source.deletes_per_second", "seen.source.deletes_per_second is False"),
         Mutant("what stands unread in the source passes for handled", _MACHINE, "unread",
             "(source.deleted_since or 0) < progress.current.stood - progress.returned",
             "(source.deleted_since or 0) < 0"),
@@ -80,37 +80,34 @@ REDRIVE = (
             "stage_is_over", "current.moved > 0 and", ""),
         Mutant("a message may be in a DLQ for longer than SQS keeps it", _MACHINE, "too_old",
             "seen.now >=", "not seen.now >="),
-        Mutant("a damaged record of a redrive is read as a good one", _PROGRESS, "_one_of",
+        Mutant("a damaged record of a redrive is read as a good one", _PROGRESS, "_read",
             "not 0 <= value < _MOST", "not value < _MOST"),
         Mutant("a soak without an end is read", _PROGRESS, "RedriveProgress.from_document",
             "progress.stage is Stage.SOAK and", "progress.stage is Stage.DONE and"),
-        Mutant("true is read as a number of messages", _PROGRESS, "_one_of",
-            "if type(value) not in kinds:", "if not isinstance(value, kinds):"),
+        Mutant("true is read as a number of messages", _PROGRESS, "_read",
+            "if type(value) not in _IN_JSON.get(kind, (kind,)):",
+            "if not isinstance(value, _IN_JSON.get(kind, (kind,))):"),
     )),
-    Selection((
-        "tests.model.test_redrive_messages",
-        "tests.redrive.test_attributes",
-    ), (
-        Mutant("a message that came back is sent back again", _PROGRESS, "_standing",
+    Selection(("tests.redrive.test_messages",), (
+        Mutant("a message that came back is sent back again", _PROGRESS, "_is_back",
             "if message.redrive_count:", "if message.redrive_count is None:"),
-        Mutant("another source's message is sent to this one", _PROGRESS, "_standing",
-            "if message.source_arn != progress.source_arn:", "if message.source_arn is None:"),
-        Mutant("a message that is too long for its source is sent", _PROGRESS, "_standing",
-            "message.size_bytes > most_bytes", "message.size_bytes < 0"),
+        Mutant("another source's message is sent to this one", _PROGRESS, "sample_of",
+            "is_ours = each.source_arn == progress.source_arn", "is_ours = bool(each.source_arn)"),
+        Mutant("a message that is too long for its source is sent", _PROGRESS, "sample_of",
+            "each.size_bytes > most_bytes", "each.size_bytes < 0"),
         Mutant("the order of a FIFO group is lost", _PROGRESS, "sample_of",
             "blocked |= {each.group_id} if is_fifo else set()", "pass"),
         Mutant("one fingerprint makes every message of that text come back", _PROGRESS,
-            "_standing", "unmarked[message.fingerprint] -= 1",
+            "_is_back", "unmarked[message.fingerprint] -= 1",
             "unmarked[message.fingerprint] -= 0"),
         Mutant("a message goes round without being counted", _ATTRIBUTES, "hopped",
-            "max(message.redrive_count, retained.redrive_count if retained else 0) + 1",
-            "max(message.redrive_count, retained.redrive_count if retained else 0)"),
-        Mutant("out of the quarantine a message's redrives are forgotten", _ATTRIBUTES, "hopped",
-            "max(message.redrive_count, retained.redrive_count if retained else 0)",
-            "message.redrive_count"),
+            "message.times_sent_back + 1", "message.times_sent_back"),
+        Mutant("out of the quarantine a message's redrives are forgotten", _ATTRIBUTES,
+            "Message.times_sent_back",
+            "max(self.redrive_count, retained.redrive_count if retained else 0)",
+            "self.redrive_count"),
         Mutant("a forged mark is read as ours", _ATTRIBUTES, "quarantine_reason",
-            "isinstance(redrive_count, bool) or redrive_count < 0",
-            "isinstance(redrive_count, bool)"),
+            "if made.redrive_count < 0:", "if made.redrive_count is None:"),
     )),
     Selection(("tests.model.test_quarantines",), (
         Mutant("quarantined messages leave by being read", _QUARANTINES,

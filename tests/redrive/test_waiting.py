@@ -93,6 +93,9 @@ def let_it(scanned: Scanning) -> None:
 def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
     source, dead = waiting(scanned)
     (made,) = opened(scanned)
+    an_hour_on(scanned.account)
+    lies_there(scanned, dead)
+    assert opened(scanned) == [made], "an hour later it is the same case"
     assert (made["to"], made["queue_arn"]) == ("proposed", dead)
     assert made["steps"] == [{"attribute": "Dlq", "before": "held", "after": source}]
     assert "2 DLQ messages wait" in made["reason"]
@@ -102,64 +105,12 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning
     assert visible == "2", "nothing is moved by saying so"
 
 
-def test_the_soak_that_is_reported_is_the_account_s(scanned: Scanning) -> None:
-    """`timing.soakFactor`: 10 times five receives of 30 seconds."""
-    settings = scanned.account.settings
-    scanned.account.settings = replace(settings, timing=replace(settings.timing, soak_factor=10))
-    waiting(scanned)
-    (made,) = opened(scanned)
-    assert "after each soak of 25 min;" in made["reason"]
-
-
 def test_settings_let_it_be_done_without_a_person(scanned: Scanning) -> None:
     waiting(scanned)
     let_it(scanned)
     (made,) = opened(scanned)
     assert made["to"] == "approved"
     assert "settings let redrive do it" in made["reason"]
-
-
-def test_they_are_retained_longer_first_where_they_could_expire(scanned: Scanning) -> None:
-    source, dead = waiting(scanned, days=5)
-    (made,) = opened(scanned)
-    assert [each["attribute"] for each in made["steps"]] == [
-        "Dlq",
-        "MessageRetentionPeriod",
-    ]
-    assert made["steps"][1]["after"] == "1209600"
-    assert scanned.account.attributes(dead)["MessageRetentionPeriod"] == str(5 * A_DAY)
-    assert source
-
-
-def test_without_a_case_nothing_is_found(scanned: Scanning) -> None:
-    _, dead = messages(scanned)
-    scanned.account.later(days=1)
-    lies_there(scanned, dead)
-    assert opened(scanned) == []
-    assert scanned.announced == []
-
-
-def test_messages_that_came_after_it_was_fixed_are_not_found(scanned: Scanning) -> None:
-    source, dead = messages(scanned)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source)
-    scanned.account.later(hours=7)
-    lies_there(scanned, dead, hours_old=6)
-    assert opened(scanned) == []
-
-
-@pytest.mark.parametrize("states", [(State.APPLIED,), (State.PROPOSED, State.EXPIRED)])
-def test_what_is_not_fixed_sends_nothing_back(scanned: Scanning, states: tuple[State, ...]) -> None:
-    source, dead = messages(scanned)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source, *states)
-    lies_there(scanned, dead)
-    assert opened(scanned) == []
-
-
-def test_a_dlq_that_is_not_managed_is_never_found(scanned: Scanning) -> None:
-    waiting(scanned, tag=None)
-    assert opened(scanned) == []
 
 
 def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Scanning) -> None:
@@ -220,14 +171,6 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     assert not any("seconds_left" in each for each in others)
 
 
-def test_an_hour_later_it_is_the_same_case(scanned: Scanning) -> None:
-    _, dead = waiting(scanned)
-    assert len(opened(scanned)) == 1
-    an_hour_on(scanned.account)
-    lies_there(scanned, dead)
-    assert len(opened(scanned)) == 1
-
-
 def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
     """Else every approval would end as another plan."""
     waiting(scanned, days=5)
@@ -239,6 +182,7 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     assert outcome.refusal is None
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
+    assert [each["attribute"] for each in made["steps"]] == ["Dlq", "MessageRetentionPeriod"]
     assert list(outcome.case.steps) == made["steps"]
     attributes = scanned.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
@@ -252,18 +196,6 @@ def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
     (made,) = opened(scanned)
     scanned.account.later(minutes=20)
     return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
-
-
-def test_however_often_people_look_at_the_messages_the_approval_stands(scanned: Scanning) -> None:
-    """A look reads every message: `--dry-run` does, and so does a scan's sample."""
-    request, dead = approved(scanned)
-    for minutes in (15, 10, 5):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(dead, at, received=2_000, empty=200, visible=2)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.refusal is None
-    assert outcome.case is not None
-    assert outcome.case.state is State.APPLIED
 
 
 def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(

@@ -94,13 +94,6 @@ def test_messages_of_another_queue_may_be_moved_into_this_one(scanned: Scanning)
     assert visibility(scanned, queue) == VISIBILITY
 
 
-def test_messages_of_another_queue_that_go_elsewhere_explain_nothing(scanned: Scanning) -> None:
-    queue, _ = racing(scanned)
-    elsewhere(scanned, queue, into=f"{queue}-other")
-    assert found(scanned)
-    assert visibility(scanned, queue) == "60"
-
-
 def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Scanning) -> None:
     """Whoever names the queue to heal, a forged request among them, moves nothing."""
     queue, _ = racing(scanned)

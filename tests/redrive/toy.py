@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 
 from mendq.model.limits import Bounds
-from mendq.redrive.machine import End, Put, RedriveSituation, Refused, SourceState, Tick
+from mendq.redrive.machine import Blocked, End, Put, RedriveSituation, SourceState, Tick
 from mendq.redrive.messages import Message, hopped
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
 
@@ -53,7 +53,6 @@ class Toy:
     effects: int = 0
     sent_in_stage: Counter[int] = field(default_factory=Counter)
     refuses_send: str = ""
-    refuses_quarantine: str = ""
     ended: End | None = None
 
     def fill(self, good: int, poison: int = 0) -> Toy:
@@ -73,10 +72,10 @@ class Toy:
         self._effect()
         return self.progress
 
-    def take_sample(self, progress: RedriveProgress) -> DlqSample | Refused:
+    def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         assert not self.has_foreign_task, "its messages are hidden from it"
         if self.refuses_sample:
-            return Refused(self.refuses_sample)
+            return Blocked(self.refuses_sample)
         taken = self.dead[: self.bounds.census]
         return sample_of(
             taken,
@@ -87,8 +86,6 @@ class Toy:
         )
 
     def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
-        if self.refuses_quarantine and messages:
-            return Put(refused=self.refuses_quarantine, for_good=True)
         for each in messages:
             self._effect()
             self.retained.append(each)
@@ -103,7 +100,7 @@ class Toy:
 
     def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
         if self.refuses_send:
-            return Put(refused=self.refuses_send)
+            return Put(refused=Blocked(self.refuses_send))
         for each in messages:
             self._effect()
             self._to_source(hopped(each))
@@ -144,8 +141,7 @@ class Toy:
             is_fifo=self.is_fifo,
             has_foreign_task=self.has_foreign_task,
             frozen=self.frozen,
-            blocked=self.blocked,
-            blocked_for_now=self.blocked_for_now,
+            blocked=Blocked(self.blocked, bool(self.blocked)) | Blocked(self.blocked_for_now),
         )
 
     def passes(self, time: timedelta = TICK) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from mendq.follow_up.follow_up import Followed, follow_up
 from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
-from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
@@ -87,22 +85,6 @@ def test_what_a_person_approved_is_made_attached_and_written_down(
     items = account.case_store_items()
     assert {sk for pk, sk in items if sk.startswith("snapshot#")}
     assert "DeadLetterQueue" not in items[queue, "configuration"]["attributes"]["S"]
-
-
-def test_heal_itself_makes_nothing_even_where_settings_let_it(
-    scanned: Scanning, account: Account
-) -> None:
-    account.settings = replace(account.settings, autonomy={MISSING: Mode.HEAL})
-    queue = without_dlq(scanned)
-    found(scanned)
-    assert states(account) == ["approved"]
-    assert not exists(account, f"{queue}-dlq")
-    scanned.announced.clear()
-    assert len(followed(account).called) == 1
-    assert scanned.announced[0]["queue_arn"] == queue
-    taken_up(account)
-    assert states(account)[-1] == "applied"
-    assert redrive_of(account, queue)
 
 
 def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
@@ -185,16 +167,6 @@ def test_taken_back_it_is_detached_and_the_queue_is_retained(
     assert exists(account, f"{queue}-dlq")
     assert states(account)[-1] == "rolled_back"
     assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "undone"
-
-
-def test_a_persons_policy_is_not_taken_back(scanned: Scanning, account: Account) -> None:
-    queue = attached(scanned)
-    theirs = Redrive(f"{queue}-dlq", 9).text
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs}
-    )
-    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "kept"
-    assert redrive_of(account, queue) == theirs
 
 
 def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(

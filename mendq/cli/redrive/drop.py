@@ -1,0 +1,157 @@
+"""Messages that are dropped: first all of them in a file on the disk, then deleted."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.redrive.preview import Tally
+from mendq.cli.redrive.work import Act, Work
+from mendq.model.evidence import to_text
+from mendq.notifications.text import counted
+from mendq.redrive.messages import Message, quarantine_reason
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.send_batches import MoveResult, NotMoved
+
+
+@dataclass(frozen=True)
+class Drop(Work):
+    """Messages that are deleted once the file holds them."""
+
+    file: Path
+
+    done, said, doing = "dropped", "dropped", "dropping"
+
+    def require(self, before: Tally) -> None:  # noqa: ARG002 - whatever was seen
+        """Stopped where the folder that one stands in is gone, or a file is there."""
+        try:
+            path = self.file.absolute()
+        except OSError as error:
+            raise Stopped(f"{self.file} is nowhere: {_said(error)}", Exit.USAGE) from error
+        if os.path.lexists(path):
+            raise _is_there(path)
+        self.call.out.whole(f"before any is deleted it is written to {path}")
+
+    def question(self, chosen: int) -> str:
+        going = counted(self.going(chosen), "message")
+        return f"Delete {going} from {self.route.messages.name}?"
+
+    @contextmanager
+    def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
+        """A new file; Stopped where one is there, or none can be made."""
+        path = self.file.absolute()
+        handle = _made(path)
+        try:
+            yield DropFile(path, handle).drop
+        finally:
+            # Whatever is in it is on the disk already.
+            with suppress(OSError):
+                os.close(handle)
+
+    def more(self) -> dict[str, Any]:
+        return {"file": str(self.file.absolute())}
+
+
+@dataclass
+class DropFile:
+    """One JSON document a line, readable by its owner alone: bodies are in it.
+
+    Nothing is held back in memory, so that whatever fails fails where it is met.
+    """
+
+    path: Path
+    handle: int
+    _retained_bytes: int = field(default=0, init=False)
+
+    def drop(self, mover: MessageMover, messages: Sequence[Message]) -> Iterator[MoveResult]:
+        """First written, then deleted."""
+        self._keep(messages)
+        gone = mover.delete(messages)
+        reason = "SQS did not take the delete: it is in the file, and in the queue still"
+        stays = (each.message_id for each in messages if each.message_id not in gone)
+        failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
+        yield MoveResult(moved=len(gone), failed=failed)
+
+    def _keep(self, messages: Iterable[Message]) -> None:
+        """All on the disk when it returns; Stopped where that fails, and none is in the file."""
+        documents = (document_of(each, with_body=True) for each in messages)
+        lines = "".join(json.dumps(each, ensure_ascii=True) + "\n" for each in documents).encode()
+        left = memoryview(lines)
+        try:
+            # The system may take less than it was given.
+            while left:
+                left = left[os.write(self.handle, left) :]
+            os.fsync(self.handle)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self.handle, self._retained_bytes)
+            raise Stopped(f"{self.path} cannot be written: {_said(error)}") from error
+        self._retained_bytes += len(lines)
+
+
+def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
+    """All that can be sent again, without what SQS made up itself."""
+    retained = quarantine_reason(message)
+    attributes = {name: each.document() for name, each in message.attributes.items()}
+    for each in attributes.values():
+        if "BinaryValue" in each:
+            each["BinaryValue"] = b64encode(each["BinaryValue"]).decode()
+    return {
+        "message_id": message.message_id,
+        "sent_at": to_text(message.sent_at),
+        "receives": message.receive_count,
+        "redrive_count": message.times_sent_back,
+        "source_arn": retained.source if retained else message.source_arn,
+        "why": retained.why if retained else None,
+        "quarantined_at": retained.at if retained else None,
+        "case_id": retained.case if retained else None,
+        "group_id": message.group_id or None,
+        "deduplication_id": message.deduplication_id or None,
+        "trace_header": message.trace_header or None,
+        "bytes": message.size_bytes,
+        "attributes": attributes,
+        **({"body": message.body} if with_body else {}),
+    }
+
+
+def _made(path: Path) -> int:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _make_lasting(path.parent)
+        except OSError:
+            os.close(handle)
+            path.unlink()
+            raise
+    except FileExistsError as error:
+        raise _is_there(path) from error
+    except OSError as error:
+        line = f"{path} cannot be made: {_said(error)}; --file names another place"
+        raise Stopped(line, Exit.USAGE) from error
+    return handle
+
+
+def _is_there(path: Path) -> Stopped:
+    line = f"{path} cannot be made: there is one, and it is not written over; --file names another"
+    return Stopped(line, Exit.USAGE)
+
+
+def _make_lasting(folder: Path) -> None:
+    """A new file's name is in its folder, and that is on the disk only when it was told so."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or str(error)

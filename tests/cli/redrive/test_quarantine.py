@@ -1,0 +1,382 @@
+"""What is kept apart is seen, sent back and dropped by a person's word alone, and never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+import pytest
+
+from mendq.cli.redrive import quarantine as command
+from mendq.cli.redrive import work
+from mendq.model.dlq import arn_of_quarantine
+from mendq.redrive.messages import QUARANTINED
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.progress import Stage
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dlq import Dlq, dlq
+
+ALL = ("--all", "--yes")
+
+
+@pytest.fixture
+def queues(operator: Operator) -> Dlq:
+    """`messages` is the quarantine of `source`."""
+    made = dlq(operator)
+    made.operator.aws.tag(made.source, mendq="observe")
+    made.messages = operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
+    assert made.messages == arn_of_quarantine(made.source)
+    return made
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kept.jsonl"
+
+
+def _keep(queues: Dlq, body: object = "one", source: str = "", redrive_count: int = 1) -> str:
+    mark = {
+        "why": "came back",
+        "at": "2026-11-21T20:00:00+00:00",
+        "case": "case-7",
+        "redrive_count": redrive_count,
+        "source": source or queues.source,
+    }
+    return queues.write(body, died_in="", type="order", **{QUARANTINED: json.dumps(mark)})
+
+
+def _quarantine(queues: Dlq, word: str, *arguments: str, code: int = 0) -> Any:
+    return queues.operator.json("quarantine", word, "orders", *arguments, code=code)
+
+
+def _drop(queues: Dlq, path: Path, code: int = 0) -> Any:
+    return _quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
+
+
+def test_nothing_is_listed_where_nothing_is_retained(operator: Operator) -> None:
+    operator.aws.queue("orders", tag="observe")
+    operator.aws.queue("strangers-quarantine", tag=None)
+    assert operator.json("quarantine", "list") == []
+
+
+def test_the_quarantine_whose_messages_expire_first_is_listed_first(queues: Dlq) -> None:
+    aws = queues.operator.aws
+    for name, hours in (("a", 1), ("b", 95), ("c", 50), ("d", None)):
+        aws.queue(name, tag="observe")
+        queues.write("one", queue=aws.queue(f"{name}-quarantine", tag=None))
+        if hours is None:
+            continue
+        queues.operator.account.clients.cloudwatch.put_metric_data(
+            Namespace="AWS/SQS",
+            MetricData=[
+                {
+                    "MetricName": "ApproximateAgeOfOldestMessage",
+                    "Dimensions": [{"Name": "QueueName", "Value": f"{name}-quarantine"}],
+                    "Timestamp": aws.now - timedelta(minutes=2),
+                    "Value": hours * 3_600 + 60,
+                }
+            ],
+        )
+    found = queues.operator.json("quarantine", "list")
+    names = [each["queue_arn"].rpartition(":")[2] for each in found]
+    assert [each.partition("-")[0] for each in names] == ["b", "c", "a", "d", "orders"]
+    assert (found[0]["messages"], found[0]["source_arn"][-2:]) == (1, ":b")
+    assert (found[0]["expires_by"] < found[1]["expires_by"], found[3]["expires_by"]) == (True, None)
+    shown = queues.operator.mendq("quarantine", "list").output.splitlines()
+    assert shown[1].split()[:4] == ["1", "over", "3", "d"]
+    assert "within 56 min" in shown[1] or "within 57 min" in shown[1]
+    assert "not known" in shown[4]
+
+
+@pytest.mark.parametrize("named", ["orders", "orders-quarantine"])
+def test_a_peek_shows_why_and_no_body(queues: Dlq, named: str) -> None:
+    message_id = _keep(queues, {"card": "4111"})
+    (found,) = queues.operator.json("quarantine", "peek", named)
+    said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
+    assert said.items() <= found.items()
+    assert found["source_arn"] == queues.source
+    assert "body" not in found
+    shown = queues.operator.mendq("quarantine", "peek", named).output
+    for says in ("came back", "since 2026-11-21 20:00 UTC", "type = order"):
+        assert says in shown
+    assert "4111" not in shown
+    assert queues.ids(queues.messages) == {message_id}, "it is visible again"
+
+
+def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(
+    queues: Dlq,
+) -> None:
+    queues.write("4111 \x1b[31m\n next", died_in="", **{QUARANTINED: "{}"})
+    (found,) = _quarantine(queues, "peek", "--bodies")
+    assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
+    shown = queues.operator.mendq("quarantine", "peek", "orders", "--bodies").output
+    assert "4111 \\x1b[31m next" in shown
+    assert "not known" in shown
+
+
+def test_a_peek_counts_what_it_cannot_see(queues: Dlq) -> None:
+    for number in range(5):
+        _keep(queues, {"n": number})
+    peek = ("quarantine", "peek", "orders", "--limit", "1")
+    assert "hidden" not in queues.said(*peek)
+    url = queues.operator.aws.url(queues.messages)
+    queues.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=3)
+    assert "1 of about 2 messages in orders-quarantine, and 3 more hidden" in queues.said(*peek)
+    queues.refused["ReceiveMessage"] = ("KMS.AccessDeniedException", "no")
+    assert "kms:Decrypt" in _quarantine(queues, "peek", code=1)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ("nope", "there is no queue nope, and no nope-quarantine"),
+        ("nope-quarantine", "there is no queue nope-quarantine"),
+        ("plain", "plain has no quarantine: there is no plain-quarantine until"),
+    ],
+)
+def test_what_is_missing_of_a_quarantine_is_said(queues: Dlq, named: str, says: str) -> None:
+    queues.operator.aws.queue("plain", tag=None)
+    for words in (("peek", named), ("return", named, *ALL), ("drop", named, *ALL)):
+        error = queues.operator.json("quarantine", *words, code=4)["error"]
+        assert says in error["message"]
+
+
+def test_nothing_goes_unasked(queues: Dlq, path: Path) -> None:
+    ids = {_keep(queues)}
+    _quarantine(queues, "return", "--all", code=2)
+    _quarantine(queues, "drop", "--all", "--file", str(path), code=2)
+    assert _quarantine(queues, "return", *ALL, "--dry-run")["moved"] == 0
+    done = _quarantine(queues, "drop", *ALL, "--dry-run", "--file", str(path))
+    assert done == {"matched": 1, "dropped": 0, "left": 1, "failed": 0}
+    assert queues.ids(queues.messages) == ids
+    assert not path.exists()
+
+
+def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
+    queues: Dlq,
+) -> None:
+    _keep(queues, {"n": 1}, redrive_count=2)
+    _keep(queues, {"n": 2})
+    _keep(queues, {"n": 1}, source=queues.operator.aws.queue("refunds", tag=None))
+    done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
+    assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
+    (arrived,) = queues.seen(queues.source)
+    assert QUARANTINED not in arrived.attributes
+    assert arrived.redrive_count == 3
+    error = _quarantine(queues, "return", *ALL, "--rate", "0/s", code=2)["error"]
+    assert "no rate" in error["message"]
+
+
+@pytest.mark.parametrize("is_between", [False, True])
+@pytest.mark.parametrize("what", ["redrive_running", "redrive_off"])
+def test_what_forbids_a_return_forbids_it_whenever_it_came(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str, *, is_between: bool
+) -> None:
+    ids = {_keep(queues)}
+
+    def come(*_: object, **__: object) -> None:
+        if what == "redrive_running":
+            queues.redrive_in(Stage.SOAK)
+        else:
+            queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
+
+    if is_between:
+        monkeypatch.setattr(work, "confirm", come)
+    else:
+        come()
+    arguments = ("--all",) if is_between else ALL
+    assert _quarantine(queues, "return", *arguments, code=1)["error"]["code"] == what
+    assert queues.seen(queues.source) == []
+    assert queues.ids(queues.messages) == ids
+
+
+def test_mendq_s_own_redrive_waits_while_messages_return(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _keep(queues)
+    put, found = MessageMover.put, list[object]()
+
+    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+        found.append(queues.claimed())
+        return put(mover, messages, to)
+
+    monkeypatch.setattr(MessageMover, "put", watched)
+    assert _quarantine(queues, "return", *ALL)["moved"] == 1
+    assert found == [None]
+
+
+def test_what_is_dropped_lies_in_a_file_whole(queues: Dlq, path: Path) -> None:
+    for number in range(12):
+        _keep(queues, {"n": number, "text": "é\u2028"})
+    queues.write({"n": 12}, died_in="")
+    where = ("drop", "--where", "body.n >= `3` && attributes.type == 'order'")
+    shown = queues.said("quarantine", where[0], "orders", *where[1:], "--dry-run")
+    for says in (
+        "orders-quarantine -> deleted",
+        "13 messages seen, 9 match",
+        "9 attributes.type order",
+        "attributes.type is missing in 1 of 13 messages",
+        "is in the file alone",
+    ):
+        assert says in shown
+    assert "new message id" not in shown
+    done = _quarantine(queues, *where, "--yes", "--file", str(path))
+    assert done == {"matched": 9, "dropped": 9, "left": 4, "failed": 0, "file": str(path)}
+    bodies = [json.loads(json.loads(line)["body"]) for line in path.read_text().splitlines()]
+    assert sorted(each["n"] for each in bodies) == list(range(3, 12))
+    assert {each["text"] for each in bodies} == {"é\u2028"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(queues.seen(queues.messages)) == 4
+
+
+def test_of_a_fifo_quarantine_the_groups_are_said(operator: Operator) -> None:
+    queues = dlq(operator, fifo=True)
+    quarantine = operator.aws.queue("orders-quarantine.fifo", tag=None)
+    for number in range(4):
+        queues.write({"n": number}, queue=quarantine, group=f"g{number % 2}")
+    shown = queues.said("quarantine", "drop", "orders.fifo", "--all", "--dry-run")
+    assert "they are 4 messages of 2 groups" in shown
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_file_that_is_there_is_not_written_over(queues: Dlq, path: Path, is_link: bool) -> None:
+    ids = {_keep(queues)}
+    if is_link:
+        path.symlink_to(path.parent / "nowhere")
+    else:
+        path.write_text("mine")
+    said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+    assert "cannot be made: there is one, and it is not written over; --file names another" in said
+    assert "before any is deleted" not in said
+    assert is_link or path.read_text() == "mine"
+    assert queues.ids(queues.messages) == ids
+
+
+@contextmanager
+def _disk_of(most_bytes: int) -> Iterator[None]:
+    """As on a full disk: a file may not grow any more."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_is_full_half_way_is_said_and_keeps_whole_lines(
+    queues: Dlq, path: Path
+) -> None:
+    ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
+    with _disk_of(85_000):
+        done = _drop(queues, path, code=1)
+    assert done == {"matched": 40, "dropped": 20, "left": 20, "failed": 0, "file": str(path)}
+    written = {json.loads(line)["message_id"] for line in path.read_text().splitlines()}
+    left = queues.ids(queues.messages)
+    assert (len(left), written | left, written & left) == (20, ids, set())
+    other = path.with_name("other.jsonl")
+    with _disk_of(1_000):
+        said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(other), code=1)
+    assert "0 messages dropped, 0 failed, 20 left" in said
+    assert "cannot be written: File too large" in said
+    assert other.read_text() == ""
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True) -> list[int]:
+    """That call of the system's fails for files, or for folders."""
+    broken, real = list[int](), getattr(os, name)
+
+    def fail(handle: int, *more: Any) -> Any:
+        if S_ISREG(os.fstat(handle).st_mode) is of_file:
+            broken.append(handle)
+            raise OSError(5, "Input/output error")
+        return real(handle, *more)
+
+    monkeypatch.setattr(os, name, fail)
+    return broken
+
+
+@pytest.mark.parametrize("names", [("fsync",), ("fsync", "ftruncate")])
+def test_nothing_is_deleted_that_the_disk_did_not_take(
+    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    ids = {_keep(queues, "one"), _keep(queues, "two")}
+    broken = [_break(monkeypatch, each) for each in names]
+    done = _drop(queues, path, code=1)
+    assert all(broken)
+    assert (done["dropped"], done["failed"]) == (0, 0)
+    assert queues.ids(queues.messages) == ids
+
+
+def test_a_file_that_cannot_be_closed_loses_nothing(
+    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _keep(queues)
+    closed = os.close
+    broken = _break(monkeypatch, "close")
+    assert _drop(queues, path)["dropped"] == 1
+    assert json.loads(path.read_text())["body"] == "one"
+    closed(broken[0])
+
+
+def test_a_folder_that_does_not_last_or_is_gone_is_no_place(
+    queues: Dlq, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues)}
+    with monkeypatch.context() as patched:
+        _break(patched, "fsync", of_file=False)
+        error = _drop(queues, path, code=2)["error"]
+    assert "cannot be made: Input/output error" in error["message"]
+    assert not path.exists()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    error = _quarantine(queues, "drop", *ALL, code=2)["error"]
+    monkeypatch.chdir(tmp_path)
+    assert "No such file or directory" in error["message"]
+    assert queues.ids(queues.messages) == ids
+
+
+def test_a_delete_that_sqs_does_not_take_is_said(
+    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues)}
+    monkeypatch.setattr(MessageMover, "delete", lambda *_: frozenset())
+    done = _drop(queues, path, code=1)
+    assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)
+    assert queues.ids(queues.messages) == ids
+
+
+@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
+def test_a_freeze_is_said_and_holds_nobody(queues: Dlq, words: tuple[str, ...], path: Path) -> None:
+    queues.write("died", queue=queues.dlq)
+    _keep(queues)
+    file = ("--file", str(path)) if words[-1] == "drop" else ()
+    arguments = (*words, "orders", "--all")
+    assert "changes are frozen by" not in queues.said(*arguments, "--dry-run")
+    queues.operator.json("freeze", "a fire", "--yes")
+    said = queues.said(*arguments, "--yes", *file)
+    assert "changes are frozen by" in said
+    assert "a fire. That holds Mendq; this is by your hand" in said
+    assert ("1 message sent back" in said) is (words[-1] != "drop")
+
+
+@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
+def test_where_nobody_can_be_asked_no_message_is_looked_at(
+    queues: Dlq, words: tuple[str, ...]
+) -> None:
+    queues.refused["ReceiveMessage"] = ("AccessDenied", "nobody is to look")
+    error = queues.operator.json(*words, "orders", "--all", code=2)["error"]
+    assert "--yes confirms" in error["message"]
+
+
+def test_the_commands_are_listed_once() -> None:
+    names = [each.name for each in command.quarantine.registered_commands]
+    assert names == ["list", "peek", "return", "drop"]

@@ -1,0 +1,449 @@
+"""Only what a person has chosen goes back, once, and what does not is there as it was.
+
+Whoever is asked knows what would go, what would stay, and what stands in the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.progress import Progress
+
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.redrive import hold, work
+from mendq.model.queue import Redrive
+from mendq.redrive.messages import REDRIVE_COUNT
+from mendq.redrive.mover import MessageMover
+from mendq.redrive.progress import Stage
+from mendq.redrive.store import CLAIM_SECONDS
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dlq import Dlq, dlq
+
+ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
+ALL = ("--all", "--yes")
+SHOW = ("redrive", "orders", "--all", "--dry-run")
+
+
+def _mixed(queues: Dlq) -> None:
+    for number in range(4):
+        queues.write({"error": {"code": "X"}, "n": number}, type="order")
+    queues.write({"error": {"code": "Y"}}, type="order")
+    queues.write({"error": {"code": "X"}}, type="refund")
+    queues.write("no json", type="order")
+    queues.write({"error": {"code": "X"}})
+
+
+def _numbered(queues: Dlq, number: int, groups: int = 1) -> set[str]:
+    return {queues.write({"n": n}, group=f"g{n % groups}") for n in range(number)}
+
+
+def _nothing_changed(queues: Dlq, ids: set[str]) -> None:
+    assert queues.ids(queues.messages) == ids
+    assert queues.ids(queues.source) == set()
+
+
+def _numbers(messages: list[Any]) -> list[int]:
+    return [json.loads(each.body)["n"] for each in messages]
+
+
+def _asked(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Somebody says yes, after that."""
+    monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
+
+
+def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: Dlq) -> None:
+    _mixed(queues)
+    ids = queues.ids(queues.messages)
+    done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
+    assert done == {"matched": 4, "moved": 0, "left": 8, "failed": 0}
+    assert "not confirmed" in queues.redrive("--all", code=2)["error"]["message"]
+    _nothing_changed(queues, ids)
+    done = queues.redrive("--where", ORDERS, "--limit", "3", "--yes")
+    assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
+    done = queues.redrive("--where", ORDERS, "--limit", "100", "--yes")
+    assert done == {"matched": 1, "moved": 1, "left": 4, "failed": 0}
+    arrived = queues.seen(queues.source)
+    assert {each.redrive_count for each in arrived} == {1}
+    assert {str(each.attributes["type"].value) for each in arrived} == {"order"}
+    assert len(queues.ids(queues.messages)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "either"),
+        (("--all", "--where", "receive_count == `1`"), "either"),
+        (("--where", ""), "--where"),
+        (("--where", "body.a = 1"), "character 8: body.a  >>> = 1"),
+        (("--all", "--rate", "fast"), "--rate"),
+        (("--all", "--limit", "0"), "--limit"),
+    ],
+)
+def test_what_is_no_request_moves_nothing(
+    queues: Dlq, arguments: tuple[str, ...], says: str
+) -> None:
+    ids = {queues.write()}
+    assert says in queues.redrive(*arguments, "--yes", code=2)["error"]["message"]
+    _nothing_changed(queues, ids)
+
+
+@pytest.mark.parametrize("held", [10, 20, 5_000])
+def test_more_messages_than_are_held_at_once_are_all_looked_at(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(work, "MOST_HELD", held)
+    _numbered(queues, 33)
+    done = queues.redrive("--where", "body.n >= `20`", "--yes")
+    assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
+    assert sorted(_numbers(queues.seen(queues.messages))) == list(range(20))
+
+
+@pytest.mark.parametrize("whose", ["source", "messages"])
+@pytest.mark.parametrize("word", ["off", "OFF", "no"])
+def test_the_tag_refuses_on_either_queue(queues: Dlq, whose: str, word: str) -> None:
+    ids = {queues.write()}
+    queues.operator.aws.tag(getattr(queues, whose), **{"mendq:redrive": word})
+    for more in ((), ("--dry-run",)):
+        assert queues.redrive(*ALL, *more, code=1)["error"]["code"] == "redrive_off"
+    _nothing_changed(queues, ids)
+    queues.operator.aws.tag(getattr(queues, whose), **{"mendq:redrive": "on"})
+    assert queues.redrive(*ALL)["moved"] == 1
+
+
+def test_messages_of_another_source_stay(queues: Dlq) -> None:
+    policy = queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
+    queues.write(died_in="nobody")
+    shown = queues.said(*SHOW)
+    assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
+    other = queues.operator.aws.queue("refunds", tag=None, RedrivePolicy=policy)
+    for each in (queues.source, other):
+        queues.write(each.rpartition(":")[2], died_in=each)
+    shown = queues.said("redrive", "orders", *ALL)
+    assert queues.bodies(queues.source) == ["orders"]
+    assert queues.bodies(queues.messages) == ["hello", "refunds"]
+    assert "1 message died in another queue that shares orders-dlq" in shown
+    says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which of its 2"
+    assert says in shown
+    assert "so it stays here. Whoever knows receives them and sends them there by hand" in shown
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "says"),
+    [
+        ("nobodys", 4, "there is no queue"),
+        ("not a name", 2, "is no queue's name"),
+        ("orders-dlq", 2, "name its source, orders"),
+        ("plain", 4, "plain has no DLQ"),
+    ],
+)
+def test_a_queue_without_dlq_of_its_own(queues: Dlq, named: str, code: int, says: str) -> None:
+    ids = {queues.write()}
+    queues.operator.aws.queue("plain", tag=None)
+    assert says in queues.operator.json("redrive", named, *ALL, code=code)["error"]["message"]
+    _nothing_changed(queues, ids)
+    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.messages))
+    assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
+
+
+def test_messages_that_die_again_by_being_looked_at_are_not(queues: Dlq) -> None:
+    ids = {queues.write()}
+    last = queues.operator.aws.queue("last", tag=None)
+    queues.set(queues.messages, RedrivePolicy=Redrive(last, 2).text)
+    assert queues.redrive("--all", "--dry-run", code=1)["error"]["code"] == "dlq_of_dlq"
+    assert queues.ids(queues.messages) == ids
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "CANCELLING"])
+def test_a_move_task_goes_first(queues: Dlq, status: str) -> None:
+    ids = {queues.write()}
+    queues.tasks.append({"Status": status, "StartedTimestamp": 1})
+    error = queues.redrive(*ALL, code=1)["error"]
+    assert error["code"] == "move_task_running"
+    listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
+    assert listing in error["message"]
+    assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
+    _nothing_changed(queues, ids)
+    queues.tasks[:] = [{"Status": "COMPLETED", "StartedTimestamp": 1}]
+    assert queues.redrive(*ALL)["moved"] == 1
+
+
+def test_a_redrive_of_mendq_s_own_goes_first(queues: Dlq) -> None:
+    ids = {queues.write()}
+    queues.redrive_in(Stage.SOAK)
+    error = queues.redrive(*ALL, code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert "mendq rollback case-7" in error["message"]
+    _nothing_changed(queues, ids)
+    queues.redrive_in(Stage.HALTED)
+    assert queues.redrive(*ALL)["moved"] == 1
+
+
+BETWEEN: dict[str, Callable[[Dlq], object]] = {
+    "redrive_running": lambda queues: queues.redrive_in(Stage.SOAK),
+    "redrive_off": lambda queues: queues.operator.aws.tag(
+        queues.source, **{"mendq:redrive": "off"}
+    ),
+    "move_task_running": lambda queues: queues.tasks.append({"Status": "RUNNING"}),
+    "queues_changed": lambda queues: queues.set(
+        queues.source, RedrivePolicy=Redrive(queues.operator.aws.queue("new-dlq"), 3).text
+    ),
+    # What somebody sent there by hand was to go along only while there was no other source.
+    "queues_changed by": lambda queues: queues.operator.aws.queue(
+        "refunds", RedrivePolicy=queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_what_came_between_while_somebody_thought_forbids_it_still(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    ids = {queues.write(died_in="nobody"), *_numbered(queues, 11)}
+    _asked(monkeypatch, lambda: BETWEEN[what](queues))
+    assert queues.redrive("--all", code=1)["error"]["code"] == what.partition(" ")[0]
+    _nothing_changed(queues, ids)
+
+
+def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, put, found = {queues.write("one")}, MessageMover.put, list[object]()
+    assert queues.claimed()
+    assert queues.redrive("--all", "--dry-run")["matched"] == 1
+    error = queues.redrive(*ALL, code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert "another run is at work" in error["message"]
+    _nothing_changed(queues, ids)
+    queues.redrives.release(queues.dlq, "a tick")
+
+    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+        found.append(queues.claimed())
+        return put(mover, messages, to)
+
+    monkeypatch.setattr(MessageMover, "put", watched)
+    assert queues.redrive(*ALL)["moved"] == 1
+    assert found == [None], "it was held while messages went"
+    assert queues.claimed(), "and is free at once"
+
+
+def test_a_run_that_lost_its_hold_ends_and_says_why(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _numbered(queues, 25)
+    monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
+    put, begun, stops = MessageMover.put, hold.held, list[Any]()
+
+    def noted(account: Any, dlq_arn: str, stop: Any, faults: list[str]) -> Any:
+        stops.append(stop)
+        return begun(account, dlq_arn, stop, faults)
+
+    def stolen(mover: MessageMover, messages: Any, to: Any) -> Any:
+        yield from put(mover, messages, to)
+        assert queues.claimed(later=CLAIM_SECONDS + 1)
+        assert stops[0].wait(10), "the next beat finds that out"
+
+    monkeypatch.setattr("mendq.cli.redrive.redrive.held", noted)
+    monkeypatch.setattr(MessageMover, "put", stolen)
+    said = queues.said("redrive", "orders", *ALL, code=1)
+    assert "10 messages sent back, 0 failed, 15 left" in said
+    assert "another run is at work on the messages of orders-dlq" in said
+    assert len(queues.ids(queues.messages)) == 15, "nothing is hidden"
+
+
+def test_an_account_without_mendq_needs_no_hold(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_stack(*_: object) -> str:
+        raise Stopped("no stack", Exit.NOT_FOUND)
+
+    monkeypatch.setattr(type(queues.operator.account), "output", no_stack)
+    queues.write()
+    assert queues.redrive(*ALL)["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    ("retained", "says"), [("1209600", "in 13 d 23 h"), ("172800", "in 1 d 23 h")]
+)
+def test_when_the_first_expires_is_said(queues: Dlq, retained: str, says: str) -> None:
+    queues.write()
+    queues.set(queues.messages, MessageRetentionPeriod=retained)
+    assert f"the oldest expires {says}" in queues.said(*SHOW)
+
+
+def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that goes back is a DLQ message again before the next batch, under its new id."""
+    _numbered(queues, 25)
+    put = MessageMover.put
+
+    def poisoned(mover: MessageMover, messages: Any, to: Any) -> Any:
+        for moved in put(mover, messages, to):
+            for each in queues.taken(queues.source):
+                queues.write(each.body, **{REDRIVE_COUNT: str(each.redrive_count)})
+            yield moved
+
+    monkeypatch.setattr(MessageMover, "put", poisoned)
+    assert queues.redrive(*ALL)["moved"] == 25
+    assert {each.redrive_count for each in queues.seen(queues.messages)} == {1}
+    assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
+
+
+def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("asked for")
+    _asked(monkeypatch, lambda: queues.write("came since"))
+    done = queues.redrive("--all")
+    assert (done["matched"], done["moved"]) == (1, 1)
+    assert queues.bodies(queues.source) == ["asked for"]
+    assert queues.bodies(queues.messages) == ["came since"]
+    _asked(monkeypatch, lambda: queues.taken(queues.messages))
+    done = queues.redrive("--all")
+    assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
+
+
+def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Operator) -> None:
+    queues = dlq(operator, MaximumMessageSize="1024")
+    queues.write("small")
+    queues.write("x" * 2_000)
+    done = queues.redrive(*ALL, code=1)
+    assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
+    assert queues.bodies(queues.messages) == ["x" * 2_000]
+    assert "too_long" in queues.said("redrive", "orders", *ALL, code=1)
+
+
+def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(queues: Dlq) -> None:
+    sample = queues.write({"secret": "s3cret"}, type="order")
+    queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
+    queues.write({"n": 1})
+    where = "body.secret == 's3cret' && exists(attributes.type)"
+    output = queues.operator.mendq("redrive", "orders", "--where", where, "--dry-run").output
+    assert "s3cret" not in output
+    assert "\x1b" not in output
+    assert "MESSAGES  WHICH\n" in output
+    assert [each for each in output.splitlines() if each != each.rstrip()] == []
+    assert sample in output
+    for says in ("1 attributes.type order", "is missing in 1 of 3 messages", "2 age under 1 h"):
+        assert says in " ".join(output.split())
+
+
+def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
+    queues = dlq(operator, fifo=True)
+    _numbered(queues, 36, groups=3)
+    queues.write("newer", queue=queues.source)
+    shown = queues.said("redrive", "orders.fifo", "--all", "--dry-run")
+    assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in shown
+    assert "no more of a group than its first ten messages" in shown
+    queues.taken(queues.source)
+    done = queues.redrive("--where", "body.n >= `6`", "--yes")
+    assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
+    arrived = _numbers(queues.taken(queues.source))
+    for group in range(3):
+        of_group = [each for each in arrived if each % 3 == group]
+        assert (of_group, len(of_group)) == (sorted(of_group), 10)
+
+
+def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
+    queues = dlq(operator, fifo=True)
+    _numbered(queues, 24)
+    done = queues.redrive("--where", "body.n == `23`", "--dry-run")
+    assert (done["moved"], done["left"], done["failed"]) == (0, 24, 0)
+    done = queues.redrive("--where", "body.n == `3`", "--yes")
+    assert done == {"matched": 1, "moved": 1, "left": 23, "failed": 0}
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "says"),
+    [
+        ("KMS.AccessDeniedException", "kms", "kms:GenerateDataKey on alias/orders (orders)"),
+        ("AccessDenied", "not allowed", "SendMessage on orders"),
+    ],
+)
+def test_the_grant_that_is_missing_is_named(
+    operator: Operator, code: str, message: str, says: str
+) -> None:
+    queues = dlq(operator, KmsMasterKeyId="alias/orders")
+    ids = {queues.write()}
+    queues.refused["SendMessageBatch"] = (code, message)
+    assert says in queues.said("redrive", "orders", *ALL, code=1)
+    _nothing_changed(queues, ids)
+
+
+def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> None:
+    policy = '{"Statement": [{"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}]}'
+    queues.set(queues.messages, Policy=policy)
+    refusal = (
+        "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "
+        f"sqs:receivemessage on resource: {queues.messages} with an explicit deny in a "
+        "resource-based policy"
+    )
+    queues.refused["ReceiveMessage"] = ("AccessDenied", refusal)
+    error = queues.redrive(*ALL, code=1)["error"]
+    assert error["code"] == "AccessDenied"
+    assert "run this command there" in error["message"]
+
+
+def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
+    ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
+    queues.set(queues.messages, MessageRetentionPeriod="3600")
+    error = queues.redrive(*slow, code=1)["error"]
+    assert error["code"] == "redrive_too_slow"
+    assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
+    _nothing_changed(queues, ids)
+    assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
+
+
+def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
+    queues.write({"n": 1})
+    native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
+    assert native in queues.said(*SHOW)
+    some = ("redrive", "orders", "--where", "body.n == `1`", "--dry-run")
+    assert native not in queues.said(*some)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fifo: bool) -> None:
+    queues = dlq(operator, fifo=fifo)
+    _numbered(queues, 12, groups=12)
+    url = operator.aws.url(queues.messages)
+    queues.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
+    name = queues.source.rpartition(":")[2]
+    shown = queues.said("redrive", name, "--all", "--dry-run")
+    assert "7 messages seen, 7 match" in shown
+    assert "5 more are hidden, in somebody else's hand" in shown
+    assert "600 seconds after they were received" in shown
+    words = queues.said("redrive", name, *ALL, "--limit", "3")
+    assert "3 messages sent back, 0 failed, 9 left in orders-dlq" in words
+    assert "4 of them match, 5 of them hidden in somebody else's hand" in words
+    assert queues.redrive(*ALL) == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
+    assert queues.redrive(*ALL) == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
+    assert "no message that can be seen matches" in queues.said("redrive", name, *ALL)
+
+
+def test_messages_that_are_seen_after_all_are_not_hidden_as_well(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQS's counts lag behind what it hands out."""
+    _numbered(queues, 4)
+    monkeypatch.setattr("mendq.cli.redrive.route.Queue.waiting", 1)
+    monkeypatch.setattr("mendq.cli.redrive.route.Queue.in_flight", 3)
+    done = queues.redrive("--all", "--dry-run")
+    assert done == {"matched": 4, "moved": 0, "left": 4, "failed": 0}
+
+
+def test_the_second_look_is_said_apart_from_the_sending(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _numbered(queues, 25)
+    said = list[tuple[str, int]]()
+    monkeypatch.setattr(
+        Progress, "update", lambda *_, **more: said.append((more["description"], more["completed"]))
+    )
+    queues.redrive(*ALL)
+    again = "sending back: looking at them again"
+    at = said.index((again, 10))
+    assert said[at : at + 4] == [(again, 10), (again, 20), (again, 25), ("sending back", 10)]

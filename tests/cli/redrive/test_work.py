@@ -1,0 +1,208 @@
+"""What goes goes no faster than somebody says, is counted once, and is let go of in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mendq.cli.exit_codes import Stopped
+from mendq.cli.redrive.preview import AGES, Selection, Standing, Tally
+from mendq.cli.redrive.work import FULL_BATCH, Pace, rate_of
+from mendq.consumer import VisibilityHeartbeat
+from mendq.redrive.message_filter import MessageFilter, message_filter
+from mendq.redrive.messages import MessageAttribute
+from mendq.redrive.mover import MessageMover
+from tests.cli.redrive.dlq import Dlq
+from tests.redrive.toy import NOW, SOURCE, message
+
+MESSAGE = message("m-1", body='{"n": 1}', sent_at=NOW)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0/s", "-1", "1/m", "1e3", "nan", "9" * 9, "1 /s"])
+def test_no_rate(text: str) -> None:
+    with pytest.raises(Stopped, match="no rate"):
+        rate_of(text)
+
+
+@pytest.mark.parametrize(("text", "rate"), [("10/s", 10.0), ("0.5/s", 0.5), ("7", 7.0)])
+def test_a_rate(text: str, rate: float) -> None:
+    assert rate_of(text) == rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "batch"), [(0.5, 1), (3.0, 3), (500.0, FULL_BATCH), (None, FULL_BATCH)]
+)
+def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
+    """Over any while that begins with a batch, at most the rate, and one batch more."""
+    now, sent = 0.0, list[float]()
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    pace = Pace(rate, wait, clock=lambda: now)
+    assert pace.batch == batch
+    for _ in range(50):
+        pace.before(batch)
+        pace.before(0)
+        sent += [now] * batch
+    if rate is None:
+        assert now == 0
+        return
+    for begin in range(0, len(sent), batch):
+        for end in range(begin, len(sent), batch):
+            most = rate * (sent[end] - sent[begin]) + batch + 1e-6
+            assert end + batch - begin <= most
+    assert now == pytest.approx((50 - 1) * batch / rate)
+
+
+def test_what_took_long_is_not_made_up_for() -> None:
+    now, waited = 0.0, list[float]()
+    pace = Pace(1.0, waited.append, clock=lambda: now)
+    pace.before(1)
+    now = 100.0
+    pace.before(1)
+    pace.before(1)
+    assert waited == [1.0]
+
+
+def _tally(
+    expression: str = "exists(body.n) || exists(attributes.type)", *, sole: bool = True
+) -> Tally:
+    found = message_filter(expression)
+    assert isinstance(found, MessageFilter)
+    return Tally(Selection(found, SOURCE, sole, NOW))
+
+
+@pytest.mark.parametrize("sole", [False, True])
+@pytest.mark.parametrize(
+    ("source_arn", "standing"),
+    [
+        (f"{SOURCE}-2", Standing.OF_ANOTHER_SOURCE),
+        (None, Standing.OF_NO_SOURCE),
+        (SOURCE, Standing.CHOSEN),
+    ],
+)
+def test_whose_a_message_is(source_arn: str | None, standing: Standing, *, sole: bool) -> None:
+    died = replace(MESSAGE, source_arn=source_arn)
+    expected = Standing.CHOSEN if sole and source_arn is None else standing
+    tally = _tally(sole=sole)
+    assert tally.add(died) is expected
+    assert list(tally.chosen) == (["m-1"] if expected is Standing.CHOSEN else [])
+    assert _tally("receive_count == `9`", sole=sole).add(died) is not Standing.CHOSEN
+
+
+def test_a_message_that_is_seen_again_is_counted_once() -> None:
+    tally = _tally()
+    for _ in range(3):
+        tally.add(MESSAGE)
+    assert (len(tally.seen), tally.standings[Standing.CHOSEN], tally.ages.total()) == (1, 1, 1)
+    assert tally.missing["attributes.type"] == 1
+
+
+def test_ages_are_said_apart_at_their_ends() -> None:
+    tally = _tally()
+    for number, hours in enumerate((0, 0.99, 1, 23.9, 24, 95, 96, 10_000)):
+        sent_at = NOW - timedelta(hours=hours)
+        tally.add(replace(MESSAGE, message_id=f"m-{number}", sent_at=sent_at))
+    assert [tally.ages[words] for _, words in AGES] == [2, 2, 2, 2]
+
+
+def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
+    tally = _tally()
+    values: tuple[str | bytes, ...] = ("a\x1b[31m\nb" + "x" * 500, b"\xff\x00")
+    for number, value in enumerate(values):
+        kind = "Binary" if isinstance(value, bytes) else "String"
+        given = {"type": MessageAttribute(kind, value)}
+        tally.add(replace(MESSAGE, message_id=f"t-{number}", attributes=given))
+    assert set(tally.values) == {"attributes.type"}
+    words, in_bytes = tally.values["attributes.type"]
+    assert words.isprintable()
+    assert len(words) <= 60
+    assert in_bytes == "(2 bytes)"
+
+
+MESSAGES = 35
+
+
+@pytest.fixture
+def filled(queues: Dlq) -> Dlq:
+    for number in range(MESSAGES):
+        queues.write({"n": number})
+    return queues
+
+
+def _press(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, act: Callable[..., None]) -> None:
+    """`act` at that release, counted from 1."""
+    release, count = VisibilityHeartbeat.release, iter(range(1, 1_000))
+
+    def pressed(visibility: VisibilityHeartbeat, *ids: str) -> None:
+        if next(count) == which:
+            act()
+        release(visibility, *ids)
+
+    monkeypatch.setattr(VisibilityHeartbeat, "release", pressed)
+
+
+def test_an_interrupted_look_lets_go_and_says_so_at_once(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    take, announced = MessageMover.take, list[str]()
+
+    def pressed(mover: MessageMover, most: int) -> list[Any]:
+        if not announced:
+            _press()
+            announced.append(capfd.readouterr().err)
+        return take(mover, most)
+
+    monkeypatch.setattr(MessageMover, "take", pressed)
+    said = filled.said("redrive", "orders", "--all", "--yes", code=1)
+    assert "Ctrl-C again leaves at once" in announced[0]
+    assert "letting go of 10 messages" in said
+    assert "every message is visible again" in said
+    assert len(filled.ids(filled.messages)) == MESSAGES
+
+
+def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice() -> None:
+        _press()
+        _press()
+
+    _at_release(monkeypatch, 2, twice)
+    error = filled.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "interrupted"
+    assert "25 messages stay hidden for up to 120 seconds" in error["message"]
+    assert len(filled.ids(filled.messages)) == MESSAGES - 25
+    assert filled.ids(filled.source) == set()
+
+
+def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = MessageMover.put
+
+    def pressed(mover: MessageMover, messages: Any, to: Any) -> Iterator[Any]:
+        yield from put(mover, messages, to)
+        _press()
+        _at_release(monkeypatch, 2, _press)
+
+    monkeypatch.setattr(MessageMover, "put", pressed)
+    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    assert result.exit_code == 1
+    assert '"moved": 10,' in result.stdout
+    assert '"left": 25,' in result.stdout
+    assert "15 messages stay hidden for up to 120 seconds" in result.stderr
+    assert len(filled.ids(filled.messages)) == 10
+    assert len(filled.ids(filled.source)) == 10

@@ -1,0 +1,24 @@
+"""Queues in moto, by the clock of the account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.heal.conftest import Account, account
+from tests.redrive.world import Redriving, redriving, timed_by
+
+__all__ = ["account"]
+
+
+@pytest.fixture
+def timed(account: Account) -> Iterator[Account]:
+    with timed_by(account):
+        yield account
+
+
+@pytest.fixture
+def here() -> Iterator[Redriving]:
+    with redriving() as made:
+        yield made

@@ -1,0 +1,280 @@
+"""A redrive's case: what has to fit before it begins, who goes on with it, who stops it; and the
+quarantine that its source gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.errors import FactsUnavailable
+from mendq.follow_up.follow_up import follow_up
+from mendq.heal.context import request_about
+from mendq.model.case import State
+from mendq.model.facts import Facts
+from mendq.model.plan import Refusal
+from mendq.model.queue import Redrive
+from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
+from mendq.redrive.messages import Message, marked_quarantined, quarantine_reason
+from mendq.redrive.reads import RedriveStart
+from mendq.redrive.redrive import quarantine_of
+from mendq.redrive.send_batches import Destination
+from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.heal.operators import OWNERS, context_of, outcomes, undo
+from tests.redrive.world import LONGEST, Redriving, redriving, two_queues
+
+DAYS_4 = 345_600
+
+
+@pytest.fixture(params=["orders", "orders.fifo"])
+def world(request: pytest.FixtureRequest) -> Iterator[Redriving]:
+    with redriving(request.param, MessageRetentionPeriod=str(DAYS_4)) as made:
+        yield made
+
+
+def seen(world: Redriving) -> Facts:
+    tags = world.account.clients.sqs.list_queue_tags(QueueUrl=world.account.url(world.dlq))
+    return Facts(world.dlq, world.account.attributes(world.dlq), tags["Tags"])
+
+
+def start(world: Redriving, *steps: AttributeStep, at: Facts | None = None) -> Refusal | None:
+    write = RedriveStart(world.account.settings.consent).write
+    given = steps or (RedriveMessages(HELD, world.source), SetMessageRetention(DAYS_4, LONGEST))
+    return write(world.account.clients, at or seen(world), given)
+
+
+def retention(world: Redriving) -> int:
+    return int(world.account.attributes(world.dlq)["MessageRetentionPeriod"])
+
+
+def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(
+    world: Redriving,
+) -> None:
+    before = {each: world.account.attributes(each) for each in (world.source, world.dlq)}
+    world.tasks[:] = [{"Status": each} for each in ("COMPLETED", "CANCELLED", "FAILED")]
+    assert start(world, world.back()) is None
+    assert {each: world.account.attributes(each) for each in before} == before
+    assert start(world) is None
+    assert retention(world) == LONGEST
+
+
+def _set(world: Redriving, queue_arn: str, **attributes: str) -> None:
+    world.account.clients.sqs.set_queue_attributes(
+        QueueUrl=world.account.url(queue_arn),
+        Attributes=attributes,  # type: ignore[arg-type]
+    )
+
+
+def _shared(world: Redriving) -> None:
+    ending = ".fifo" * world.source.endswith(".fifo")
+    world.account.queue(f"second{ending}", RedrivePolicy=Redrive(world.dlq, 3).text)
+    assert len(source_arns_of(world.account.clients, world.dlq)) == 2
+
+
+def _behind_another(world: Redriving) -> None:
+    target = world.account.queue(f"last{'.fifo' * world.source.endswith('.fifo')}")
+    _set(world, world.dlq, RedrivePolicy=Redrive(target, 3).text)
+
+
+def _of_another_type(world: Redriving) -> None:
+    world.source = world.account.queue(
+        "payments.fifo" if world.source.endswith("orders") else "payments"
+    )
+
+
+FAULTS: dict[str, Callable[[Redriving], object]] = {
+    "does not name it": lambda w: _set(w, w.source, RedrivePolicy=""),
+    "DLQ of 2 queues": _shared,
+    "has a DLQ itself": _behind_another,
+    "no queue": lambda w: w.account.clients.sqs.delete_queue(QueueUrl=w.account.url(w.source)),
+    "does not name it as": _of_another_type,
+    "not managed": lambda w: w.account.tag(w.source, mendq="off"),
+    "only observed": lambda w: w.account.tag(w.source, mendq="observe"),
+    "mendq:redrive of": lambda w: w.account.tag(w.source, **{"mendq:redrive": "off"}),
+    "mendq:redrive of arn": lambda w: w.account.tag(w.dlq, **{"mendq:redrive": "off"}),
+    "a message movement task runs": lambda w: w.tasks.append({"Status": "CANCELLING"}),
+    "a message movement task runs on": lambda w: w.tasks.append({"Status": "WHATEVER-COMES"}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_does_not_fit_is_refused_and_nothing_is_changed(world: Redriving, fault: str) -> None:
+    FAULTS[fault](world)
+    refusal = start(world)
+    assert refusal is not None
+    assert refusal.code == "redrive_unfit"
+    assert fault in refusal.reason
+    assert retention(world) == DAYS_4
+
+
+def test_a_queue_that_changed_meanwhile_and_a_plan_of_nothing_are_left(world: Redriving) -> None:
+    looked = seen(world)
+    assert start(world, SetMessageRetention(DAYS_4, LONGEST)) is not None
+    assert retention(world) == DAYS_4
+    _set(world, world.dlq, MessageRetentionPeriod="1000000")
+    refusal = start(world, at=looked)
+    assert refusal is not None
+    assert refusal.code == "changed_meanwhile"
+    assert retention(world) == 1_000_000
+
+
+def follow(here: Redriving, **later: float) -> None:
+    here.account.later(**later)
+    assert follow_up(context_of(here.account), OWNERS, lambda: 60).errors == {}
+
+
+def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(here: Redriving) -> None:
+    case = here.case(State.APPLIED)
+    for minute in range(1, 61):
+        follow(here, minutes=1)
+        assert len(here.asked) == minute
+    here.account.tag(here.dlq, mendq="off")
+    follow(here, days=20)
+    assert here.asked[-1] == request_about(case)
+    assert len(here.asked) == 61
+    assert here.newest() == case
+
+
+def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> None:
+    """Nor does a bucket that takes nothing."""
+
+    def fail(**_: Any) -> None:
+        raise ConnectionError
+
+    here.case(State.APPLIED)
+    here.account.clients.s3.meta.events.register("before-call.s3.PutObject", fail)
+    for _ in range(2):
+        here.account.later(minutes=1)
+        follow_up(context_of(here.account), OWNERS, lambda: 60)
+    assert len(here.asked) == 2
+
+
+@pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED, State.WATCHING])
+def test_once_it_is_over_nobody_is_called(here: Redriving, state: State) -> None:
+    here.case(State.APPLIED, state)
+    for _ in range(3):
+        follow(here, minutes=1)
+    assert here.asked == []
+
+
+def test_what_its_queue_is_gone_for_is_closed(here: Redriving) -> None:
+    here.case(State.APPLIED)
+    here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(here.dlq))
+    follow(here, minutes=1)
+    assert (here.asked, here.newest().state) == ([], State.CLOSED)
+
+
+def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redriving) -> None:
+    case = here.case(State.APPLIED)
+    here.freeze()
+    assert outcomes(undo(here.account, case.case_id, dry_run=True)) == {"Dlq": "undone"}
+    assert (here.asked, here.newest()) == ([], case), "a dry run says so and stops nothing"
+    answered = undo(here.account, case.case_id)
+    assert (answered["state"], outcomes(answered)) == ("rolled_back", {"Dlq": "undone"})
+    assert here.newest().state is State.ROLLED_BACK
+    assert undo(here.account, case.case_id) == answered, "done twice it answers the same"
+    assert here.asked == [{**request_about(case), "cancel": True}]
+    view = context_of(here.account).case_store.look(here.dlq, case.symptom, ("Dlq",))
+    until = view.record_of("Dlq").overridden_until
+    assert until is not None
+    assert (until - here.account.now).days == 7
+
+
+@pytest.mark.parametrize("code", ["claimed", "not_cancelled"])
+def test_what_could_not_be_stopped_is_not_said_to_be(here: Redriving, code: str) -> None:
+    case = here.case(State.APPLIED)
+    here.answers = {"state": None, "code": code, "reason": "another run is at work"}
+    answered = undo(here.account, case.case_id)
+    assert answered["error"] == "claimed"
+    assert here.answers["reason"] in answered["reason"]
+    assert here.newest() == case
+
+
+@pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
+def test_of_one_that_is_over_nothing_is_undone(here: Redriving, state: State) -> None:
+    case = here.case(State.APPLIED, state)
+    answered = undo(here.account, case.case_id)
+    assert outcomes(answered) == {"Dlq": "nothing"}
+    assert [each["command"] for each in answered["attributes"]] == [""]
+    assert (here.asked, here.newest()) == ([], case)
+
+
+def facts(account: Account, queue_arn: str) -> Facts:
+    return Facts(queue_arn, account.attributes(queue_arn), {"mendq": "heal", "team": "orders"})
+
+
+@pytest.mark.parametrize(
+    ("name", "quarantine"),
+    [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
+)
+def test_a_quarantine_is_made_once_encrypted_and_without_tags(
+    account: Account, name: str, quarantine: str
+) -> None:
+    source = facts(account, account.queue(name))
+    made = quarantine_of(account.clients, source)
+    assert made == f"arn:aws:sqs:{REGION}:{ACCOUNT}:{quarantine}"
+    attributes = account.attributes(made)
+    assert attributes["MessageRetentionPeriod"] == "1209600"
+    assert attributes["SqsManagedSseEnabled"] == "true"
+    assert attributes.get("FifoQueue", "false") == str(name.endswith(".fifo")).lower()
+    assert "Policy" not in attributes
+    tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
+    assert tags.get("Tags", {}) == {}
+    assert quarantine_of(account.clients, source) == made
+
+
+def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account: Account) -> None:
+    source = facts(account, account.queue("orders"))
+    theirs = account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    before = account.attributes(theirs)
+    refusal = quarantine_of(account.clients, source)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "name_taken"
+    assert "less than 1209600 seconds" in refusal.reason
+    assert account.attributes(theirs) == before
+
+
+@pytest.mark.parametrize(("state", "is_used"), [("Enabled", False), ("Disabled", True)])
+def test_a_queue_that_a_function_consumes_is_not_used(
+    account: Account, monkeypatch: pytest.MonkeyPatch, state: str, *, is_used: bool
+) -> None:
+    source = facts(account, account.queue("orders"))
+    made = quarantine_of(account.clients, source)
+    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": state}
+    monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
+    found = quarantine_of(account.clients, source)
+    assert (found == made) is is_used
+    assert is_used or (isinstance(found, Refusal) and "tidy consumes it" in found.reason)
+
+
+def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:
+    here.refuse("CreateQueue", "ServiceUnavailable")
+    source = facts(here.account, here.source)
+    with pytest.raises(FactsUnavailable, match="orders-quarantine"):
+        quarantine_of(here.account.clients, source)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_a_message_in_a_quarantine_says_why_and_when_and_goes_whole(
+    timed: Account, *, fifo: bool
+) -> None:
+    queues = two_queues(timed, fifo=fifo)
+    made = str(quarantine_of(timed.clients, facts(timed, queues.there)))
+
+    def mark(message: Message) -> Message:
+        return marked_quarantined(
+            message, "it came back", at=timed.now, source_arn=queues.there, case_id="case-1"
+        )
+
+    redrive_count = {"mendq.redrive": {"DataType": "Number", "StringValue": "1"}}
+    queues.write("poison", MessageAttributes=redrive_count)
+    assert queues.move(Destination(made, timed.url(made), "case-1", mark)).moved == 1
+    queues.there = made
+    (message,) = queues.arrived()
+    retained = quarantine_reason(message)
+    assert (message.body, queues.left()) == ("poison", [])
+    assert retained is not None
+    assert (retained.why, retained.at) == ("it came back", timed.now.isoformat())
+    assert (retained.case, retained.redrive_count) == ("case-1", 1)

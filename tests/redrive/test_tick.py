@@ -1,0 +1,412 @@
+"""A redrive's ticks against queues and a case store: what stops it, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.heal.context import request_about
+from mendq.model.case import State
+from mendq.redrive.messages import REDRIVE_COUNT, MessageAttribute, quarantine_reason
+from mendq.redrive.progress import Stage
+from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.store import redrive_key
+from tests.heal.faults import KINDS, Fault, Killed
+from tests.redrive.world import LATE, Redriving, texts
+
+BY_THE_QUEUE = (
+    "User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized to perform: "
+    "sqs:receivemessage with an explicit deny in a resource-based policy"
+)
+BY_IAM = "no identity-based policy allows it"
+TEN = {f"a{at}": MessageAttribute("String", "x").document() for at in range(10)}
+
+
+def ended(here: Redriving, most: int = 30) -> State:
+    """Once the case is over."""
+    assert here.minutes(most).case is not None, here.progress
+    return here.state
+
+
+def poisoned(here: Redriving) -> frozenset[str]:
+    """Three of what went back first die again."""
+    poison = frozenset(sorted(here.bodies(here.source))[:3])
+    here.consume(poison)
+    return poison
+
+
+def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
+    outcome = here.begun(*texts(30)).tick()
+    assert (outcome.case, outcome.redriven, outcome.quarantined) == (None, 5, 0)
+    assert {each.redrive_count for each in here.seen(here.source)} == {1}
+    assert len(here.bodies(here.dlq)) == 25
+    assert here.progress.stage is Stage.SOAK
+    # 1.2 x 3 receives x 10 s is less than the least.
+    assert here.progress.current.soak_ends_at == here.account.now + timedelta(seconds=60)
+
+
+def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redriving) -> None:
+    here.begun(*texts(30)).tick()
+    (poison, *_) = sorted(here.bodies(here.source))
+    outcome = here.minutes(5, frozenset({poison}))
+    assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
+    assert outcome.case is not None
+    assert outcome.case.reason.startswith("of 5 messages that went back 1 came back")
+    (retained,) = here.seen(here.quarantine)
+    mark = quarantine_reason(retained)
+    assert mark is not None
+    assert (retained.body, mark.source, mark.redrive_count) == (poison, here.source, 1)
+    assert mark.case == outcome.case.case_id
+    assert len(here.bodies(here.dlq)) == 25
+    ((_, page),) = here.pages
+    assert "what came back is in orders-quarantine" in page
+    assert "mendq quarantine peek orders --region us-east-1" in page
+    before = here.progress
+    assert redrive(request_about(outcome.case), here.run()).refusal is not None
+    assert here.progress == before
+
+
+def test_poison_ends_in_quarantine_and_the_rest_is_handled(here: Redriving) -> None:
+    poison = frozenset(texts(60)[::7])
+    here.begun(*texts(60), bounds=LATE).minutes(40, poison)
+    assert here.state is State.VERIFIED
+    assert here.bodies(here.quarantine) == poison
+    assert here.bodies(here.dlq) == set()
+    assert (here.progress.moved, here.progress.returned) == (60, len(poison))
+
+
+def test_what_somebody_put_there_stays_and_the_rest_goes(here: Redriving) -> None:
+    assert ended(here.begun(*texts(4), "stranger")) is State.VERIFIED
+    assert here.bodies(here.dlq) == {"stranger"}
+    assert "1 cannot go back there" in here.progress.because
+
+
+def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(here: Redriving) -> None:
+    here.begun(*texts(10))
+    here.send("again", **{REDRIVE_COUNT: MessageAttribute("Number", "3").document()})
+    outcome = here.tick()
+    assert (outcome.redriven, outcome.quarantined) == (5, 1)
+    assert ended(here) is State.VERIFIED
+    assert here.bodies(here.quarantine) == {"again"}
+
+
+def test_a_message_that_can_bear_no_mark_is_known_by_its_fingerprint(here: Redriving) -> None:
+    here.begun()
+    here.send("full", **TEN)
+    here.account.later(minutes=1)
+    here.tick()
+    assert len(here.progress.fingerprints) == 1
+    here.minutes(5, frozenset({"full"}))
+    assert here.state is State.ESCALATED
+    assert here.bodies(here.quarantine) == {"full"}
+    assert not here.progress.fingerprints, "it is back"
+
+
+FORBIDS: dict[str, Callable[[Redriving], object]] = {
+    "frozen": Redriving.freeze,
+    "tag": lambda here: here.account.tag(here.source, **{"mendq:redrive": "off"}),
+    "off": lambda here: here.account.tag(here.dlq, mendq="observe"),
+    "unmanaged": lambda here: here.account.clients.sqs.untag_queue(
+        QueueUrl=here.account.url(here.source), TagKeys=["mendq"]
+    ),
+    "gone": lambda here: here.account.clients.sqs.delete_queue(
+        QueueUrl=here.account.url(here.source)
+    ),
+    "cause": lambda here: here.case(
+        State.ESCALATED, queue_arn=here.source, symptom="visibility_timeout_too_short"
+    ),
+    "keeps Mendq out": lambda here: here.refuse("GetQueueAttributes", "AccessDenied", BY_THE_QUEUE),
+}
+
+
+@pytest.mark.parametrize("how", FORBIDS)
+def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None:
+    here.begun(*texts(30))
+    FORBIDS[how](here)
+    assert here.tick().redriven == 0
+    assert here.state is (State.APPLIED if how == "frozen" else State.ESCALATED)
+    here.refusals.clear()
+    assert len(here.bodies(here.dlq)) == 30
+
+
+def test_after_the_thaw_it_goes_on(here: Redriving) -> None:
+    here.begun(*texts(10)).freeze()
+    assert "an incident" in here.tick().document()["reason"]
+    here.freeze(thaw=True)
+    assert ended(here) is State.VERIFIED
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "CANCELLING", "SOMETHING_NEW"])
+def test_somebody_else_s_task_is_waited_for_and_left_alone(here: Redriving, status: str) -> None:
+    here.begun(*texts(30)).tasks.append({"Status": status})
+    for _ in range(8):
+        assert here.tick().redriven == 0
+        here.account.later(minutes=1)
+    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 30)
+    assert "somebody else's message movement task" in here.progress.because
+    here.tasks[:] = [{"Status": "COMPLETED"}]
+    assert ended(here) is State.VERIFIED
+
+
+def test_taken_back_it_halts_even_in_a_freeze(here: Redriving) -> None:
+    here.begun(*texts(30)).tick()
+    here.freeze()
+    for _ in range(2):
+        assert here.tick(cancel=True).refusal is None
+    assert here.progress.because == "a person took it back"
+    assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 25)
+
+
+@pytest.mark.parametrize("word", ["true", 1, None, False])
+def test_only_true_stops_it(here: Redriving, word: object) -> None:
+    progress = here.begun("a").tick(cancel=word).progress
+    assert progress is not None
+    assert not progress.is_over
+
+
+def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
+    here.begun(*texts(10))
+    other = here.run()
+    assert other.redrives.claim(here.dlq, other.owner, here.account.now) is not None
+    for more in ({}, {"cancel": True}):
+        refusal = here.tick(**more).refusal
+        assert refusal is not None
+        assert (refusal.code, refusal.again) == ("claimed", True)
+    assert len(here.bodies(here.dlq)) == 10
+    here.account.later(seconds=91)
+    assert here.tick().redriven == 5
+
+
+def test_a_run_that_lost_its_claim_writes_nothing(here: Redriving) -> None:
+    here.begun(*texts(10)).tick()
+    slow, quick = here.run(), here.run()
+    claimed = slow.redrives.claim(here.dlq, slow.owner, here.account.now)
+    later = here.account.now + timedelta(seconds=91)
+    assert quick.redrives.claim(here.dlq, quick.owner, later) is not None
+    assert claimed is not None
+    assert claimed.progress is not None
+    before = here.progress
+    with pytest.raises(CaseMoved):
+        slow.redrives.save(claimed.progress, slow.owner)
+    slow.redrives.release(here.dlq, slow.owner)
+    assert here.progress == before
+    assert slow.redrives.claim(here.dlq, slow.owner, later) is None
+
+
+def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
+    here.begun(*texts(10))
+    outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
+    assert isinstance(outcome, Ticked)
+    assert (outcome.redriven, len(here.bodies(here.dlq))) == (0, 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_any_call_no_message_is_lost(here: Redriving, kind: str) -> None:
+    """At later and later calls of tick after tick, through canary, soak and ramp."""
+    here.begun(*texts(60), bounds=LATE).deleted = 300
+    handled, struck = set[str](), set[str]()
+    for strike_at in range(9, 30, 2):
+        fault = Fault(here.account, kind, strike_at)
+        with suppress(Killed, FactsUnavailable, CaseStoreUnavailable):
+            here.tick()
+        fault.leave()
+        here.account.later(minutes=4)
+        handled |= here.consume()
+        assert set(texts(60)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
+        struck.add(fault.call)
+    assert len(struck - {""}) > 2
+    assert ended(here, 60) in {State.VERIFIED, State.ESCALATED}
+
+
+@pytest.mark.parametrize("call", ["GetQueueAttributes", "ReceiveMessage", "ListMessageMoveTasks"])
+def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: str) -> None:
+    here.begun(*texts(30)).tick()
+    here.refuse(call, "AccessDenied", BY_IAM)
+    here.account.later(minutes=5)
+    for _ in range(4):
+        assert here.tick().case is None
+        here.account.later(minutes=1)
+    here.refusals.insert(0, lambda *_: None)
+    while here.tick().case is None:
+        here.account.later(minutes=1)
+    assert (here.state, len(here.pages)) == (State.ESCALATED, 1)
+    assert BY_IAM in here.progress.because
+    assert here.progress.moved == 5
+
+
+@pytest.mark.parametrize(("message", "is_soon"), [(BY_THE_QUEUE, True), (BY_IAM, False)])
+def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
+    here: Redriving, message: str, is_soon: bool
+) -> None:
+    here.begun(*texts(60), bounds=LATE).tick()
+    here.account.queue("orders-quarantine", tag=None)
+    here.refuse("GetQueueAttributes", "AccessDenied", message, about="quarantine")
+    here.account.later(minutes=2)
+    poisoned(here)
+    assert ended(here) is State.ESCALATED
+    assert (here.taken < 3) is is_soon
+    assert (len(here.pages), here.progress.moved) == (1, 5)
+    assert here.progress.returned <= 3
+
+
+@pytest.mark.parametrize("messages", [3, 30])
+def test_messages_that_sqs_refuses_are_reported_after_an_hour(
+    here: Redriving, messages: int
+) -> None:
+    here.begun(*texts(messages))
+    here.refuse("SendMessageBatch", "AccessDenied", "no kms:GenerateDataKey")
+    assert ended(here, 9) is State.ESCALATED
+    assert (len(here.pages), here.progress.current.number) == (1, 0)
+    assert "kms:GenerateDataKey" in here.progress.because
+    assert len(here.bodies(here.dlq)) == messages
+
+
+def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -> None:
+    here.begun(*texts(10), "bad")
+    here.refuse("SendMessageBatch", "InvalidMessageContents", "U+FFFE", about="'bad'")
+    assert ended(here) is State.ESCALATED
+    assert here.progress.moved == 10
+    assert here.bodies(here.dlq) == {"bad"}
+    assert "U+FFFE" in here.progress.because
+
+
+def _lose(here: Redriving) -> None:
+    error = ReadTimeoutError(endpoint_url="moto")
+    here.refusals.append(lambda call, _: error if call == "SendMessageBatch" else None)
+
+
+def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
+    here.begun(*texts(30))
+    here.account.set_visibility(here.source, 300)
+    _lose(here)
+    here.tick()
+    here.refusals.clear()
+    assert ended(here, 120) is State.VERIFIED
+
+
+@pytest.mark.parametrize("name", ["orders-dlq", "orders"])
+def test_a_queue_that_was_made_again_is_another(here: Redriving, name: str) -> None:
+    here.begun(*texts(30)).tick()
+    queue_arn = here.dlq if name.endswith("dlq") else here.source
+    attributes = here.account.attributes(queue_arn)
+    here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(queue_arn))
+    retained = attributes.keys() & {"VisibilityTimeout", "RedrivePolicy"}
+    here.account.queue(name, **{each: attributes[each] for each in retained})
+    here.account.later(minutes=1)
+    assert ended(here, 1) is State.ESCALATED
+    assert "made again" in here.progress.because
+
+
+VICTIM = "arn:aws:sqs:us-east-1:123456789012:victim"
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"current": {"size": "5"}},
+        {"moved": -(10**9)},
+        {"queues": {"dlq_arn": f"{VICTIM}-dlq"}},
+        {"queues": {"source_arn": VICTIM}},
+        "",
+        "null",
+        "{",
+    ],
+)
+def test_a_damaged_progress_halts_it_with_a_page(
+    here: Redriving, over: dict[str, Any] | str
+) -> None:
+    here.begun(*texts(60)).tick()
+    text = over
+    if isinstance(over, dict):
+        document = here.progress.document()
+        for name, value in over.items():
+            document[name] = {**document[name], **value} if isinstance(value, dict) else value
+        text = json.dumps(document)
+    here.account.clients.dynamodb.update_item(
+        TableName="case_store",
+        Key=redrive_key(here.dlq),
+        UpdateExpression="SET document = :d",
+        ExpressionAttributeValues={":d": {"S": str(text)}},
+    )
+    here.account.later(minutes=1)
+    assert ended(here, 3) is State.ESCALATED
+    assert len(here.pages) == 1
+    assert "case store" in here.progress.because
+    assert len(here.bodies(here.dlq)) == 55
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "passes"),
+    [
+        ("OverLimit", 400, True),
+        ("KmsThrottled", 400, True),
+        ("RequestThrottled", 403, True),
+        ("SomethingNew", 503, True),
+        ("AccessDenied", 403, False),
+        ("KmsDisabled", 400, False),
+    ],
+)
+def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
+    here: Redriving, code: str, status: int, passes: bool
+) -> None:
+    here.begun(*texts(60), bounds=LATE).tick()
+    poisoned(here)
+    here.refuse("SendMessageBatch", code, about="quarantine", status=status)
+    here.account.later(minutes=1)
+    here.tick()
+    with suppress(AssertionError):
+        here.tick()
+    assert here.state is (State.APPLIED if passes else State.ESCALATED)
+    assert len(here.bodies(here.dlq)) == 58
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        None,
+        "x",
+        [{}],
+        {"cancel": True},
+        {"queue_arn": "orders", "symptom": "dlq_messages_waiting", "case_id": "c"},
+        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders-dlq"},
+    ],
+)
+def test_what_is_no_request_about_a_case_is_nobody_s(here: Redriving, request_of: Any) -> None:
+    with pytest.raises(CaseUnreadable):
+        redrive(request_of, here.run())
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        (State.PROPOSED,),
+        (State.PROPOSED, State.DECLINED),
+        (State.APPLIED, State.VERIFIED),
+        (State.APPLIED, State.ROLLED_BACK),
+    ],
+)
+def test_of_a_case_that_is_not_applied_no_message_goes(
+    here: Redriving, states: tuple[State, ...]
+) -> None:
+    here.send("a")
+    case = here.case(*states)
+    for more in ({}, {"cancel": True}):
+        assert redrive({**request_about(case), **more}, here.run()).case is None
+    assert here.waiting(here.source) == 0
+    assert here.newest() == case
+
+
+def test_an_approved_case_is_taken_up_and_no_message_goes(here: Redriving) -> None:
+    """The facts do not bear it here: it comes to nothing, as every approval would."""
+    here.send("a")
+    outcome = redrive(request_about(here.case(State.PROPOSED, State.APPROVED)), here.run())
+    assert outcome.case is not None
+    assert outcome.case.state is State.EXPIRED
+    assert here.waiting(here.source) == 0

@@ -1,0 +1,391 @@
+"""A source and its DLQ in moto, which knows no move task: messages, ticks, and what SQS answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from itertools import count
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import ClientError
+
+from mendq.aws.clients import Clients
+from mendq.cases.record import Notification, record_transition
+from mendq.heal.context import Outcome, request_about
+from mendq.model.case import Case, State, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts
+from mendq.model.limits import Bounds
+from mendq.model.queue import Redrive
+from mendq.model.settings import RedriveSettings
+from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
+from mendq.redrive.messages import Message, hopped
+from mendq.redrive.mover import MessageMover, message_of
+from mendq.redrive.progress import RedriveProgress
+from mendq.redrive.reads import RedriveRun, RedriveStart
+from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.send_batches import Destination, MoveResult
+from tests.heal.answers import answered
+from tests.heal.conftest import Account, moto_account
+from tests.heal.operators import context_of
+
+SYMPTOM = "dlq_messages_waiting"
+LONGEST = SetMessageRetention.maximum
+CALLED_OFF = {"state": None, "reason": "a person took it back", "code": ""}
+LATE = Bounds(halt_returned=1_000, halt_share=1.0, patience_seconds=300)
+SOON = Bounds(patience_seconds=300)
+# A queue's messages may be hidden for so long.
+LONGER_THAN_A_VISIBILITY = 61
+
+
+def texts(number: int) -> list[str]:
+    return [f"message {at:03}" for at in range(number)]
+
+
+@dataclass
+class Redriving:
+    """`tasks` is what SQS lists; `answers` what the redrive Lambda answers whoever waits for it."""
+
+    account: Account
+    source: str
+    dlq: str
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=lambda: dict(CALLED_OFF))
+    bounds: Bounds = SOON
+    # What consumers deleted, in whichever window it is asked for.
+    deleted: float = 9_000
+    # What SQS answers calls with, in place of doing them: the first that does not say None.
+    refusals: list[Callable[[str, Any], Exception | None]] = field(default_factory=list)
+
+    def run(self, clients: Clients | None = None, remaining_seconds: float = 60) -> RedriveRun:
+        """An invocation of the redrive Lambda."""
+        context, settings = context_of(self.account), self.account.settings
+        ours = {each.name for each in fields(RedriveSettings)} & vars(settings).keys()
+        values = {name: getattr(settings, name) for name in ours}
+        return RedriveRun(
+            clients=clients or context.clients,
+            settings=RedriveSettings(**{**values, "bounds": self.bounds}),
+            owner=context.owner,
+            now=context.now,
+            remaining_seconds=lambda: remaining_seconds,
+            write=RedriveStart(settings.consent).write,
+            whose=Owner.REDRIVE,
+        )
+
+    def back(self) -> RedriveMessages:
+        return RedriveMessages(HELD, self.source)
+
+    def case(self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any) -> Case:
+        """A case that went through these states, as the case store holds it."""
+        first, *later = states
+        about = {"queue_arn": self.dlq, "symptom": SYMPTOM, **over}
+        view = context_of(self.account).case_store.look(about["queue_arn"], about["symptom"], ())
+        case = opened(
+            first,
+            **about,
+            reason="messages wait",
+            evidence=Evidence.of([Sighting.of_measurement(self.account.now)]),
+            steps=steps or (self.back(),),
+            now=self.account.now,
+            actor="heal",
+            previous=view.case,
+        )
+        case = self._recorded(case)
+        for each in later:
+            case = self._recorded(case.moved(each, "it came to that", self.account.now))
+        return case
+
+    def _recorded(self, case: Case) -> Case:
+        context = context_of(self.account)
+        view = context.case_store.look(case.queue_arn, case.symptom, ())
+        notification = Notification(None, Facts(case.queue_arn, {}, {}))
+        return record_transition(case, view, notification, context, context.owner)
+
+    def newest(self) -> Case:
+        case = context_of(self.account).case_store.look(self.dlq, SYMPTOM, ("Dlq",)).case
+        assert case is not None
+        return case
+
+    def begun(self, *bodies: str, bounds: Bounds = SOON) -> Redriving:
+        """Messages that died an hour ago, and an applied case that says they go back."""
+        self.bounds = bounds
+        self.send(*bodies)
+        self.account.later(hours=1)
+        self.case(State.APPLIED)
+        return self
+
+    def send(self, *bodies: str, **attributes: Any) -> None:
+        """Messages into the DLQ."""
+        for each in bodies:
+            self.account.clients.sqs.send_message(
+                QueueUrl=self.account.url(self.dlq),
+                MessageBody=each,
+                MessageAttributes=attributes,
+            )
+
+    def waiting(self, queue_arn: str) -> int:
+        return int(self.account.attributes(queue_arn)["ApproximateNumberOfMessages"])
+
+    def freeze(self, *, thaw: bool = False) -> None:
+        table, key = "case_store", {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+        dynamodb = self.account.clients.dynamodb
+        if thaw:
+            dynamodb.delete_item(TableName=table, Key=key)
+        else:
+            dynamodb.put_item(TableName=table, Item={**key, "reason": {"S": "an incident"}})
+
+    def tick(self, **more: Any) -> Ticked:
+        """As follow_up asks for it each minute."""
+        outcome = redrive({**request_about(self.newest()), **more}, self.run())
+        assert isinstance(outcome, Ticked)
+        return outcome
+
+    def minutes(self, most: int, poison: frozenset[str] = frozenset()) -> Outcome:
+        """Until the case ends, at most so many, each with its tick and its consumers."""
+        for minute in range(most):
+            outcome = self.tick()
+            if outcome.case is not None:
+                self.taken = minute + 1
+                return outcome
+            self.account.later(minutes=1)
+            self.consume(poison)
+        return outcome
+
+    def consume(self, poison: frozenset[str] = frozenset()) -> set[str]:
+        """Whoever reads the source handles what is good; poison dies."""
+        handled = set[str]()
+        for each in read(self.account, self.source):
+            if each.body in poison:
+                given = {name: one.document() for name, one in each.attributes.items()}
+                self.send(each.body, **given)
+            else:
+                handled.add(each.body)
+        return handled
+
+    def seen(self, queue_arn: str) -> list[Message]:
+        """All that are visible now; they stay so."""
+        return read(self.account, queue_arn, stay=True)
+
+    def bodies(self, queue_arn: str) -> set[str]:
+        return {each.body for each in self.seen(queue_arn)}
+
+    @property
+    def quarantine(self) -> str:
+        return f"{self.source}-quarantine"
+
+    @property
+    def progress(self) -> RedriveProgress:
+        progress = self.run().redrives.newest(self.dlq)
+        assert progress is not None
+        return progress
+
+    @property
+    def state(self) -> State:
+        return self.newest().state
+
+    @property
+    def pages(self) -> list[tuple[str, str]]:
+        return self.account.pages("urgent") + self.account.pages()
+
+    def refuse(
+        self,
+        call: str,
+        code: str,
+        message: str = "no",
+        about: str = "",
+        status: int = 400,
+    ) -> None:
+        """From now on SQS refuses such calls, where `about` is in what they ask for."""
+        answer: Any = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": status},
+        }
+        error = ClientError(answer, call)
+        self.refusals.append(
+            lambda made, asked: error if made == call and about in str(asked) else None
+        )
+
+    def listen(self) -> None:
+        """In place of SQS's move tasks, CloudWatch, and Invoke of whichever kind."""
+        clients = self.account.clients
+        for client in (clients.sqs, clients.sqs_for_writing):
+            client.meta.events.register("before-parameter-build.sqs", self._refused)
+            client.meta.events.register("before-call.sqs.ListMessageMoveTasks", self._list)
+            client.meta.events.register("after-call.sqs.ReceiveMessage", self.died_here)
+        clients.cloudwatch.meta.events.register(
+            "before-call.cloudwatch.GetMetricData", self._metrics
+        )
+        patient: Any = clients.functions_that_answer.meta.events
+        patient.register("before-send.lambda.Invoke", self._waited_for)
+        calling: Any = clients.functions.meta.events
+        calling.register("before-call.lambda.Invoke", self._called)
+
+    def _refused(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        for each in self.refusals:
+            if error := each(model.name, params):
+                raise error
+        # moto's clock stands still: nobody can wait for a message there.
+        if model.name == "ReceiveMessage":
+            params["WaitTimeSeconds"] = 0
+
+    def _list(self, **_: Any) -> Any:
+        return SimpleNamespace(status_code=200), {"Results": self.tasks}
+
+    def died_here(self, parsed: dict[str, Any], **_: Any) -> None:
+        """SQS says of every message where it died; moto does not."""
+        for each in parsed.get("Messages", []):
+            if not each["Body"].startswith("stranger"):
+                each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = self.source
+
+    def _metrics(self, **_: Any) -> Any:
+        answer = {"MetricDataResults": [{"Id": "deleted", "Values": [self.deleted]}]}
+        return SimpleNamespace(status_code=200), answer
+
+    def _waited_for(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        body = request.body if isinstance(request.body, bytes) else b"{}"
+        self.asked.append(json.loads(body))
+        return answered(request, self.answers)
+
+    def _called(self, params: dict[str, Any], **_: Any) -> Any:
+        self.asked.append(json.loads(params["body"]))
+        return SimpleNamespace(status_code=202), {"StatusCode": 202}
+
+
+def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
+    """All of a queue's messages that can be seen, in order of a FIFO group: taken, or left."""
+    sqs, url = account.clients.sqs, account.url(queue_arn)
+    found = list[Any]()
+    while messages := sqs.receive_message(
+        QueueUrl=url,
+        MaxNumberOfMessages=10,
+        VisibilityTimeout=30,
+        MessageAttributeNames=["All"],
+        MessageSystemAttributeNames=["All"],
+    ).get("Messages", []):
+        found += messages
+        for each in () if stay else messages:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+    for each in found if stay else ():
+        handle = each["ReceiptHandle"]
+        sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
+    return [message_of(each) for each in found]
+
+
+@contextmanager
+def timed_by(account: Account) -> Iterator[None]:
+    """Visibility timeouts too keep the account's time; at SQS no two moments are one."""
+    tick = count()
+    with patch(
+        "moto.sqs.models.unix_time_millis",
+        lambda: account.now.timestamp() * 1_000 + next(tick) / 1_000,
+    ):
+        yield
+
+
+@contextmanager
+def redriving(name: str = "orders", **dlq: str) -> Iterator[Redriving]:
+    """A source and its DLQ, both to be fixed."""
+    with moto_account() as account, timed_by(account):
+        base, ending = name.removesuffix(".fifo"), ".fifo" * name.endswith(".fifo")
+        target = account.queue(f"{base}-dlq{ending}", **dlq)
+        policy = Redrive(target, 3).text
+        source = account.queue(name, RedrivePolicy=policy, VisibilityTimeout="10")
+        world = Redriving(account, source, target)
+        world.listen()
+        began = monotonic()
+        # Whoever waits for messages by clients of his own waits by SQS's clock, which so goes on.
+        with patch(
+            "moto.sqs.models.unix_time", lambda: account.now.timestamp() + monotonic() - began
+        ):
+            yield world
+
+
+@dataclass
+class TwoQueues:
+    """A queue that messages wait in, and the one that they go to; SQS may answer otherwise."""
+
+    account: Account
+    here: str
+    there: str
+    sends: Callable[[Any, dict[str, Any]], Any] | None = None
+
+    @property
+    def is_fifo(self) -> bool:
+        return self.here.endswith(".fifo")
+
+    def write(self, *bodies: str, group: str = "g", **more: Any) -> None:
+        """Messages into the first; FIFO ones of one group."""
+        for body in bodies:
+            fifo: Any = {"MessageGroupId": group, "MessageDeduplicationId": body[:80]}
+            self.account.clients.sqs.send_message(
+                QueueUrl=self.account.url(self.here),
+                MessageBody=body,
+                **(fifo if self.is_fifo else {}),
+                **more,
+            )
+
+    def to(self, mark: Callable[[Message], Message] = hopped, **more: Any) -> Destination:
+        return Destination(self.there, self.account.url(self.there), "case-1", mark, **more)
+
+    def mover(self) -> MessageMover:
+        sqs: Any = self.account.clients.sqs
+        if self.sends:
+            sqs = _Sends(sqs, self.sends)
+        return MessageMover(
+            sqs,
+            self.account.url(self.here),
+            visibility_seconds=30,
+            wait_seconds=0,
+            clock=lambda: self.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
+        )
+
+    def move(
+        self,
+        to: Destination | None = None,
+        takes: Callable[[Message], bool] = lambda _: True,
+        most: int = 1_000,
+    ) -> MoveResult:
+        """Ten by ten, at most so many of those that `takes` says yes to."""
+        tried, done = 0, MoveResult()
+        with self.mover() as mover:
+            while tried < most and (messages := mover.take(10)):
+                chosen = [each for each in messages if takes(each)][: most - tried]
+                tried += len(chosen)
+                done = sum(mover.put(chosen, to or self.to()), done)
+        return done
+
+    def is_empty(self) -> bool:
+        counts = self.account.attributes(self.here)
+        kinds = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+        return not any(int(counts[each]) for each in kinds)
+
+    def arrived(self) -> list[Message]:
+        return read(self.account, self.there)
+
+    def left(self) -> list[Message]:
+        return read(self.account, self.here)
+
+
+class _Sends:
+    """The account's SQS, but for what its SendMessageBatch is answered."""
+
+    def __init__(self, sqs: Any, sends: Callable[[Any, dict[str, Any]], Any]) -> None:
+        self._sqs, self._sends = sqs, sends
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._sqs, name)
+        return real if name != "send_message_batch" else lambda **asked: self._sends(real, asked)
+
+
+def two_queues(account: Account, *, fifo: bool = False) -> TwoQueues:
+    ending = ".fifo" if fifo else ""
+    return TwoQueues(
+        account, account.queue(f"orders-dlq{ending}"), account.queue(f"orders{ending}")
+    )
